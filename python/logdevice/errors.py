@@ -1,0 +1,220 @@
+"""What can go wrong, sorted by what the caller should do about it.
+
+    LogDeviceError               code: a stable number, also on the wire; retriable: may it work later?
+    ├── UsageError               the caller must change something
+    │   ├── InvalidSettingError  InvalidArgumentError  OutOfRangeError  PayloadTooLargeError
+    │   └── UnknownLogError  AccessError  WrongClusterError
+    ├── UnavailableError         (retriable) try again, perhaps elsewhere
+    │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError
+    ├── OutcomeUnknownError      an append timed out: it may or may not be in the log
+    ├── DataError                the log itself answers no
+    │   └── TrimmedError  DataLossError  CorruptRecordError
+    └── ProtocolError            somebody broke the rules
+        └── LocalProtocolError  RemoteProtocolError
+
+Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, expected trouble is
+an event. Every error can be pickled, because Spark carries errors between processes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from logdevice.types import LogId, Lsn, NodeId
+
+
+class ErrorCode(IntEnum):
+    """Numbers on the wire and in documents. Never reused, never changed; the hundreds name the branch."""
+
+    UNKNOWN = 0
+    USAGE = 100
+    INVALID_SETTING = 101
+    INVALID_ARGUMENT = 102
+    OUT_OF_RANGE = 103
+    PAYLOAD_TOO_LARGE = 104
+    UNKNOWN_LOG = 105
+    ACCESS = 106
+    WRONG_CLUSTER = 107
+    UNAVAILABLE = 200
+    NO_SEQUENCER = 201
+    NOT_ENOUGH_NODES = 202
+    OVERLOADED = 203
+    NO_SPACE = 204
+    OUTCOME_UNKNOWN = 300
+    DATA = 400
+    TRIMMED = 401
+    DATA_LOSS = 402
+    CORRUPT_RECORD = 403
+    PROTOCOL = 500
+    LOCAL_PROTOCOL = 501
+    REMOTE_PROTOCOL = 502
+
+
+class LogDeviceError(Exception):
+    """Any failure this project reports."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN
+    retriable: ClassVar[bool] = False
+    advice: ClassVar[str] = "Report it, with the message and the logs of the process."
+
+    def __init__(
+        self, message: str, *, log: LogId | None = None, lsn: Lsn | None = None, node: NodeId | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.log = log
+        self.lsn = lsn
+        self.node = node
+
+    def __str__(self) -> str:
+        fields = {"log": self.log, "lsn": self.lsn, "node": self.node}
+        place = ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
+        return f"{self.message}{f' ({place})' if place else ''}. {self.advice}"
+
+
+class UsageError(LogDeviceError):
+    """The caller asked for something that cannot be done."""
+
+    code = ErrorCode.USAGE
+    advice = "Change the call; the same one will fail again."
+
+
+class InvalidSettingError(UsageError):
+    """A setting has a value that is not allowed, or a name that does not exist."""
+
+    code = ErrorCode.INVALID_SETTING
+    advice = "Correct the setting; docs/settings.md lists what is allowed."
+
+
+class InvalidArgumentError(UsageError):
+    """An argument is of the wrong kind or malformed."""
+
+    code = ErrorCode.INVALID_ARGUMENT
+    advice = "Correct the argument."
+
+
+class OutOfRangeError(UsageError):
+    """A position is outside of what the log can answer, such as a trim beyond its tail."""
+
+    code = ErrorCode.OUT_OF_RANGE
+    advice = "Ask for the log's first and tail LSN and choose a position between them."
+
+
+class PayloadTooLargeError(UsageError):
+    """A payload is larger than the cluster accepts."""
+
+    code = ErrorCode.PAYLOAD_TOO_LARGE
+    advice = "Split the payload, or raise the limit on every node."
+
+
+class UnknownLogError(UsageError):
+    """There is no log of this name or number, or it was removed."""
+
+    code = ErrorCode.UNKNOWN_LOG
+    advice = "Check the name, or create the log."
+
+
+class AccessError(UsageError):
+    """The caller may not do this to this log."""
+
+    code = ErrorCode.ACCESS
+    advice = "Ask the owner of the log for permission."
+
+
+class WrongClusterError(UsageError):
+    """The node that answered belongs to another cluster than the one asked for."""
+
+    code = ErrorCode.WRONG_CLUSTER
+    advice = "Check the cluster name and the address."
+
+
+class UnavailableError(LogDeviceError):
+    """The cluster cannot do it now. Nothing was changed."""
+
+    code = ErrorCode.UNAVAILABLE
+    retriable = True
+    advice = "Try again later, with growing pauses."
+
+
+class NoSequencerError(UnavailableError):
+    """No node currently gives out numbers for this log, usually because one is taking over."""
+
+    code = ErrorCode.NO_SEQUENCER
+    advice = "Try again: a new sequencer is normally there within seconds."
+
+
+class NotEnoughNodesError(UnavailableError):
+    """Too few storage nodes are up to keep as many copies as the log wants."""
+
+    code = ErrorCode.NOT_ENOUGH_NODES
+    advice = "Try again later; bring nodes back if it lasts."
+
+
+class OverloadedError(UnavailableError):
+    """A queue is full."""
+
+    code = ErrorCode.OVERLOADED
+    advice = "Try again with growing pauses, and send less at once."
+
+
+class NoSpaceError(UnavailableError):
+    """Too many storage nodes have a full disk."""
+
+    code = ErrorCode.NO_SPACE
+    advice = "Trim logs, shorten their retention or add disks; then try again."
+
+
+class OutcomeUnknownError(LogDeviceError):
+    """An append got no answer in time: the record may or may not be in the log."""
+
+    # Not retriable: treating it as "failed" is how duplicates are born.
+    code = ErrorCode.OUTCOME_UNKNOWN
+    advice = "Send it again only through the same writer, which recognises duplicates, or read the log first."
+
+
+class DataError(LogDeviceError):
+    """The log was asked and has no such data."""
+
+    code = ErrorCode.DATA
+    advice = "Decide whether to go on without this data."
+
+
+class TrimmedError(DataError):
+    """The records asked for were removed on purpose, by an operator or by retention."""
+
+    code = ErrorCode.TRIMMED
+    advice = "Continue from the log's first LSN; lengthen its retention if readers need longer."
+
+
+class DataLossError(DataError):
+    """There may have been records here, and no copy of them is left."""
+
+    code = ErrorCode.DATA_LOSS
+    advice = "Continue behind the gap if the loss is acceptable, and find out which nodes lost their data."
+
+
+class CorruptRecordError(DataError):
+    """A record was found, but its checksum is wrong or its body cannot be decoded."""
+
+    code = ErrorCode.CORRUPT_RECORD
+    advice = "Read another copy; check the disk of the node that sent it."
+
+
+class ProtocolError(LogDeviceError):
+    """The rules two processes agreed on were broken."""
+
+    code = ErrorCode.PROTOCOL
+
+
+class LocalProtocolError(ProtocolError):
+    """This process was about to break the rules; nothing was sent."""
+
+    code = ErrorCode.LOCAL_PROTOCOL
+
+
+class RemoteProtocolError(ProtocolError):
+    """A peer sent something the rules do not allow."""
+
+    code = ErrorCode.REMOTE_PROTOCOL
+    advice = "Check that both sides run versions that may talk to each other; then report it."

@@ -1,0 +1,138 @@
+"""What readers and storage nodes say to each other: the whole read protocol in one screen.
+
+A read stream is one conversation with each storage node over one ordered connection:
+
+    reader  ->  START  WINDOW* STOP
+    node    ->  STARTED (RECORDS | GAP)*        and STATUS whenever the event log moves
+
+Every message carries the filter version of the START it belongs to. A node answers nothing of a
+version before its STARTED, a reader drops what is not of its current version; so a rewind (a new
+START with a higher version) cuts cleanly through everything in flight. A connection loses nothing
+in the middle: what arrives, arrives in order, and a loss ends the connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.types import (
+    AuthoritativeStatus,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    TimeRange,
+)
+
+
+class ReadMode(Enum):
+    """Who sends a record that several nodes hold."""
+
+    ALL_SEND_ALL = "ALL_SEND_ALL"  # everybody who has it
+    SCD = "SCD"  # the first node of the (shuffled) copyset that is not known to be down
+    LOCAL_SCD = "LOCAL_SCD"  # the same, but nodes close to the reader come first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Send me the records of [start, end), from `start` on, under these rules."""
+
+    log: LogId
+    filter_version: int
+    start: Lsn
+    end: Lsn
+    # Flow control: no record at or above `window_end`, and no further record once
+    # `window_bytes` have been sent under this version (one record may go over).
+    window_end: Lsn
+    window_bytes: int
+    mode: ReadMode = ReadMode.ALL_SEND_ALL
+    known_down: tuple[NodeId, ...] = ()
+    replication: int = 0  # R; members of a copyset beyond it are extras. 0: not known
+    shuffle_seed: int | None = None  # None: copysets are taken as they are stored
+    location: Location = Location()  # of the reader, for LOCAL_SCD
+    time_range: TimeRange | None = None  # records outside are answered with FILTERED_OUT gaps
+    headers_only: bool = False  # send records without their bodies
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The reader has moved on: you may send up to here, in LSNs and in bytes since START."""
+
+    log: LogId
+    filter_version: int
+    window_end: Lsn
+    window_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The reader wants nothing more of this log from you."""
+
+    log: LogId
+
+
+class StartedStatus(Enum):
+    """Whether a storage node will serve a stream, and if not, what the reader should expect."""
+
+    OK = "OK"
+    REBUILDING = "REBUILDING"  # data missing for now; the node goes on by itself once it is rebuilt
+    AGAIN = "AGAIN"  # overloaded or still starting: try later
+    FAILED = "FAILED"  # the disk is broken or the node is no storage node: no use in asking again
+    ACCESS = "ACCESS"  # the reader may not read this log
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Answer to START; may come again later with FAILED when the disk breaks while reading."""
+
+    log: LogId
+    filter_version: int
+    status: StartedStatus
+    released_end: Lsn  # everything below has been released, as far as this node knows; 0: unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records in LSN order. What lies between two of them this node will not send."""
+
+    log: LogId
+    filter_version: int
+    records: tuple[Record, ...]
+    # The node may have lost records in front of or between these.
+    under_replicated: bool = False
+
+
+class GapReason(Enum):
+    """Why a storage node sends nothing for a range."""
+
+    NO_RECORDS = "NO_RECORDS"
+    TRIM = "TRIM"  # trimmed up to the end of the range
+    UNDER_REPLICATED = "UNDER_REPLICATED"  # nothing here, but the node may have lost something here
+    CHECKSUM_FAIL = "CHECKSUM_FAIL"  # there is something, and it cannot be read
+    FILTERED_OUT = "FILTERED_OUT"  # there are records the reader asked not to see
+    BRIDGE = "BRIDGE"  # the node holds the bridge of this epoch, and it lies below the range
+
+
+@dataclass(frozen=True, slots=True)
+class GapNotice:
+    """This node sends nothing for [start, end), nor anything below it any more."""
+
+    log: LogId
+    filter_version: int
+    start: Lsn
+    end: Lsn
+    reason: GapReason
+
+
+@dataclass(frozen=True, slots=True)
+class StatusNotice:
+    """The authoritative status of every node that is not FULLY_AUTHORITATIVE."""
+
+    version: int  # position in the event log; an older notice never replaces a newer one
+    statuses: tuple[tuple[NodeId, AuthoritativeStatus], ...]
+
+
+ToNode = Start | Window | Stop
+ToReader = Started | Records | GapNotice | StatusNotice

@@ -1,0 +1,196 @@
+"""The conversations with the nodes of the read set: START, STARTED, WINDOW, STOP, and the next try.
+
+Keeps one sender per node, knows what the event log says about each, and decides when a node that
+does not answer is asked again. What a failure means for single-copy delivery is not decided here
+but in `failover`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable
+
+from logdevice.protocol.messages import Start, StatusNotice, Stop, Window
+from logdevice.protocol.read_stream.events import ReadRequest, SendStart, SendStop, SendWindow
+from logdevice.protocol.read_stream.scd import Scd
+from logdevice.protocol.read_stream.senders import Sender, SenderState
+from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
+from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import AuthoritativeStatus, Lsn, LsnRange, NodeId
+
+
+class Connections:
+    def __init__(
+        self,
+        request: ReadRequest,
+        settings: ReadStreamSettings,
+        rng: random.Random,
+        turn: Turn,
+        window: SlidingWindow,
+        scd: Scd,
+    ) -> None:
+        self._request, self._settings, self._rng = request, settings, rng
+        self._turn, self._window, self._scd = turn, window, scd
+        self._by_node: dict[NodeId, Sender] = {}
+        self._statuses: dict[NodeId, AuthoritativeStatus] = {}
+        self._status_version = -1
+        self.filter_version = 1
+        self.replication = 0
+        self.released_end = 0  # the highest any node has told of
+        self.trim_end = 0
+        self.bridged = LsnRange(Lsn(0), Lsn(0))  # behind a bridge that lies below the stream's start
+
+    # ---- who is there -------------------------------------------------------------------------
+
+    @property
+    def senders(self) -> Collection[Sender]:
+        """In the order of their node ids."""
+        return self._by_node.values()
+
+    @property
+    def nodes(self) -> set[NodeId]:
+        return set(self._by_node)
+
+    def get(self, node: NodeId) -> Sender | None:
+        return self._by_node.get(node)
+
+    def speaker(self, node: NodeId, filter_version: int) -> Sender | None:
+        """The sender a message counts for; None if it is of another START, or not expected (F2)."""
+        sender = self._by_node.get(node)
+        if sender is None or filter_version != self.filter_version:
+            return None
+        if sender.state not in (SenderState.READING, SenderState.REBUILDING):
+            return None
+        sender.grace_counter = 0
+        return sender
+
+    def replace(self, nodes: Iterable[NodeId]) -> tuple[list[Sender], list[Sender]]:
+        """Make `nodes` the read set. Returns who is new and who is gone (and has been told so)."""
+        wanted = sorted(nodes)
+        gone = [sender for node, sender in self._by_node.items() if node not in wanted]
+        new = [Sender(node) for node in wanted if node not in self._by_node]
+        kept = {**self._by_node, **{sender.node: sender for sender in new}}
+        self._by_node = {node: kept[node] for node in wanted}
+        for sender in gone:
+            self._silence(sender)
+            self._window.retire(sender.credit)
+        self._window.share_bytes(len(wanted))
+        return new, gone
+
+    def stop_all(self) -> None:
+        for sender in self.senders:
+            self._silence(sender)
+
+    def _silence(self, sender: Sender) -> None:
+        self._turn.disarm(TimerKind.STARTED, sender.node)
+        self._turn.disarm(TimerKind.RECONNECT, sender.node)
+        if sender.state is not SenderState.NEW:
+            self._turn.emit(SendStop(sender.node, Stop(self._request.log)))
+
+    # ---- asking -------------------------------------------------------------------------------
+
+    def restart_all(self) -> None:
+        """A rewind: everybody starts again at the head, under a new filter version (R2)."""
+        self.filter_version += 1
+        self._window.drop_buffered()
+        for sender in self.senders:
+            self._start(sender)
+
+    def restart(self, sender: Sender) -> None:
+        """One node starts again while the others go on."""
+        self._window.retire(sender.credit)
+        self._start(sender)
+
+    def _start(self, sender: Sender) -> None:
+        request, window = self._request, self._window
+        start = Start(
+            log=request.log,
+            filter_version=self.filter_version,
+            start=Lsn(window.head),
+            end=request.end,
+            window_end=Lsn(window.window_end),
+            window_bytes=window.first_grant,
+            mode=self._scd.mode,
+            known_down=self._scd.known_down,
+            replication=self.replication,
+            shuffle_seed=request.shuffle_seed,
+            location=request.location,
+            time_range=request.time_range,
+            headers_only=request.headers_only,
+        )
+        reconnect = sender.restart(head=window.head, granted=start.window_bytes, window_end=window.window_end)
+        self._turn.disarm(TimerKind.RECONNECT, sender.node)
+        self._turn.arm(TimerKind.STARTED, self._settings.started_timeout_ms, sender.node)
+        self._turn.emit(SendStart(sender.node, start, reconnect))
+
+    def reading(self, sender: Sender) -> None:
+        """The node answered that it will serve."""
+        self._turn.disarm(TimerKind.STARTED, sender.node)
+        sender.state = SenderState.READING
+        sender.failures = 0
+        self._window.has_news = True  # it may have moved since START
+
+    def rebuilding(self, sender: Sender) -> None:
+        self._turn.disarm(TimerKind.STARTED, sender.node)
+        sender.state = SenderState.REBUILDING
+
+    def still_alive(self, sender: Sender) -> None:
+        """It answers an older START: it is behind, not gone."""
+        if sender.state is SenderState.STARTING:
+            self._turn.arm(TimerKind.STARTED, self._settings.started_timeout_ms, sender.node)
+
+    def failed(self, sender: Sender, *, for_long: bool = False) -> None:
+        """The node cannot be used now; try again after a pause that grows with every failure."""
+        settings = self._settings
+        pause_ms = back_off_ms(
+            sender.failures, settings.reconnect_delay_ms_min, settings.reconnect_delay_ms_max
+        )
+        if for_long:
+            pause_ms = settings.reconnect_delay_ms_max
+        sender.state = SenderState.WAITING
+        sender.failures += 1
+        self._turn.disarm(TimerKind.STARTED, sender.node)
+        # Spread out, or all readers of a restarted node would come back at the same moment.
+        self._turn.arm(TimerKind.RECONNECT, pause_ms + self._rng.randint(0, pause_ms // 2), sender.node)
+
+    def update_windows(self) -> None:
+        if not self._window.has_news:
+            return
+        self._window.has_news = False
+        for sender in self.senders:
+            if sender.state is SenderState.READING and self._window.wants_update(sender):
+                self._update_window(sender)
+
+    def _update_window(self, sender: Sender) -> None:
+        sender.credit.granted = max(sender.credit.granted, self._window.grant(sender.credit))
+        sender.told_window_end = self._window.window_end
+        message = Window(
+            self._request.log, self.filter_version, Lsn(self._window.window_end), sender.credit.granted
+        )
+        self._turn.emit(SendWindow(sender.node, message))
+
+    # ---- what nodes and the event log say -----------------------------------------------------
+
+    def hear_released(self, end: int, head: int) -> bool:
+        """True if by this the head is known to be released, and was not before."""
+        is_news = self.released_end <= head < end
+        self.released_end = max(self.released_end, end)
+        return is_news
+
+    def hear_statuses(self, notice: StatusNotice) -> bool:
+        if notice.version <= self._status_version:
+            return False
+        self._status_version = notice.version
+        self._statuses = dict(notice.statuses)
+        return True
+
+    def review_status(self, sender: Sender) -> bool:
+        """Work out what the node's word is worth now; True if that changed (A1, A2)."""
+        before = sender.status
+        if sender.state is SenderState.READING:
+            # It has its data and says so; the event log may lag behind.
+            sender.status = AuthoritativeStatus.FULLY_AUTHORITATIVE
+        else:
+            sender.status = self._statuses.get(sender.node, AuthoritativeStatus.FULLY_AUTHORITATIVE)
+        return sender.status is not before

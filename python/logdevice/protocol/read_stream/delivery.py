@@ -1,0 +1,234 @@
+"""What goes to the application, and in which order: the one place where the head moves.
+
+Step by step, until nothing more can be said about the head: a trimmed stretch, a run of records, a
+hole, a bridge, a filtered record, or a gap that the silence of enough nodes has proven. A step needs
+certainty: the metadata of the head's epoch, and for a proven gap all-send-all mode, a grace period
+and a second look (read_path.md G1 to G8, M1 to M4).
+"""
+
+from __future__ import annotations
+
+from logdevice.protocol.quorum import Answer
+from logdevice.protocol.read_stream import gaps
+from logdevice.protocol.read_stream.connections import Connections
+from logdevice.protocol.read_stream.epochs import Epochs
+from logdevice.protocol.read_stream.events import Deliver, FetchMetadata
+from logdevice.protocol.read_stream.failover import Failover
+from logdevice.protocol.read_stream.scd import RewindReason
+from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
+from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import (
+    ESN_MAX,
+    Gap,
+    GapType,
+    LogId,
+    Lsn,
+    LsnRange,
+    Record,
+    RecordFlags,
+    epoch_start,
+)
+
+_NOWHERE = LsnRange(Lsn(0), Lsn(0))
+
+
+class Delivery:
+    def __init__(
+        self,
+        log: LogId,
+        settings: ReadStreamSettings,
+        turn: Turn,
+        window: SlidingWindow,
+        connections: Connections,
+        failover: Failover,
+    ) -> None:
+        self._log, self._settings, self._turn = log, settings, turn
+        self._window, self._connections, self._failover = window, connections, failover
+        self.epochs = Epochs()
+        self.judge: gaps.GapJudge | None = None  # comes with the first metadata
+        self.verdict: GapType | None = None  # ends the stream: ACCESS or NOTINCONFIG
+        self._rejected_at: int | None = None
+        self._rejections = 0
+        self._grace_over_at = -1
+        self._looked_twice = _NOWHERE
+        self._metadata_failures = 0
+
+    # ---- moving the head ------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Deliver everything that can be delivered now."""
+        before = self._window.head
+        batch: list[Record | Gap] = []
+        while self._step(batch):
+            pass
+        if batch:
+            self._turn.emit(Deliver(tuple(batch)))
+            self._head_moved(before)
+
+    def _head_moved(self, before: int) -> None:
+        assert self._window.head > before, "the head never moves back"
+        self._failover.progress_ms = self._turn.now_ms
+        self._turn.disarm(TimerKind.GRACE)
+        for sender in self._connections.senders:
+            sender.forget_thin_below(self._window.head)
+
+    def _step(self, batch: list[Record | Gap]) -> bool:
+        window = self._window
+        head, trim_end = window.head, self._connections.trim_end
+        if head >= window.end or self.is_paused:
+            return False
+        if self.verdict is not None:
+            window.hand_out_gap(self.verdict, window.end, batch)
+        elif head & ESN_MAX == 0 or Lsn(head).epoch == 0:
+            # W6: nothing is ever stored at ESN 0 or in epoch 0.
+            window.hand_out_gap(GapType.BRIDGE, epoch_start(max(1, Lsn(head).epoch)), batch)
+        elif trim_end > head and self._settings.skip_partially_trimmed:
+            window.hand_out_gap(GapType.TRIM, trim_end, batch)
+        elif head in self._connections.bridged:
+            window.hand_out_gap(GapType.BRIDGE, self._connections.bridged.end, batch)
+        elif not self.knows_head:
+            self._ask_metadata()
+            return False
+        elif run := window.take_run(min(window.window_end, epoch_start(self.epochs.known_until + 1))):
+            batch += run
+        elif window.has_head and head < window.window_end:
+            self._hand_out_special(batch)
+        else:
+            return head < window.window_end and self._hand_out_proven_gap(batch)
+        return True
+
+    def _hand_out_special(self, batch: list[Record | Gap]) -> None:
+        record, head = self._window.peek(), self._window.head
+        if record is None:
+            self._window.hand_out_gap(GapType.FILTERED_OUT, head + 1, batch)
+        elif record.flags & RecordFlags.BRIDGE:
+            self._window.hand_out_gap(GapType.BRIDGE, epoch_start(Lsn(head).epoch + 1), batch)
+        elif record.flags & RecordFlags.HOLE:
+            self._window.hand_out_gap(GapType.HOLE, head + 1, batch)
+        else:
+            batch += self._window.take_one()
+
+    # ---- gaps -----------------------------------------------------------------------------------
+
+    def _hand_out_proven_gap(self, batch: list[Record | Gap]) -> bool:
+        """G1: only silence in all-send-all mode proves anything, and none while a rewind is due."""
+        if self._failover.rewinds.is_pending or self._failover.scd.is_active:
+            return False
+        head, senders, trim_end = self._window.head, self._connections.senders, self._connections.trim_end
+        assert self.judge is not None, "a known epoch has a judge"
+        assert self.epochs.metadata is not None, "a known epoch has metadata"
+        answer = self.judge.answer(senders, head)
+        end = self._gap_end(head, answer)
+        if answer is Answer.NONE or end is None:
+            return False
+        if head < trim_end:
+            end = min(end, trim_end)
+        elif answer is Answer.INCOMPLETE and self._waits_for_grace(head):
+            return False
+        kind = gaps.gap_type(head=head, end=end, metadata=self.epochs.metadata, trim_end=trim_end)
+        if kind is not GapType.TRIM and not self._has_looked_twice(head, end):
+            return False
+        self._window.hand_out_gap(kind, end, batch)
+        return True
+
+    def _gap_end(self, head: int, answer: Answer) -> int | None:
+        end = gaps.gap_end(self._connections.senders, head, self._window.first_buffered())
+        if end is None and answer in (Answer.COMPLETE, Answer.NON_AUTHORITATIVE):
+            end = gaps.silent_end(
+                head=head,
+                known_until=self.epochs.known_until,
+                is_bounded=self.epochs.is_bounded,
+                released_end=self._connections.released_end,
+            )
+        # The votes of one epoch's nodes say nothing about the next epoch's records.
+        return None if end is None else min(end, epoch_start(Lsn(head).epoch + 1))
+
+    def _waits_for_grace(self, head: int) -> bool:
+        if self._grace_over_at == head:
+            return False
+        if not gaps.lingers(self._connections.senders, head, self._settings.gap_grace_limit):
+            return False
+        if not self._turn.is_armed(TimerKind.GRACE):
+            self._turn.arm(TimerKind.GRACE, self._settings.gap_grace_ms)
+        return True
+
+    def on_grace_over(self) -> None:
+        self._grace_over_at = self._window.head
+        for sender in self._connections.senders:
+            if not sender.is_past(self._window.head):
+                sender.grace_counter += 1
+
+    @property
+    def is_in_grace(self) -> bool:
+        return self._turn.is_armed(TimerKind.GRACE)
+
+    def _has_looked_twice(self, head: int, end: int) -> bool:
+        """G7: copies may move from a node that has not answered to one that has. Ask all again once."""
+        if head in self._looked_twice:
+            return True
+        furthest = max((sender.next for sender in self._connections.senders), default=end)
+        self._looked_twice = LsnRange(Lsn(head), Lsn(max(end, furthest)))
+        self._failover.schedule(RewindReason.CONFIRM_LOSS)
+        return False
+
+    def rewound(self) -> None:
+        """Answers given before a rewind do not count after it, and neither does the patience spent."""
+        self._grace_over_at = -1
+        self._turn.disarm(TimerKind.GRACE)
+
+    # ---- metadata -------------------------------------------------------------------------------
+
+    @property
+    def knows_head(self) -> bool:
+        return self.epochs.covers(Lsn(self._window.head).epoch)
+
+    def _ask_metadata(self) -> None:
+        if self._turn.is_armed(TimerKind.METADATA_RETRY):
+            return
+        head = self._window.head
+        epoch = self.epochs.question(Lsn(head).epoch, head, self._connections.released_end)
+        if epoch is not None:
+            self._turn.emit(FetchMetadata(self._log, epoch))
+
+    def metadata_learnt(self) -> None:
+        self._metadata_failures = 0
+
+    def retry_metadata(self) -> None:
+        settings = self._settings
+        pause_ms = back_off_ms(
+            self._metadata_failures, settings.metadata_retry_ms_min, settings.metadata_retry_ms_max
+        )
+        self._metadata_failures += 1
+        self._turn.arm(TimerKind.METADATA_RETRY, pause_ms)
+
+    # ---- the application ------------------------------------------------------------------------
+
+    @property
+    def is_paused(self) -> bool:
+        return self._rejected_at is not None
+
+    def consumed(self, end: int) -> None:
+        self._rejections = 0
+        self._window.consume(end)
+
+    def rejected(self, lsn: int) -> None:
+        """Nothing else is delivered until exactly this has been offered again (W7)."""
+        if not any(True for _ in self._window.unconsumed_from(lsn)):
+            return
+        settings = self._settings
+        pause_ms = back_off_ms(
+            self._rejections, settings.redelivery_delay_ms_min, settings.redelivery_delay_ms_max
+        )
+        self._rejections += 1
+        self._rejected_at = lsn
+        self._turn.arm(TimerKind.REDELIVERY, pause_ms)
+
+    def redeliver(self) -> None:
+        if self._rejected_at is None:
+            return
+        items = tuple(self._window.unconsumed_from(self._rejected_at))
+        self._rejected_at = None
+        self._turn.disarm(TimerKind.REDELIVERY)
+        if items:
+            self._turn.emit(Deliver(items))

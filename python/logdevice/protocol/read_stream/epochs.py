@@ -1,0 +1,68 @@
+"""Whose word counts in which epoch: the reader's view of the metadata log.
+
+A reader delivers nothing in an epoch before it knows for certain which nodes store it. The newest
+entry of the metadata log is certain only for epochs in which something had been released before
+the question was asked: the sequencer writes an epoch's metadata before it releases anything in it,
+so a later entry for such an epoch cannot come any more (read_path.md M1 to M4).
+"""
+
+from __future__ import annotations
+
+from logdevice.protocol.read_stream.events import MetadataFetched, MetadataSource
+from logdevice.types import Epoch, EpochMetadata, Lsn
+
+
+class Epochs:
+    def __init__(self) -> None:
+        self.metadata: EpochMetadata | None = None
+        self.known_until = Epoch(0)  # inclusive: up to here the metadata is final
+        self.is_bounded = False  # a newer entry is known to exist behind `known_until`
+        self._provisional = Epoch(0)  # the read set is good enough to start with in this epoch
+        self._asked: Epoch | None = None
+        self._released_when_asked = 0
+
+    @property
+    def is_open_question(self) -> bool:
+        """Whether an answer is on its way, or there has never been one."""
+        return self._asked is not None or self.metadata is None
+
+    def covers(self, epoch: Epoch) -> bool:
+        return epoch <= self.known_until
+
+    def question(self, epoch: Epoch, head: int, released_end: int) -> Epoch | None:
+        """Which epoch to ask about now, if the answer could tell us more than we know (M2)."""
+        if self._asked is not None or self.covers(epoch):
+            return None
+        if self._provisional >= epoch and released_end <= head:
+            return None  # nothing is released there yet: the answer could still change
+        self._asked = epoch
+        self._released_when_asked = released_end
+        return epoch
+
+    def learn(self, answer: MetadataFetched) -> bool:
+        """Take an answer in; False if it is not the one waited for."""
+        if answer.epoch != self._asked:
+            return False
+        self._asked = None
+        self.metadata = answer.metadata
+        self.is_bounded = answer.source is MetadataSource.BOUNDED
+        self._provisional = answer.epoch
+        if self.is_bounded:
+            self._know(answer.last_epoch)
+        elif answer.source is MetadataSource.LAST and self._released_when_asked:
+            self._know(Lsn(self._released_when_asked - 1).epoch)
+        return True
+
+    def _know(self, epoch: Epoch) -> None:
+        self.known_until = max(self.known_until, epoch)
+
+    def doubt(self) -> None:
+        """None of the nodes named is there: perhaps a newer entry says more (M4)."""
+        self.known_until = self._provisional = Epoch(0)
+
+    def give_up(self, epoch: Epoch) -> bool:
+        """The question could not be answered; False if nobody waits for it."""
+        if epoch != self._asked:
+            return False
+        self._asked = None
+        return True

@@ -1,0 +1,217 @@
+"""Everything that may happen to a client read stream, and everything it may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.protocol.messages import (
+    GapNotice,
+    Records,
+    Start,
+    Started,
+    StatusNotice,
+    Stop,
+    Window,
+)
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Gap,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    TimeRange,
+)
+
+# ---- events: what happened ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartedReceived:
+    node: NodeId
+    message: Started
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsReceived:
+    """Records as decoded by the shell, which sets RecordFlags.CORRUPT where a checksum is wrong."""
+
+    node: NodeId
+    message: Records
+
+
+@dataclass(frozen=True, slots=True)
+class GapReceived:
+    node: NodeId
+    message: GapNotice
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReceived:
+    message: StatusNotice
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """The connection to `node` is gone, or a START could not be sent over it.
+
+    Comes once per connection, after everything that was received on it; nothing of that
+    connection comes later.
+    """
+
+    node: NodeId
+
+
+class MetadataSource(Enum):
+    """How much a metadata entry says about the epochs after it."""
+
+    BOUNDED = "BOUNDED"  # a newer entry exists: the entry holds exactly up to `last_epoch`
+    LAST = "LAST"  # the newest entry of the metadata log: later epochs may still get another
+    SOFT = "SOFT"  # from a cache that may be out of date: good enough to start, not to decide
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFetched:
+    """The metadata in effect at `epoch`, the one asked for."""
+
+    epoch: Epoch
+    metadata: EpochMetadata
+    last_epoch: Epoch  # inclusive; the entry is known to hold up to here
+    source: MetadataSource
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUnavailable:
+    """The metadata of `epoch` could not be read (now)."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """A new cluster or log configuration."""
+
+    config: ReadConfig
+
+
+@dataclass(frozen=True, slots=True)
+class LogRemoved:
+    """The log is not in the configuration (any more)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The application is done with everything below `end`."""
+
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The application did not take the item at `lsn`, nor anything behind it. Offer it again later."""
+
+    lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The application that rejected something is ready for it now."""
+
+
+Event = (
+    RecordsReceived
+    | GapReceived
+    | Consumed
+    | Woken
+    | StartedReceived
+    | StatusReceived
+    | ConnectionLost
+    | MetadataFetched
+    | MetadataUnavailable
+    | ConfigChanged
+    | LogRemoved
+    | Rejected
+    | Resumed
+)
+
+# ---- effects: what to do ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SendStart:
+    """Send START, opening a connection if there is none. Ends in StartedReceived or ConnectionLost.
+
+    With `reconnect` the old connection is not trusted any more: drop it without a ConnectionLost
+    and use a new one.
+    """
+
+    node: NodeId
+    message: Start
+    reconnect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendWindow:
+    node: NodeId
+    message: Window
+
+
+@dataclass(frozen=True, slots=True)
+class SendStop:
+    """Send STOP if there is a connection, then close it. No event comes back."""
+
+    node: NodeId
+    message: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMetadata:
+    """Ends in MetadataFetched or MetadataUnavailable, with the same epoch."""
+
+    log: LogId
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand these to the application, in order. Ends in Consumed or Rejected, at any later time."""
+
+    items: tuple[Record | Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndStream:
+    """Everything up to the stream's end has been delivered; no effect follows."""
+
+
+Effect = SendStart | SendWindow | SendStop | FetchMetadata | Deliver | EndStream | WakeAt
+
+# ---- what a stream is told at birth ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadConfig:
+    """What the configuration says about the cluster and the log, as far as a reader cares."""
+
+    nodes: Mapping[NodeId, Location]  # every node that can be read from
+    scd: bool = True
+    local_scd: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What a reader asks for; it does not change while the stream lives."""
+
+    log: LogId
+    start: Lsn
+    end: Lsn
+    location: Location = Location()
+    shuffle_seed: int | None = 0  # None: copysets as stored; one number for all: same node for all
+    time_range: TimeRange | None = None
+    headers_only: bool = False
+    force_all_send_all: bool = False

@@ -1,0 +1,228 @@
+"""What single-copy delivery does about trouble: list nodes as down or slow, rewind, change the mode.
+
+Owns the known-down list, the rewinds and the slow-node detector of one stream, and the two clocks
+that guard against nodes which neither send nor fail. The ways into all-send-all (read_path.md R4 to
+R6) and out of it (R7), onto the list (D1 to D6) and off it (D7) all end in one method: `rewind`.
+"""
+
+from __future__ import annotations
+
+from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.read_stream import gaps
+from logdevice.protocol.read_stream.connections import Connections
+from logdevice.protocol.read_stream.detector import SlowNodeDetector
+from logdevice.protocol.read_stream.scd import RewindReason, Rewinds, Scd
+from logdevice.protocol.read_stream.senders import Sender, SenderState
+from logdevice.protocol.read_stream.turn import TimerKind, Turn
+from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import AuthoritativeStatus, NodeId
+
+
+class Failover:
+    def __init__(
+        self,
+        settings: ReadStreamSettings,
+        turn: Turn,
+        window: SlidingWindow,
+        scd: Scd,
+        connections: Connections,
+    ) -> None:
+        self._settings, self._turn, self._window = settings, turn, window
+        self._connections = connections
+        self.scd = scd
+        self.rewinds = Rewinds(settings)
+        self.detector = SlowNodeDetector(settings)
+        self.progress_ms = 0  # when the head last moved, or became something to wait for
+        self._rewound_ms = 0
+        self._list_changed_ms = 0
+
+    # ---- reasons to rewind ----------------------------------------------------------------------
+
+    def schedule(self, reason: RewindReason) -> None:
+        at_ms = self.rewinds.schedule(reason, self._turn.now_ms)
+        if at_ms is not None:
+            self._turn.arm(TimerKind.REWIND, at_ms - self._turn.now_ms)
+
+    def trouble(self, node: NodeId, reason: RewindReason) -> None:
+        """The node cannot send what it should: list it and let the others send it (D1 to D6)."""
+        if self.scd.mark_down(node):
+            self.schedule(reason)
+
+    def status_changed(self, sender: Sender) -> None:
+        if sender.status is AuthoritativeStatus.AUTHORITATIVE_EMPTY:
+            # A3: its records have moved to nodes that may already be past them. Read again.
+            self.schedule(RewindReason.BECAME_EMPTY)
+        if sender.status is not AuthoritativeStatus.FULLY_AUTHORITATIVE:
+            self.trouble(sender.node, RewindReason.NOT_AUTHORITATIVE)
+
+    def prefer(self, mode: ReadMode) -> None:
+        """The configuration or the attributes of the log changed (R8)."""
+        if mode is self.scd.preferred:
+            return
+        self.scd.preferred = mode
+        self.scd.want_mode(mode)  # takes back a wish that was not carried out yet, too
+        if mode is not self.scd.mode:
+            self.schedule(RewindReason.CONFIG_CHANGED)
+
+    def replication_is(self, copies: int) -> None:
+        """All nodes must agree on R, or two of them, or none, would send the same record (R8)."""
+        before, self._connections.replication = self._connections.replication, copies
+        if self._connections.nodes and copies != before and self.scd.is_active:
+            self.schedule(RewindReason.CONFIG_CHANGED)
+
+    def node_gone(self, node: NodeId) -> None:
+        self.detector.forget(node)
+        if self.scd.forget(node):
+            self.schedule(RewindReason.CONFIG_CHANGED)
+
+    # ---- the rewind -----------------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        """Carry out every wish gathered since the last one, and start all nodes again at the head."""
+        listed = self.scd.filtered_out
+        unfit = [sender.node for sender in self._connections.senders if not sender.is_fit_for_scd]
+        self.rewinds.begin()
+        self.scd.apply(self._connections.nodes, unfit)
+        if self.scd.filtered_out != listed:
+            self._list_changed_ms = self._turn.now_ms
+        self._rewound_ms = self._turn.now_ms
+        self.detector.restart_window(self._turn.now_ms)
+        self._connections.restart_all()
+        self.guard()
+
+    # ---- nobody sends the head ------------------------------------------------------------------
+
+    def check_everybody_passed(self) -> None:
+        """R4: once nobody is left who would send the head, do not wait for a timeout."""
+        if not self.scd.is_active or self.rewinds.is_pending:
+            return
+        head, filtered_out = self._window.head, self.scd.filtered_out
+        if not gaps.everybody_passed(self._connections.senders, filtered_out, head):
+            return
+        thin = [
+            sender.node
+            for sender in self._connections.senders
+            if sender.node not in filtered_out and sender.is_thin_at(head)
+        ]
+        for node in thin:
+            # D5: it may have lost the head itself; the next node of the copyset is to send it.
+            self.trouble(node, RewindReason.UNDER_REPLICATED)
+        if not thin:
+            self.scd.want_mode(ReadMode.ALL_SEND_ALL)
+            self.schedule(RewindReason.NOBODY_HAS_IT)
+
+    # ---- the two clocks -------------------------------------------------------------------------
+
+    def guard(self) -> None:
+        """Watch over the head while somebody could silently fail to send it."""
+        if not self.scd.is_active:
+            self._turn.disarm(TimerKind.SCD_TIMEOUT)
+            self._turn.disarm(TimerKind.ALL_SEND_ALL_TIMEOUT)
+            return
+        for kind, timeout_ms in (
+            (TimerKind.SCD_TIMEOUT, self._settings.scd_timeout_ms),
+            (TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms),
+        ):
+            if not self._turn.is_armed(kind):
+                self._turn.arm(kind, timeout_ms)
+
+    def on_scd_timeout(self, is_stalled: bool) -> None:
+        """D4: the head has not moved for a whole period; list whoever has not passed it."""
+        timeout_ms = self._settings.scd_timeout_ms
+        left_ms = max(self.progress_ms, self._rewound_ms) + timeout_ms - self._turn.now_ms
+        if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
+            self._turn.arm(TimerKind.SCD_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms)
+            return
+        silent = self._silent()
+        if silent and len(self.scd.down) + len(silent) < len(self._connections.nodes):
+            for sender in silent:
+                sender.is_suspect = True
+                self.trouble(sender.node, RewindReason.SCD_TIMEOUT)
+        self._turn.arm(TimerKind.SCD_TIMEOUT, timeout_ms)
+
+    def on_all_send_all_timeout(self, is_stalled: bool) -> None:
+        """R5: listing nodes has not helped, or there is nobody left to list."""
+        timeout_ms = self._settings.all_send_all_timeout_ms
+        left_ms = self.progress_ms + timeout_ms - self._turn.now_ms
+        if is_stalled and left_ms <= 0 and not self._all_silent():
+            left_ms = self._list_changed_ms + timeout_ms - self._turn.now_ms
+        if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
+            self._turn.arm(
+                TimerKind.ALL_SEND_ALL_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms
+            )
+            return
+        for sender in self._silent():
+            sender.is_suspect = True
+        self.scd.want_mode(ReadMode.ALL_SEND_ALL)
+        self.schedule(RewindReason.ALL_SEND_ALL_TIMEOUT)
+
+    def _silent(self) -> list[Sender]:
+        head, filtered_out = self._window.head, self.scd.filtered_out
+        return [
+            sender
+            for sender in self._connections.senders
+            if sender.node not in filtered_out and not sender.is_past(head)
+        ]
+
+    def _all_silent(self) -> bool:
+        return not any(sender.is_past(self._window.head) for sender in self._connections.senders)
+
+    # ---- the window slides ----------------------------------------------------------------------
+
+    def window_slid(self) -> None:
+        """The moment to look who is back (D7), and to return to single-copy delivery (R7)."""
+        self._sample_slow_nodes()
+        if self.scd.is_active:
+            for sender in self._connections.senders:
+                if sender.node in self.scd.down and sender.has_sent_data and sender.is_fit_for_scd:
+                    self.scd.mark_up(sender.node)
+                    self.schedule(RewindReason.NODE_BACK)
+        elif self.scd.preferred is not ReadMode.ALL_SEND_ALL and any(
+            sender.is_fit_for_scd for sender in self._connections.senders
+        ):
+            self.scd.want_mode(self.scd.preferred)
+            self.schedule(RewindReason.BACK_TO_SCD)
+
+    # ---- slow nodes -----------------------------------------------------------------------------
+
+    def watch_slow_nodes(self, is_stalled: bool) -> None:
+        """Tell the detector whom the stream waits for right now (L1)."""
+        if self.detector.is_off:
+            return
+        owing: tuple[NodeId, ...] = ()
+        if is_stalled and self.scd.is_active and not self.rewinds.is_pending:
+            owing = tuple(
+                sender.node
+                for sender in self._silent()
+                if sender.state is SenderState.READING and sender.credit.granted > sender.credit.received
+            )
+        self.detector.waits_for(owing, self._turn.now_ms)
+        if (check_ms := self.detector.next_check_ms) is not None:
+            self._turn.arm(TimerKind.SLOW_NODES, check_ms - self._turn.now_ms)
+
+    def _sample_slow_nodes(self) -> None:
+        if not self.detector.is_off:
+            self.detector.window_done(self._candidates(), self._turn.now_ms)
+            self.check_slow_nodes()
+
+    def check_slow_nodes(self) -> None:
+        """L4: never list so many that a whole copyset could be among the listed."""
+        empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
+        lost = sum(
+            sender.node in self.scd.down and sender.status is not empty
+            for sender in self._connections.senders
+        )
+        outliers_max = max(0, self._connections.replication - 1 - lost)
+        changed = self.detector.check(self._candidates(), outliers_max, self._turn.now_ms)
+        if changed and self._settings.slow_node_detection == "enabled":
+            differs = self.scd.want_slow(self.detector.on_probation)
+            if differs and self.scd.is_active:
+                self.schedule(RewindReason.SLOW_NODES_CHANGED)
+
+    def _candidates(self) -> list[NodeId]:
+        return [
+            sender.node
+            for sender in self._connections.senders
+            if sender.state is SenderState.READING and sender.node not in self.scd.down
+        ]

@@ -1,0 +1,114 @@
+"""What a person wants to know about a read stream: how it reads, and what it waits for since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.read_stream.connections import Connections
+from logdevice.protocol.read_stream.delivery import Delivery
+from logdevice.protocol.read_stream.failover import Failover
+from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.types import Lsn, NodeId
+
+
+class Waiting(Enum):
+    """Why the head of a stream does not move. A stream that reads at full speed waits for NODES."""
+
+    NODES = "NODES"  # nodes that could have the head have not answered
+    RELEASE = "RELEASE"  # caught up: nothing is released at the head
+    APPLICATION = "APPLICATION"  # what was delivered has not been consumed, or was rejected
+    METADATA = "METADATA"  # it is not known who stores the head's epoch
+    REWIND = "REWIND"  # a rewind is about to happen
+    GRACE = "GRACE"  # enough nodes lack the head; a last one gets time to speak up
+    ENDED = "ENDED"  # nothing more to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamHealth:
+    """A snapshot; `str()` of it is one line for a person."""
+
+    mode: ReadMode
+    head: Lsn
+    released_end: Lsn  # 0: not known
+    waiting: Waiting
+    waiting_for: str  # names the nodes, the epoch or the rewind reasons
+    waiting_since_ms: int
+    is_healthy: bool  # enough nodes are connected, or have been until a moment ago
+    known_down: tuple[NodeId, ...]
+    slow: tuple[NodeId, ...]
+    rewinds: int
+    rewind_reasons: Mapping[str, int]
+    bytes_by_node: Mapping[NodeId, int]
+    records_by_node: Mapping[NodeId, int]
+    duplicates: int
+    violations: int  # messages that broke the protocol and were dropped
+
+    def __str__(self) -> str:
+        lists = "".join(
+            f", {name} {' '.join(map(str, nodes))}"
+            for name, nodes in (("known down", self.known_down), ("slow", self.slow))
+            if nodes
+        )
+        waiting_for = f" ({self.waiting_for})" if self.waiting_for else ""
+        return (
+            f"{self.mode.value} at {self.head}, waiting for {self.waiting.value}{waiting_for} "
+            f"since {self.waiting_since_ms} ms{lists}, {self.rewinds} rewinds"
+        )
+
+
+def snapshot(
+    window: SlidingWindow,
+    connections: Connections,
+    failover: Failover,
+    delivery: Delivery,
+    *,
+    violations: int,
+    is_healthy: bool,
+) -> StreamHealth:
+    waiting, waiting_for = _waiting(window, connections, failover, delivery)
+    return StreamHealth(
+        mode=failover.scd.mode,
+        head=Lsn(window.head),
+        released_end=Lsn(connections.released_end),
+        waiting=waiting,
+        waiting_for=waiting_for,
+        waiting_since_ms=failover.progress_ms,
+        is_healthy=is_healthy,
+        known_down=tuple(sorted(failover.scd.down)),
+        slow=failover.detector.on_probation,
+        rewinds=failover.rewinds.done,
+        rewind_reasons={reason.value: count for reason, count in failover.rewinds.reasons.items()},
+        bytes_by_node={sender.node: sender.bytes_received for sender in connections.senders},
+        records_by_node={sender.node: sender.records_received for sender in connections.senders},
+        duplicates=window.duplicates,
+        violations=violations,
+    )
+
+
+def _waiting(
+    window: SlidingWindow, connections: Connections, failover: Failover, delivery: Delivery
+) -> tuple[Waiting, str]:
+    """The first thing that has to happen before the head can move (H2)."""
+    head = window.head
+    if head >= window.end and not window.has_unconsumed:
+        return Waiting.ENDED, ""
+    if delivery.is_paused:
+        return Waiting.APPLICATION, "it rejected what was delivered"
+    if head >= min(window.window_end, window.end):
+        return Waiting.APPLICATION, f"it has consumed up to {Lsn(window.consumed)} only"
+    if not delivery.knows_head and (delivery.epochs.is_open_question or connections.released_end > head):
+        return Waiting.METADATA, f"of epoch {Lsn(head).epoch}"
+    if failover.rewinds.is_pending:
+        return Waiting.REWIND, ", ".join(reason.value for reason in failover.rewinds.pending)
+    if connections.released_end <= head and connections.nodes:
+        return Waiting.RELEASE, f"of {Lsn(head)}"
+    if delivery.is_in_grace:
+        return Waiting.GRACE, ", ".join(str(node) for node in _silent(connections, head))
+    return Waiting.NODES, ", ".join(str(node) for node in _silent(connections, head)) or "none is known"
+
+
+def _silent(connections: Connections, head: int) -> list[NodeId]:
+    return [sender.node for sender in connections.senders if not sender.is_past(head)]

@@ -1,0 +1,392 @@
+"""Client read stream: one reader's view of one log, in order, once, with every gap explained.
+
+It lives from the moment an application asks for [start, end) until the application has consumed
+all of it. Storage nodes push; the stream orders, drops second copies, decides when a missing LSN is
+really missing, and in single-copy delivery finds out who does not do its part and asks the others.
+It never delivers what it does not know: if it cannot tell, it waits, and `health()` says for what.
+
+The machine only routes: `connections` talks to nodes, `failover` reacts to trouble, `delivery` moves
+the head. Rules are cited by their numbers in docs/protocol/read_path.md.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import assert_never
+
+from logdevice.protocol.messages import GapNotice, GapReason, ReadMode, Started, StartedStatus
+from logdevice.protocol.read_stream.connections import Connections
+from logdevice.protocol.read_stream.delivery import Delivery
+from logdevice.protocol.read_stream.events import (
+    ConfigChanged,
+    ConnectionLost,
+    Consumed,
+    Effect,
+    EndStream,
+    Event,
+    GapReceived,
+    LogRemoved,
+    MetadataFetched,
+    MetadataUnavailable,
+    ReadConfig,
+    ReadRequest,
+    RecordsReceived,
+    Rejected,
+    Resumed,
+    StartedReceived,
+    StatusReceived,
+)
+from logdevice.protocol.read_stream.failover import Failover
+from logdevice.protocol.read_stream.gaps import GapJudge
+from logdevice.protocol.read_stream.health import StreamHealth, snapshot
+from logdevice.protocol.read_stream.scd import RewindReason, Scd
+from logdevice.protocol.read_stream.senders import Sender, SenderState
+from logdevice.protocol.read_stream.turn import Timer, TimerKind, Turn
+from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.protocol.timers import Woken
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import GapType, LsnRange, NodeId, Record, RecordFlags
+
+# Once everything is delivered, nothing but the application's word matters.
+_FROM_APPLICATION = Consumed | Rejected | Resumed | Woken
+_CORRUPT = int(RecordFlags.CORRUPT)  # arithmetic on flag enums is slow, and this runs once per LSN
+
+
+class ClientReadStream:
+    def __init__(
+        self,
+        request: ReadRequest,
+        config: ReadConfig,
+        settings: ReadStreamSettings,
+        rng: random.Random,
+    ) -> None:
+        self._request, self._config, self._settings = request, config, settings
+        self._turn = Turn()
+        self._window = SlidingWindow(request.start, request.end, settings)
+        scd = Scd(_preferred_mode(request, config))
+        self._connections = Connections(request, settings, rng, self._turn, self._window, scd)
+        self._failover = Failover(settings, self._turn, self._window, scd, self._connections)
+        self._delivery = Delivery(
+            request.log, settings, self._turn, self._window, self._connections, self._failover
+        )
+        self._has_stopped = False  # everything is delivered; nodes have been told
+        self._has_ended = False  # and consumed
+        self._violations = 0
+        self._disconnected_since_ms: int | None = None
+
+    def start(self, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
+        self._failover.progress_ms = now_ms
+        self._disconnected_since_ms = now_ms
+        self._settle()
+        return effects
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        if self._has_ended or (self._has_stopped and not isinstance(event, _FROM_APPLICATION)):
+            return []  # late answers are normal, not errors
+        effects = self._turn.begin(now_ms)
+        self._route(event)
+        self._settle()
+        return effects
+
+    def health(self, now_ms: int) -> StreamHealth:
+        """How the stream is doing; changes nothing."""
+        disconnected_ms = 0 if self._disconnected_since_ms is None else now_ms - self._disconnected_since_ms
+        return snapshot(
+            self._window,
+            self._connections,
+            self._failover,
+            self._delivery,
+            violations=self._violations,
+            is_healthy=disconnected_ms <= self._settings.stall_grace_ms,
+        )
+
+    def _route(self, event: Event) -> None:
+        match event:
+            case RecordsReceived():
+                self._on_records(event)
+            case GapReceived():
+                self._on_gap(event)
+            case Consumed():
+                self._on_consumed(event)
+            case Woken():
+                for timer in self._turn.passed():
+                    self._on_timer(timer)
+            case StartedReceived():
+                self._on_started(event)
+            case ConnectionLost():
+                self._on_connection_lost(event)
+            case StatusReceived():
+                self._on_status(event)
+            case MetadataFetched():
+                self._on_metadata(event)
+            case MetadataUnavailable():
+                if self._delivery.epochs.give_up(event.epoch):
+                    self._delivery.retry_metadata()
+            case ConfigChanged():
+                self._on_config(event)
+            case LogRemoved():
+                self._delivery.verdict = GapType.NOTINCONFIG
+            case Rejected():
+                self._delivery.rejected(event.lsn)
+            case Resumed():
+                self._delivery.redeliver()
+            case _:
+                assert_never(event)
+
+    def _settle(self) -> None:
+        """After every event: deliver what can be delivered, then see whether anybody is in the way."""
+        self._delivery.advance()
+        if self._window.head >= self._window.end:
+            self._stop()
+        else:
+            is_stalled = self._is_stalled
+            if is_stalled:
+                self._failover.check_everybody_passed()
+            self._failover.watch_slow_nodes(is_stalled)
+            if not self._failover.rewinds.is_pending:
+                self._connections.update_windows()
+        self._turn.finish()
+
+    def _stop(self) -> None:
+        if not self._has_stopped:
+            self._connections.stop_all()
+            self._has_stopped = True
+        if not self._window.has_unconsumed and not self._has_ended:
+            self._turn.emit(EndStream())
+            self._has_ended = True
+
+    @property
+    def _is_stalled(self) -> bool:
+        """The head is released and missing, and nothing but a node's answer can bring it."""
+        return (
+            self._window.head < min(self._connections.released_end, self._window.window_end)
+            and not self._window.has_head
+            and not self._delivery.is_paused
+            and self._delivery.knows_head
+        )
+
+    # ---- nodes ----------------------------------------------------------------------------------
+
+    def _on_records(self, event: RecordsReceived) -> None:
+        message = event.message
+        sender = self._connections.speaker(event.node, message.filter_version)
+        if sender is None or not message.records:
+            return
+        records, end = message.records, message.records[-1].lsn.next
+        if end > self._window.window_end:
+            self._on_violation(sender)
+            return
+        self._resume_reading(sender)
+        sender.count(records)
+        if any(record.flags & _CORRUPT for record in records):
+            records = self._without_corrupt(sender, records)
+        if message.under_replicated:
+            sender.note_thin(sender.next, end)
+        self._window.accept(records, sender.credit)
+        sender.promise(end)
+        sender.has_sent_data = True
+        self._hear_released(end)
+
+    def _without_corrupt(self, sender: Sender, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        """D1: a copy that cannot be read is no copy; the node may as well not have it."""
+        for record in records:
+            if record.flags & _CORRUPT:
+                self._window.drop(record, sender.credit)
+                self._unreadable(sender, record.lsn, record.lsn.next)
+        return tuple(record for record in records if not record.flags & _CORRUPT)
+
+    def _unreadable(self, sender: Sender, start: int, end: int) -> None:
+        sender.note_thin(start, end)
+        self._failover.trouble(sender.node, RewindReason.CHECKSUM_FAIL)
+
+    def _on_gap(self, event: GapReceived) -> None:
+        notice = event.message
+        sender = self._connections.speaker(event.node, notice.filter_version)
+        if sender is None:
+            return
+        if notice.start >= notice.end:
+            self._on_violation(sender)
+            return
+        self._resume_reading(sender)
+        self._hear_gap(sender, notice)
+        sender.promise(notice.end)
+        self._hear_released(notice.end)
+
+    def _hear_gap(self, sender: Sender, notice: GapNotice) -> None:
+        match notice.reason:
+            case GapReason.NO_RECORDS:
+                pass
+            case GapReason.TRIM:
+                self._connections.trim_end = max(self._connections.trim_end, notice.end)
+            case GapReason.UNDER_REPLICATED:
+                sender.note_thin(notice.start, notice.end)
+            case GapReason.CHECKSUM_FAIL:
+                self._unreadable(sender, notice.start, notice.end)
+            case GapReason.FILTERED_OUT:
+                self._window.accept_filtered(notice.start, notice.end, sender.credit)
+                sender.has_sent_data = True
+            case GapReason.BRIDGE:
+                self._connections.bridged = LsnRange(notice.start, notice.end)
+            case _:
+                assert_never(notice.reason)
+
+    def _on_violation(self, sender: Sender) -> None:
+        """F4: the node broke the protocol. What it sent is not trusted; start it again."""
+        self._violations += 1
+        sender.is_suspect = True
+        self._connections.failed(sender)
+        self._failover.trouble(sender.node, RewindReason.CONNECTION_LOST)
+        self._review(sender)
+
+    def _resume_reading(self, sender: Sender) -> None:
+        if sender.state is SenderState.REBUILDING:
+            self._connections.reading(sender)
+            self._review(sender)
+
+    def _hear_released(self, end: int) -> None:
+        if self._connections.hear_released(end, self._window.head):
+            self._failover.progress_ms = self._turn.now_ms  # there is something to wait for from now on
+
+    def _on_started(self, event: StartedReceived) -> None:
+        sender, answer = self._connections.get(event.node), event.message
+        if sender is None:
+            return
+        if answer.filter_version != self._connections.filter_version:
+            self._on_other_version(sender, answer)
+            return
+        self._answered(sender, answer)
+        self._hear_released(answer.released_end)
+        self._review(sender)
+
+    def _on_other_version(self, sender: Sender, answer: Started) -> None:
+        if answer.filter_version < self._connections.filter_version:
+            self._connections.still_alive(sender)
+        else:
+            self._violations += 1  # F2: nobody asked for that
+
+    def _answered(self, sender: Sender, answer: Started) -> None:
+        match answer.status:
+            case StartedStatus.OK:
+                self._connections.reading(sender)
+            case StartedStatus.REBUILDING:
+                self._connections.rebuilding(sender)
+                self._failover.trouble(sender.node, RewindReason.REBUILDING)
+            case StartedStatus.AGAIN:
+                self._connections.failed(sender)
+                self._failover.trouble(sender.node, RewindReason.STARTED_FAILED)
+            case StartedStatus.FAILED:
+                self._connections.failed(sender, for_long=True)
+                self._failover.trouble(sender.node, RewindReason.STARTED_FAILED)
+            case StartedStatus.ACCESS:
+                self._delivery.verdict = GapType.ACCESS
+            case _:
+                assert_never(answer.status)
+
+    def _on_connection_lost(self, event: ConnectionLost) -> None:
+        sender = self._connections.get(event.node)
+        if sender is not None:
+            self._connections.failed(sender)
+            self._failover.trouble(sender.node, RewindReason.CONNECTION_LOST)
+            self._review(sender)
+
+    def _on_status(self, event: StatusReceived) -> None:
+        if self._connections.hear_statuses(event.message):
+            for sender in self._connections.senders:
+                self._review(sender)
+
+    def _review(self, sender: Sender) -> None:
+        """A sender's state or status may have changed: what follows for others, and for our health?"""
+        if self._connections.review_status(sender):
+            self._failover.status_changed(sender)
+        self._review_health()
+
+    def _review_health(self) -> None:
+        assert self._delivery.judge is not None, "there are senders only after metadata"
+        if self._delivery.judge.is_connected(self._connections.senders):
+            self._disconnected_since_ms = None
+        elif self._disconnected_since_ms is None:
+            self._disconnected_since_ms = self._turn.now_ms
+
+    # ---- the read set ---------------------------------------------------------------------------
+
+    def _on_metadata(self, event: MetadataFetched) -> None:
+        if self._delivery.epochs.learn(event):
+            self._delivery.metadata_learnt()
+            self._update_read_set()
+
+    def _on_config(self, event: ConfigChanged) -> None:
+        self._config = event.config
+        self._failover.prefer(_preferred_mode(self._request, event.config))
+        if self._delivery.epochs.metadata is not None:
+            self._update_read_set()
+
+    def _update_read_set(self) -> None:
+        """M3: read from the nodes of the head's epoch that the configuration knows."""
+        metadata = self._delivery.epochs.metadata
+        assert metadata is not None, "asked for only after metadata"
+        read_set = [node for node in metadata.nodeset if node in self._config.nodes]
+        self._delivery.judge = GapJudge(self._config.nodes, metadata)
+        self._failover.replication_is(metadata.replication.copies)
+        new, gone = self._connections.replace(read_set)
+        for sender in gone:
+            self._failover.node_gone(sender.node)
+        for sender in new:
+            if not self._failover.rewinds.is_pending:
+                self._connections.restart(sender)
+            self._review(sender)
+        self._review_health()
+        self._failover.guard()
+        if not read_set and not self._delivery.epochs.is_bounded:
+            self._delivery.retry_metadata()
+
+    # ---- the application and time ---------------------------------------------------------------
+
+    def _on_consumed(self, event: Consumed) -> None:
+        self._delivery.consumed(event.end)
+        if self._window.slide():
+            self._failover.window_slid()
+
+    def _on_timer(self, timer: Timer) -> None:
+        kind, node = timer
+        if self._has_stopped and kind is not TimerKind.REDELIVERY:
+            return
+        match kind:
+            case TimerKind.REWIND:
+                self._failover.rewind()
+                self._delivery.rewound()
+            case TimerKind.STARTED | TimerKind.RECONNECT:
+                self._on_sender_timer(kind, node)
+            case TimerKind.GRACE:
+                self._delivery.on_grace_over()
+            case TimerKind.SCD_TIMEOUT:
+                self._failover.on_scd_timeout(self._is_stalled)
+            case TimerKind.ALL_SEND_ALL_TIMEOUT:
+                self._failover.on_all_send_all_timeout(self._is_stalled)
+            case TimerKind.REDELIVERY:
+                self._delivery.redeliver()
+            case TimerKind.METADATA_RETRY:
+                if not self._connections.nodes:
+                    self._delivery.epochs.doubt()  # `advance` asks again
+            case TimerKind.SLOW_NODES:
+                self._failover.check_slow_nodes()
+            case _:
+                assert_never(kind)
+
+    def _on_sender_timer(self, kind: TimerKind, node: NodeId | None) -> None:
+        assert node is not None, f"{kind} belongs to a node"
+        sender = self._connections.get(node)
+        assert sender is not None, f"{kind} of {node} outlived its sender"
+        if kind is TimerKind.RECONNECT:
+            self._connections.restart(sender)
+            return
+        sender.is_suspect = True  # D3: do not rely on that connection again
+        self._connections.failed(sender)
+        self._failover.trouble(node, RewindReason.STARTED_TIMEOUT)
+        self._review(sender)
+
+
+def _preferred_mode(request: ReadRequest, config: ReadConfig) -> ReadMode:
+    if request.force_all_send_all or not config.scd:
+        return ReadMode.ALL_SEND_ALL
+    return ReadMode.LOCAL_SCD if config.local_scd else ReadMode.SCD

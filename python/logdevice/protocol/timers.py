@@ -1,0 +1,66 @@
+"""The deadlines of one machine, and the single wake-up call it asks its shell for.
+
+A machine arms named deadlines and asks which have passed. The shell knows only `WakeAt`: it calls
+the machine with `Woken` at that time. A wake-up that comes early, late or twice finds no deadline
+passed and does nothing, so there is no timer to cancel and no stale timer to recognise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Effect: feed `Woken` when the clock shows `time_ms`, or soon after."""
+
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """Event: a wake-up call the machine asked for (or not: it does not matter)."""
+
+
+class Timers(Generic[Name]):
+    """Named deadlines, in the order in which they were armed where times are equal."""
+
+    __slots__ = ("_deadlines", "_promised")
+
+    def __init__(self) -> None:
+        self._deadlines: dict[Name, int] = {}
+        self._promised: int | None = None  # the wake-up already asked for
+
+    def arm(self, name: Name, at_ms: int) -> None:
+        self._deadlines.pop(name, None)
+        self._deadlines[name] = at_ms
+
+    def disarm(self, name: Name) -> None:
+        self._deadlines.pop(name, None)
+
+    def is_armed(self, name: Name) -> bool:
+        return name in self._deadlines
+
+    def pop_passed(self, now_ms: int) -> list[Name]:
+        """The names whose time has come, earliest first; they are no longer armed."""
+        if self._promised is not None and self._promised <= now_ms:
+            self._promised = None
+        passed = [name for name, at_ms in self._deadlines.items() if at_ms <= now_ms]
+        passed.sort(key=self._deadlines.__getitem__)
+        for name in passed:
+            del self._deadlines[name]
+        return passed
+
+    def wake_up(self) -> WakeAt | None:
+        """What to ask of the shell now: nothing while an early enough call is on its way."""
+        if not self._deadlines:
+            return None
+        earliest = min(self._deadlines.values())
+        if self._promised is not None and self._promised <= earliest:
+            return None
+        self._promised = earliest
+        return WakeAt(earliest)

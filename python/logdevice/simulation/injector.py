@@ -1,0 +1,176 @@
+"""Makes things go wrong, at the rates a seed has drawn, and ends each trouble after a while.
+
+Works during the fault phase only. Every trouble it starts has a planned end, so that after the
+phase a healed cluster is a matter of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from logdevice.simulation.cluster import FULLY, Cluster
+from logdevice.simulation.faults import FaultRates
+from logdevice.simulation.node import SimulatedNode
+from logdevice.simulation.workload import LOG
+from logdevice.types import AuthoritativeStatus, NodeId
+
+TICK_MS = 100
+_AWAY_FOR_NOW = (AuthoritativeStatus.UNAVAILABLE, AuthoritativeStatus.UNDERREPLICATION)
+
+
+class Injector:
+    """The bad luck of one run."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        faults = cluster.plan.faults
+        self._kinds: list[tuple[float, Callable[[], None]]] = [
+            (faults.crashes_per_s, self._crash),
+            (faults.hangs_per_s, self._hang),
+            (faults.slow_nodes_per_s, self._slow_down),
+            (faults.partitions_per_s, self._partition),
+            (faults.wipes_per_s, self._wipe),
+            (faults.dirty_ranges_per_s, self._lose_some),
+            (faults.spoiled_per_s, self._spoil),
+            (faults.unavailable_per_s, lambda: self._mark_away(AuthoritativeStatus.UNAVAILABLE)),
+            (faults.given_up_per_s, lambda: self._mark_away(AuthoritativeStatus.UNDERREPLICATION)),
+            (faults.trims_per_s, self._trim),
+            (faults.config_changes_per_s, self._flip_scd),
+        ]
+
+    def tick(self) -> None:
+        if self._world.now_ms >= self._cluster.plan.fault_phase_ms:
+            return
+        for rate_per_s, strike in self._kinds:
+            if self._world.chance(rate_per_s * TICK_MS / 1000):
+                strike()
+        self._world.after(TICK_MS, self.tick)
+
+    def heal(self) -> None:
+        """No more bad luck: everybody is up, connected and well-behaved from now on."""
+        self._world.say("world", "heals")
+        quiet = FaultRates(lag_ms_max=min(5, self._cluster.faults.lag_ms_max))
+        self._cluster.be_good(quiet)
+        for node in self._cluster.nodes.values():
+            node.wake()
+            if node.is_disk_broken:
+                # A reader asks a node whose disk failed again only after the connection is gone.
+                node.crash()
+                node.is_disk_broken = False
+            self._return(node)
+
+    def _pick(self, fits: Callable[[SimulatedNode], bool]) -> SimulatedNode | None:
+        candidates = [node for node in self._cluster.nodes.values() if fits(node)]
+        return self._world.rng.choice(candidates) if candidates else None
+
+    def _crash(self) -> None:
+        if node := self._pick(lambda node: node.is_up):
+            node.crash()
+            self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
+
+    def _hang(self) -> None:
+        if node := self._pick(lambda node: node.is_up and not node.is_hung):
+            node.hang()
+            self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
+
+    def _return(self, node: SimulatedNode) -> None:
+        node.wake()
+        node.restart()
+        if self._cluster.statuses.get(node.id) in _AWAY_FOR_NOW and not node.is_rebuilding:
+            self._world.after(self._world.between(0, 300), lambda: self._is_back(node))
+
+    def _is_back(self, node: SimulatedNode) -> None:
+        if node.is_up and not node.is_rebuilding and self._cluster.statuses.get(node.id) in _AWAY_FOR_NOW:
+            self._cluster.set_status(node.id, FULLY)
+
+    def _slow_down(self) -> None:
+        if node := self._pick(lambda node: node.id not in self._cluster.network.extra_ms):
+            extra_ms = self._world.between(30, 400)
+            self._world.say(str(node.id), f"gets slow, {extra_ms} ms a message")
+            self._cluster.network.extra_ms[node.id] = extra_ms
+            forget = self._cluster.network.extra_ms.pop
+            self._world.after(self._world.between(300, 4_000), lambda: forget(node.id, None))
+
+    def _partition(self) -> None:
+        if self._cluster.readers and (node := self._pick(lambda node: True)):
+            name = self._world.rng.choice(self._cluster.readers).name
+            self._world.say("network", f"cuts {name} from {node.id}")
+            self._cluster.network.cut(name, node.id)
+            after_ms = self._world.between(50, 3_000)
+            self._world.after(after_ms, lambda: self._cluster.network.join(name, node.id))
+
+    def _wipe(self) -> None:
+        """A disk dies; what the event log says in the meantime is drawn, what follows is a rebuild."""
+        rebuilding = len(self._cluster.truth.rebuilding_since_ms)
+        node = self._pick(lambda node: node.is_fine and node.id not in self._cluster.statuses)
+        if node is None or rebuilding >= 2:
+            return
+        if self._world.chance(0.5):
+            node.crash()
+            self._world.after(self._world.between(20, 500), node.restart)
+        self._cluster.repair.wipe(node.id)
+        status = self._world.rng.choice([None, *_AWAY_FOR_NOW])
+        if status is not None:
+            after_ms = self._world.between(0, 300)
+            self._world.after(after_ms, lambda: self._mark_wiped(node, status))
+        self._world.after(self._world.between(400, 3_000), lambda: self._rebuild(node))
+
+    def _mark_wiped(self, node: SimulatedNode, status: AuthoritativeStatus) -> None:
+        if node.is_rebuilding:
+            self._cluster.set_status(node.id, status)
+
+    def _rebuild(self, node: SimulatedNode) -> None:
+        if self._world.chance(0.5) and self._cluster.repair.relocate(node.id):
+            self._cluster.set_status(node.id, AuthoritativeStatus.AUTHORITATIVE_EMPTY)
+        else:
+            self._cluster.repair.restore(node.id)
+        self._world.after(self._world.between(0, 1_500), lambda: self._serve_again(node))
+
+    def _serve_again(self, node: SimulatedNode) -> None:
+        # Records written meanwhile have other homes, but copies may have been lost since the rebuild.
+        self._cluster.repair.restore(node.id)
+        self._cluster.repair.finish_rebuilding(node.id)
+        self._cluster.set_status(node.id, FULLY)
+
+    def _lose_some(self) -> None:
+        node = self._pick(lambda node: node.is_fine and bool(node.store.lsns(LOG)))
+        if node is None:
+            return
+        lsns = node.store.lsns(LOG)
+        first = self._world.rng.randrange(len(lsns))
+        last = min(len(lsns) - 1, first + self._world.between(0, 15))
+        self._cluster.repair.lose_some(node.id, lsns[first], lsns[last].next, self._world.rng.random())
+        self._world.after(self._world.between(300, 4_000), lambda: self._clean_up(node))
+
+    def _clean_up(self, node: SimulatedNode) -> None:
+        if not node.is_rebuilding:
+            self._cluster.repair.restore(node.id)
+
+    def _spoil(self) -> None:
+        node = self._pick(lambda node: bool(self._cluster.truth.copies_of(node.id)))
+        if node is not None:
+            lsns = self._cluster.truth.copies_of(node.id)
+            self._cluster.repair.spoil(node.id, self._world.rng.sample(lsns, min(len(lsns), 3)))
+
+    def _mark_away(self, status: AuthoritativeStatus) -> None:
+        statuses = self._cluster.statuses
+        node = self._pick(lambda node: not node.is_up and not node.is_rebuilding and node.id not in statuses)
+        if node is not None:
+            self._mark_damaged(node.id)
+            self._cluster.set_status(node.id, status)
+
+    def _mark_damaged(self, node: NodeId) -> None:
+        """A node that was given up may return: until then its records count as lost."""
+        for lsn in self._cluster.truth.copies_of(node):
+            self._cluster.truth.slots[lsn].is_damaged = True
+
+    def _trim(self) -> None:
+        lsns = [lsn for lsn in self._cluster.truth.lsns() if lsn < self._cluster.truth.released_end]
+        if lsns:
+            self._cluster.trim(lsns[self._world.rng.randrange((len(lsns) + 1) // 2)])
+
+    def _flip_scd(self) -> None:
+        config = self._cluster.config
+        self._cluster.change_config(replace(config, scd=not config.scd))

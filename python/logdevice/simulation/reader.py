@@ -1,0 +1,280 @@
+"""A reader of the simulation: hosts one client read stream and plays the application behind it.
+
+Performs the stream's effects exactly as the contracts in `logdevice.protocol` and
+`read_stream/events.py` promise, and no better: wake-ups late or doubled, records spoiled on the way,
+an application that lags or refuses. What checkers need to know about a reader is in its `view`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from logdevice.protocol.messages import (
+    GapNotice,
+    Records,
+    Start,
+    Started,
+    StatusNotice,
+    ToNode,
+    ToReader,
+)
+from logdevice.protocol.read_stream.events import (
+    ConnectionLost,
+    Consumed,
+    Deliver,
+    Effect,
+    EndStream,
+    Event,
+    FetchMetadata,
+    GapReceived,
+    MetadataFetched,
+    MetadataUnavailable,
+    ReadConfig,
+    ReadRequest,
+    RecordsReceived,
+    Rejected,
+    Resumed,
+    SendStart,
+    SendStop,
+    SendWindow,
+    StartedReceived,
+    StatusReceived,
+)
+from logdevice.protocol.read_stream.stream import ClientReadStream
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.simulation.faults import FaultRates
+from logdevice.simulation.network import Connection, Network, NodeEnd
+from logdevice.simulation.node import brief
+from logdevice.simulation.plan import ReaderPlan
+from logdevice.simulation.view import ReaderView
+from logdevice.simulation.world import World
+from logdevice.types import Epoch, Gap, LogId, Lsn, NodeId, Record, RecordFlags
+
+Item = Record | Gap
+
+
+class Witness(Protocol):
+    """Who looks over a reader's shoulder."""
+
+    def delivered(self, view: ReaderView, item: Item) -> None: ...
+
+    def accepted(self, view: ReaderView, item: Item) -> None: ...
+
+
+Metadata = Callable[[Epoch, Callable[[MetadataFetched | MetadataUnavailable], None]], None]
+
+
+class SimulatedReader:
+    """One stream, its connections and its application."""
+
+    def __init__(
+        self,
+        name: str,
+        log: LogId,
+        plan: ReaderPlan,
+        config: ReadConfig,
+        *,
+        world: World,
+        network: Network,
+        nodes: Mapping[NodeId, NodeEnd],
+        faults: FaultRates,
+        metadata: Metadata,
+        witness: Witness,
+    ) -> None:
+        request = ReadRequest(
+            log=log,
+            start=plan.start,
+            end=plan.end,
+            location=plan.location,
+            shuffle_seed=plan.shuffle_seed,
+            time_range=plan.time_range,
+            headers_only=plan.headers_only,
+            force_all_send_all=plan.force_all_send_all,
+        )
+        self.name = name
+        self.faults = faults
+        self.view = ReaderView(name, request)
+        self.stream = ClientReadStream(request, config, plan.settings, random.Random(world.rng.random()))
+        self.is_rejecting = False  # an item was refused and has not been offered again
+        self._world = world
+        self._network = network
+        self._nodes = nodes
+        self._metadata = metadata
+        self._witness = witness
+        self._connections: dict[NodeId, Connection] = {}
+        self._inbox: deque[Item] = deque()  # delivered, not looked at by the application yet
+        self._is_reading_planned = False
+
+    @property
+    def has_unread(self) -> bool:
+        return bool(self._inbox) or self.is_rejecting
+
+    def start(self) -> None:
+        self.view.is_started = True
+        self._perform_all(self.stream.start(self._world.now_ms))
+
+    def feed(self, event: Event) -> None:
+        if self.view.is_started and not self.view.is_ended:
+            self.view.mode_before = self.view.mode
+            self._perform_all(self.stream.handle(event, self._world.now_ms))
+
+    # What the network says.
+
+    def received(self, connection: Connection, message: ToReader) -> None:
+        node = connection.node.id
+        match message:
+            case Started():
+                self.feed(StartedReceived(node, message))
+            case Records():
+                self.feed(RecordsReceived(node, self._decode(node, message)))
+            case GapNotice():
+                self.feed(GapReceived(node, message))
+            case StatusNotice():
+                self.view.learn_status(message)
+                self.feed(StatusReceived(message))
+
+    def connection_lost(self, connection: Connection) -> None:
+        if self._connections.get(connection.node.id) is connection:
+            del self._connections[connection.node.id]
+            self._world.say(self.name, f"loses its connection to {connection.node.id}")
+            self.feed(ConnectionLost(connection.node.id))
+
+    def _decode(self, node: NodeId, message: Records) -> Records:
+        """Now and then a checksum is found to be wrong."""
+        if self.faults.spoiled_in_flight == 0:
+            return message
+        records = list(message.records)
+        for index, record in enumerate(records):
+            if self._world.chance(self.faults.spoiled_in_flight):
+                self._world.say(self.name, f"finds a bad checksum at {record.lsn} from {node}")
+                self.view.spoiled.add((message.filter_version, node, record.lsn))
+                # Damaged, but as long as it was: both ends count the same bytes.
+                noise = bytes(len(record.body))
+                records[index] = replace(record, body=noise, flags=record.flags | RecordFlags.CORRUPT)
+        return replace(message, records=tuple(records))
+
+    # What the stream wants.
+
+    def _perform_all(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            assert not self.view.is_ended, f"{effect} after the end of the stream"
+            self._perform(effect)
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case SendStart():
+                self._send_start(effect)
+            case SendWindow():
+                self._send(effect.node, effect.message)
+            case SendStop():
+                self._send_stop(effect)
+            case FetchMetadata():
+                self._fetch_metadata(effect)
+            case Deliver():
+                self._take(effect)
+            case EndStream():
+                self._world.say(self.name, "reached its end")
+                self.view.is_ended = True
+                for connection in self._connections.values():
+                    self._network.close_by_reader(connection)
+                self._connections.clear()
+            case WakeAt():
+                self._wake_at(effect.time_ms)
+
+    def _send_start(self, effect: SendStart) -> None:
+        node, message = effect.node, effect.message
+        if effect.reconnect and node in self._connections:
+            self._network.close_by_reader(self._connections.pop(node))
+        if node not in self._connections:
+            self._connections[node] = self._network.open(self, self._nodes[node])
+        self.view.note_start(node, message, self._world.now_ms)
+        self._send(node, message)
+
+    def _send_stop(self, effect: SendStop) -> None:
+        if effect.node in self._connections:
+            self._send(effect.node, effect.message)
+            self._network.close_by_reader(self._connections.pop(effect.node))
+
+    def _send(self, node: NodeId, message: ToNode) -> None:
+        if self._world.trace is not None:
+            text = start_in_brief(message) if isinstance(message, Start) else brief(message)
+            self._world.say(self.name, f"to {node}: {text}")
+        if node in self._connections:
+            self._network.to_node(self._connections[node], message)
+
+    def _fetch_metadata(self, effect: FetchMetadata) -> None:
+        self._world.say(self.name, f"asks for the metadata of epoch {effect.epoch}")
+        self.view.metadata_asked += 1
+
+        def answer(event: MetadataFetched | MetadataUnavailable) -> None:
+            self.view.metadata_asked -= 1
+            self._world.say(self.name, f"is told {event}")
+            self.feed(event)
+
+        self._metadata(effect.epoch, answer)
+
+    def _wake_at(self, time_ms: int) -> None:
+        late_ms = self._world.between(1, 200) if self._world.chance(self.faults.wake_late) else 0
+        self._world.at(time_ms + late_ms, lambda: self.feed(Woken()))
+        if self._world.chance(self.faults.wake_twice):
+            extra_ms = self._world.between(0, max(0, time_ms - self._world.now_ms))
+            self._world.after(extra_ms, lambda: self.feed(Woken()))
+
+    # The application.
+
+    def _take(self, effect: Deliver) -> None:
+        for item in effect.items:
+            self._world.say(self.name, f"gets {item_in_brief(item)}")
+            self._witness.delivered(self.view, item)
+        self.is_rejecting = False
+        self._inbox.extend(effect.items)
+        self._plan_reading()
+
+    def _plan_reading(self) -> None:
+        if not self._is_reading_planned:
+            self._is_reading_planned = True
+            self._world.after(self._world.between(0, self.faults.lag_ms_max), self._read_inbox)
+
+    def _read_inbox(self) -> None:
+        """Takes some of what has come, in order, or refuses and forgets everything behind."""
+        self._is_reading_planned = False
+        end: Lsn | None = None
+        refused: Item | None = None
+        for _ in range(len(self._inbox)):
+            item = self._inbox.popleft()
+            if self._world.chance(self.faults.reject):
+                refused = item
+                break
+            self._witness.accepted(self.view, item)
+            end = item.lsn.next if isinstance(item, Record) else item.end
+        if refused is not None:
+            self.view.refused.update((refused, *self._inbox))
+            self._inbox.clear()
+            self.is_rejecting = True
+        if end is not None:
+            self.feed(Consumed(end))
+        if refused is not None:
+            self._refuse(refused)
+
+    def _refuse(self, item: Item) -> None:
+        lsn = item.lsn if isinstance(item, Record) else item.start
+        self._world.say(self.name, f"refuses {lsn}")
+        self.feed(Rejected(lsn))
+        if self._world.chance(0.5):
+            self._world.after(self._world.between(0, 50), lambda: self.feed(Resumed()))
+
+
+def start_in_brief(start: Start) -> str:
+    down = " ".join(str(node) for node in start.known_down) or "nobody"
+    return (
+        f"Start v{start.filter_version} [{start.start}, {start.end}) {start.mode.value} down: {down}, "
+        f"window to {start.window_end}, {start.window_bytes} bytes"
+    )
+
+
+def item_in_brief(item: Item) -> str:
+    return f"record {item.lsn}" if isinstance(item, Record) else str(item)

@@ -1,0 +1,157 @@
+"""One run from a seed: faults, heal, converge, verdict."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, replace
+
+from logdevice.protocol.read_stream.events import ReadConfig
+from logdevice.settings import ReadStreamSettings
+from logdevice.simulation import checkers
+from logdevice.simulation.cluster import Cluster
+from logdevice.simulation.injector import Injector
+from logdevice.simulation.plan import Plan, ReaderPlan
+from logdevice.simulation.reader import SimulatedReader
+from logdevice.simulation.world import World
+from logdevice.types import Location, Lsn
+
+SAMPLE_MS = 500
+SETTLE_MS = 8_000  # every trouble ends by itself within this time
+CONVERGE_MS = 60_000
+CLEAN_RECORDS = 80
+VIOLATIONS_ENOUGH = 20  # a run that goes this wrong is not worth finishing
+
+
+class SeenEnoughError(Exception):
+    """Ends a run early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    seed: int
+    events: int
+    violations: tuple[str, ...]
+    records: int  # accepted by readers
+    gaps: int
+    rewinds: int
+
+
+def simulate(seed: int, trace: list[str] | None = None) -> Outcome:
+    return Run(Plan.draw(seed), trace).play()
+
+
+class Run:
+    """The director: knows the phases and when to look."""
+
+    def __init__(self, plan: Plan, trace: list[str] | None = None) -> None:
+        self.world = World(plan.seed, trace)
+        self.cluster = Cluster(plan, self.world)
+        self._injector = Injector(self.cluster)
+        self._heads: dict[str, Lsn] = {}
+        self._is_settled = False
+
+    def play(self) -> Outcome:
+        try:
+            self._play_faults()
+            self._play_healing()
+            auditor = self._start_audit()
+            self._play_convergence()
+            self._judge(auditor)
+        except SeenEnoughError:
+            pass
+        except Exception as error:
+            # A machine that breaks its own assertion has broken a promise as well.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+            self.cluster.witness.complain("machine", text)
+            if self.world.trace is not None:
+                self.world.trace.extend(traceback.format_exc().splitlines())
+        readers = self.cluster.readers
+        return Outcome(
+            seed=self.cluster.plan.seed,
+            events=self.world.events,
+            violations=tuple(self.cluster.witness.violations),
+            records=sum(len(reader.view.records) for reader in readers),
+            gaps=sum(len(reader.view.gaps) for reader in readers),
+            rewinds=sum(reader.stream.health(self.world.now_ms).rewinds for reader in readers),
+        )
+
+    def _play_faults(self) -> None:
+        self.cluster.start()
+        self._injector.tick()
+        self._run_for(self.cluster.plan.fault_phase_ms)
+
+    def _play_healing(self) -> None:
+        self._injector.heal()
+        config = self.cluster.config
+        self.cluster.change_config(replace(config, scd=self.cluster.plan.scd), at_once=True)
+        self._run_for(SETTLE_MS)
+        deadline_ms = self.world.now_ms + CONVERGE_MS
+        while not self.cluster.sequencer.is_done and self.world.now_ms < deadline_ms:
+            self._run_for(SAMPLE_MS)
+        assert self.cluster.sequencer.is_done, "the sequencer did not finish"
+        assert not self.cluster.truth.rebuilding_since_ms, "a node is still rebuilding"
+        assert not self.cluster.statuses, f"statuses have not settled: {self.cluster.statuses}"
+        if self.world.chance(0.5):
+            self.cluster.repair.mend_checksums()
+
+    def _start_audit(self) -> SimulatedReader | None:
+        """A stretch of records nothing ever happened to, and a reader that sees only those."""
+        start = self.cluster.sequencer.write_more(CLEAN_RECORDS)
+        self._run_for(SAMPLE_MS)  # every node learns of the release
+        self._is_settled = True
+        config: ReadConfig = self.cluster.config
+        if not config.scd:
+            return None
+        plan = ReaderPlan(
+            start=start,
+            end=self.cluster.truth.last_end,
+            starts_at_ms=self.world.now_ms,
+            location=Location.parse("r0.d0.c0.w0.k0"),
+            shuffle_seed=self.world.rng.choice([None, 0, 99]),
+            time_range=None,
+            headers_only=False,
+            force_all_send_all=False,
+            settings=ReadStreamSettings(window_lsns=16),
+        )
+        return self.cluster.add_reader("auditor", plan)
+
+    def _play_convergence(self) -> None:
+        deadline_ms = self.world.now_ms + CONVERGE_MS
+        truth = self.cluster.truth
+        while self.world.now_ms < deadline_ms:
+            if all(checkers.not_converged(truth, reader.view) is None for reader in self.cluster.readers):
+                break
+            self._run_for(SAMPLE_MS)
+
+    def _judge(self, auditor: SimulatedReader | None) -> None:
+        witness, truth = self.cluster.witness, self.cluster.truth
+        for reader in self.cluster.readers:
+            witness.complain(reader.name, checkers.not_converged(truth, reader.view))
+        witness.compare([reader.view for reader in self.cluster.readers])
+        if auditor is not None:
+            rewinds = auditor.stream.health(self.world.now_ms).rewinds
+            wire = witness.wire.get(auditor.name, {})
+            witness.complain(auditor.name, checkers.wasted_copies(auditor.view, wire, rewinds=rewinds))
+
+    def _run_for(self, duration_ms: int) -> None:
+        end_ms = self.world.now_ms + duration_ms
+        while self.world.now_ms < end_ms:
+            if len(self.cluster.witness.violations) >= VIOLATIONS_ENOUGH:
+                raise SeenEnoughError
+            self.world.run_until(min(end_ms, self.world.now_ms + SAMPLE_MS))
+            for reader in self.cluster.readers:
+                if not reader.view.is_ended:
+                    self._look_at(reader)
+
+    def _look_at(self, reader: SimulatedReader) -> None:
+        health = reader.stream.health(self.world.now_ms)
+        if self._heads.get(reader.name) == health.head:
+            complaint = checkers.stall_without_cause(
+                health,
+                has_unread=reader.has_unread,
+                released_end=self.cluster.truth.released_end,
+                is_settled=self._is_settled,
+            )
+            self.cluster.witness.complain(reader.name, complaint)
+        self._heads[reader.name] = health.head

@@ -1,0 +1,155 @@
+"""Whole runs: no promise broken, the same seed the same run, the verdict a person and a script can read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from logdevice.simulation.__main__ import main, report
+from logdevice.simulation.network import Conditions, Connection, Network
+from logdevice.simulation.plan import Plan
+from logdevice.simulation.run import Outcome, simulate
+from logdevice.simulation.world import World
+from logdevice.types import NodeId
+
+SEEDS = range(60)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed-{seed}")
+def test_no_promise_is_broken(seed: int) -> None:
+    outcome = simulate(seed)
+    assert outcome.violations == (), f"replay with: make sim SEED={seed}"
+    assert outcome.records > 0
+
+
+def test_the_fixed_seeds_see_faults_gaps_and_rewinds() -> None:
+    # A simulator in which nothing ever goes wrong proves nothing.
+    plans = [Plan.draw(seed) for seed in SEEDS]
+    assert sum(plan.faults.wipes_per_s > 0 for plan in plans) >= 5
+    assert sum(plan.faults.message_loss > 0 for plan in plans) >= 5
+    assert sum(not plan.epochs[0].metadata.bridges for plan in plans) >= 5
+    assert any(plan.faults.switched_on() for plan in plans)
+    outcomes = [simulate(seed) for seed in range(10)]
+    assert sum(outcome.gaps for outcome in outcomes) > 10
+    assert sum(outcome.rewinds for outcome in outcomes) > 10
+
+
+def trace_hash(seed: int) -> str:
+    trace: list[str] = []
+    simulate(seed, trace)
+    return hashlib.sha256("\n".join(trace).encode()).hexdigest()
+
+
+def test_writing_a_trace_does_not_change_the_run() -> None:
+    assert simulate(3, []) == simulate(3)
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "12345"])
+def test_the_same_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
+    code = (
+        "from logdevice.simulation.tests.test_simulation import trace_hash\n"
+        "import sys; sys.stdout.write(' '.join(trace_hash(seed) for seed in (1, 5, 7)))"
+    )
+    root = Path(__file__).resolve().parents[3]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode() == " ".join(trace_hash(seed) for seed in (1, 5, 7))
+
+
+def test_the_last_line_counts_seeds_events_and_violations(capsys: pytest.CaptureFixture[str]) -> None:
+    good = Outcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
+    bad = Outcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
+    assert report(1, [good]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 seeds, 10 events, 0 violations"
+    assert report(2, [good, bad]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "2 seeds, 15 events, 1 violations"
+    assert "    replay: make sim SEED=2" in lines
+
+
+def test_one_seed_is_shown_with_everything_that_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| nodes")
+    assert any("sequencer  releases everything below" in line for line in lines)
+    assert lines[-1].startswith("seed 3: ")
+    assert lines[-1].endswith(" 0 violations")
+
+
+def test_two_processes_report_what_one_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--seeds", "4", "--jobs", "1"])
+    alone = capsys.readouterr().out
+    main(["--seeds", "4", "--jobs", "2"])
+    assert capsys.readouterr().out == alone
+
+
+def test_things_planned_for_the_same_moment_happen_in_the_order_of_planning() -> None:
+    world, seen = World(0), []
+    for name in "cab":
+        world.after(5, lambda name=name: seen.append(name))  # type: ignore[misc]
+    world.run_until(5)
+    assert seen == []
+    world.run_until(6)
+    assert seen == ["c", "a", "b"]
+
+
+class End:
+    """Either end of a connection, writing down what it is told."""
+
+    def __init__(self) -> None:
+        self.name, self.id, self.is_up = "reader", NodeId(1), True
+        self.heard: list[object] = []
+
+    def received(self, connection: Connection, message: object) -> None:
+        self.heard.append(message)
+
+    def connection_lost(self, connection: Connection) -> None:
+        self.heard.append("lost")
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.heard.append("closed")
+
+
+def connected(**conditions: float) -> tuple[World, Network, Connection, End, End]:
+    world, reader, node = World(7), End(), End()
+    network = Network(world, Conditions(latency_ms_max=50, **conditions))  # type: ignore[arg-type]
+    return world, network, network.open(reader, node), reader, node
+
+
+def test_a_connection_keeps_the_order_of_messages() -> None:
+    world, network, connection, reader, _ = connected()
+    for number in range(20):
+        network.to_reader(connection, number)  # type: ignore[arg-type]
+    world.run_until(1_000)
+    assert reader.heard == list(range(20))
+
+
+def test_a_lost_message_ends_the_connection_for_both_ends_once() -> None:
+    world, network, connection, reader, node = connected(message_loss=1.0)
+    network.to_reader(connection, 1)  # type: ignore[arg-type]
+    network.to_reader(connection, 2)  # type: ignore[arg-type]
+    world.run_until(1_000)
+    assert (reader.heard, node.heard) == (["lost"], ["closed"])
+
+
+def test_a_connection_closed_by_the_reader_still_carries_what_was_sent() -> None:
+    world, network, connection, reader, node = connected()
+    network.to_node(connection, "stop")  # type: ignore[arg-type]
+    network.close_by_reader(connection)
+    network.to_reader(connection, "too late")  # type: ignore[arg-type]
+    world.run_until(1_000)
+    assert (reader.heard, node.heard) == ([], ["stop", "closed"])
+
+
+def test_a_node_that_is_down_refuses_connections() -> None:
+    world, reader, node = World(7), End(), End()
+    node.is_up = False
+    network = Network(world, Conditions())
+    network.to_node(network.open(reader, node), "start")  # type: ignore[arg-type]
+    world.run_until(1_000)
+    assert (reader.heard, node.heard) == (["lost"], [])

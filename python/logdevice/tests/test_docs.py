@@ -1,0 +1,57 @@
+"""What the generated pages promise: they are in the tree, and they are what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logdevice.docs import DOCS, errors, errors_page, main, outdated, settings_page, table
+from logdevice.knobs import knobs
+from logdevice.settings import COMPONENTS
+
+
+def test_the_pages_in_the_tree_are_current() -> None:
+    assert outdated(DOCS) == [], "run `make docs`"
+
+
+def test_every_setting_has_a_row() -> None:
+    page = settings_page()
+    for component in COMPONENTS:
+        assert f"## {component.__name__}" in page
+        for knob in knobs(component):
+            assert page.count(f"| `{knob.name}` |") == 1
+    assert "`all_send_all_timeout_ms` must be at least `scd_timeout_ms`." in page
+
+
+def test_every_error_has_a_row() -> None:
+    page = errors_page()
+    for error in errors():
+        assert page.count(f"| {int(error.code)} | `{error.__name__}` |") == 1
+
+
+@pytest.mark.parametrize("page", [settings_page(), errors_page()])
+def test_the_first_line_says_that_the_page_is_generated(page: str) -> None:
+    assert page.splitlines()[0].startswith("<!-- Generated from ")
+
+
+def test_a_bar_in_a_cell_does_not_open_another_cell() -> None:
+    assert table(("a",), [("x|y",)]) == ["| a |", "| --- |", "| x\\|y |"]
+
+
+def test_a_missing_or_old_page_is_named_and_rewritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "errors.md").write_text("old", encoding="utf-8")
+    assert main(["--check"], tmp_path) == 1
+    said = capsys.readouterr().out
+    assert "docs/settings.md" in said
+    assert "docs/errors.md" in said
+    assert (tmp_path / "errors.md").read_text(encoding="utf-8") == "old"
+
+    assert main([], tmp_path) == 0
+    capsys.readouterr()
+    assert main(["--check"], tmp_path) == 0
+    assert capsys.readouterr().out == ""
+    assert main([], tmp_path) == 0
+    assert capsys.readouterr().out == ""
