@@ -230,6 +230,17 @@ class RecordFlags(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
+class WriterTag:
+    """Which appends of which writer a record holds: by this a resent append is recognised."""
+
+    writer: int
+    incarnation: int  # of the writer's process; a lower one is fenced off
+    first_seq: int  # the writer's number of the first append in the record
+    count: int
+    stable_upto: int  # everything below has been acknowledged to the writer
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """What occupies one LSN: a header and an opaque body that may hold a batch of entries."""
 
@@ -239,6 +250,11 @@ class Record:
     body: bytes = b""
     # RecordFlags; typed int because arithmetic on flag enums is slow and this is looked at per LSN.
     flags: int = 0
+    wave: int = 0  # of the Appender; for a record written by recovery, the epoch that sealed
+    entries: int = 0  # how many the body holds
+    entry_end: int = 0  # entries of the log up to and including this record
+    byte_end: int = 0  # body bytes of the log up to and including this record
+    tag: WriterTag | None = None
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 
 from logdevice.protocol.messages import GapNotice, GapReason, Records, Start, ToReader
 from logdevice.protocol.store_read import FilteredOut
-from logdevice.types import Lsn, Record, RecordFlags
+from logdevice.types import Lsn, Record, RecordFlags, epoch_start
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)  # a plain int: arithmetic on flag enums is slow
 
@@ -57,6 +57,12 @@ class Delivery:
         """S7: says that everything up to `end` has been trimmed."""
         if self.end < end:
             self._add_gap(self.end, end, GapReason.TRIM)
+
+    def close_epoch(self, lsn: Lsn) -> None:
+        """S15: the epoch of `lsn` ended below it; the reader cannot see the bridge that says so."""
+        end = min(epoch_start(lsn.epoch + 1), self._start.end)
+        if self.end < end:
+            self._add_gap(self.end, end, GapReason.BRIDGE)
 
     @property
     def _is_thin(self) -> bool:

@@ -209,9 +209,11 @@ class ServerReadStream:
         assert read.start <= result.next <= read.gap_end, f"looked up to {result.next} for {read}"
         delivery = version.delivery
         bytes_before = delivery.bytes
+        if result.is_behind_bridge:
+            delivery.close_epoch(read.start)
         delivery.add(result.items, next=result.next, under_replicated=result.under_replicated)
         self._unsent_bytes += delivery.bytes - bytes_before
-        version.read_pointer = max(version.read_pointer, result.next)
+        version.read_pointer = max(version.read_pointer, result.next, delivery.end)
         # S8: a read that was full is followed by one that begins with a record, which says as much.
         if result.end is not ReadEnd.BYTES or not result.items:
             delivery.cover(result.next)

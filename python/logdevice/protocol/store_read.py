@@ -66,6 +66,7 @@ class RecordsRead:
     next: Lsn
     end: ReadEnd
     under_replicated: bool = False  # the store may have lost records of this stretch
+    is_behind_bridge: bool = False  # the store holds the bridge of the start's epoch, below the start
 
 
 @dataclass(frozen=True, slots=True)

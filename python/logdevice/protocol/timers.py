@@ -7,7 +7,7 @@ passed and does nothing, so there is no timer to cancel and no stale timer to re
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -45,15 +45,18 @@ class Timers(Generic[Name]):
     def is_armed(self, name: Name) -> bool:
         return name in self._deadlines
 
-    def pop_passed(self, now_ms: int) -> list[Name]:
-        """The names whose time has come, earliest first; they are no longer armed."""
+    def pop_passed(self, now_ms: int) -> Iterator[Name]:
+        """The names whose time has come, earliest first; each is disarmed as it is handed out.
+
+        One that is put off or disarmed meanwhile, by what is done about an earlier one, is left out.
+        """
         if self._promised is not None and self._promised <= now_ms:
             self._promised = None
         passed = [name for name, at_ms in self._deadlines.items() if at_ms <= now_ms]
-        passed.sort(key=self._deadlines.__getitem__)
-        for name in passed:
-            del self._deadlines[name]
-        return passed
+        for name in sorted(passed, key=self._deadlines.__getitem__):
+            if self._deadlines.get(name, now_ms + 1) <= now_ms:
+                del self._deadlines[name]
+                yield name
 
     def wake_up(self) -> WakeAt | None:
         """What to ask of the shell now: nothing while an early enough call is on its way."""

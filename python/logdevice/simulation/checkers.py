@@ -160,7 +160,8 @@ def has_f_majority(
         for node in counted:
             domains.setdefault(truth.locations[node].domain(scope) if scope else node, []).append(node)
         complete = sum(voted.issuperset(members) for members in domains.values())
-        if complete >= len(domains) - factor + 1:
+        needed = len(domains) - factor + 1
+        if complete >= (needed if needed > 0 else len(domains)):
             return True
     return False
 

@@ -11,9 +11,10 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 
 from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
-from logdevice.types import LogId, Lsn, LsnRange, NodeId, Record, RecordFlags
+from logdevice.types import Epoch, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, epoch_start
 
 _HOLE = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
+_BRIDGE = int(RecordFlags.BRIDGE)
 _CORRUPT = int(RecordFlags.CORRUPT)
 
 
@@ -24,6 +25,7 @@ class _Log:
     corrupt: set[Lsn] = field(default_factory=set)
     under_replicated: list[LsnRange] = field(default_factory=list)
     trim_end: Lsn = field(default_factory=Lsn)
+    bridges: dict[Epoch, Lsn] = field(default_factory=dict)  # the bridge of an epoch, where there is one
 
 
 class MemoryLogStore:
@@ -43,6 +45,8 @@ class MemoryLogStore:
             insort(content.lsns, record.lsn)
         content.records[record.lsn] = record
         content.corrupt.discard(record.lsn)
+        if record.flags & _BRIDGE:
+            content.bridges[record.lsn.epoch] = record.lsn
 
     def get(self, log: LogId, lsn: Lsn) -> Record | None:
         """The copy as it was put, even if it has been damaged since."""
@@ -63,6 +67,8 @@ class MemoryLogStore:
         if content.records.pop(lsn, None) is not None:
             del content.lsns[bisect_left(content.lsns, lsn)]
             content.corrupt.discard(lsn)
+            if content.bridges.get(lsn.epoch) == lsn:
+                del content.bridges[lsn.epoch]
 
     def corrupt(self, log: LogId, lsn: Lsn) -> None:
         """Damages the body of a copy: reads find a wrong checksum."""
@@ -73,7 +79,12 @@ class MemoryLogStore:
         return lsn in self._log(log).corrupt
 
     def trim(self, log: LogId, end: Lsn) -> None:
+        """Drops everything below `end`. Behind a bridge that goes nothing was ever: that goes with it."""
         content = self._log(log)
+        for epoch, bridge in sorted(content.bridges.items()):
+            if bridge < end:
+                end = max(end, epoch_start(epoch + 1))
+                del content.bridges[epoch]
         content.trim_end = max(content.trim_end, end)
         count = bisect_left(content.lsns, end)
         for lsn in content.lsns[:count]:
@@ -101,7 +112,9 @@ class MemoryLogStore:
         under_replicated = any(
             lost.start < next_lsn and read.start < lost.end for lost in content.under_replicated
         )
-        return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated)
+        bridge = content.bridges.get(read.start.epoch)
+        is_behind_bridge = bridge is not None and bridge < read.start
+        return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated, is_behind_bridge)
 
     def _collect(self, content: _Log, read: StoreRead) -> tuple[list[Record | FilteredOut], Lsn, ReadEnd]:
         """What the node sends, how far it looked and why it stopped."""

@@ -146,7 +146,8 @@ class ClientReadStream:
             self._failover.watch_slow_nodes(is_stalled)
             if not self._failover.rewinds.is_pending:
                 self._connections.update_windows()
-        self._turn.finish()
+        if not self._has_ended:
+            self._turn.finish()
 
     def _stop(self) -> None:
         if not self._has_stopped:

@@ -6,6 +6,7 @@ wants done without carrying lists back up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 
 from logdevice.protocol.read_stream.events import Effect
@@ -58,7 +59,7 @@ class Turn:
     def is_armed(self, kind: TimerKind, node: NodeId | None = None) -> bool:
         return self._timers.is_armed((kind, node))
 
-    def passed(self) -> list[Timer]:
+    def passed(self) -> Iterator[Timer]:
         return self._timers.pop_passed(self.now_ms)
 
 

@@ -11,7 +11,7 @@ from logdevice.protocol.read_stream.senders import Credit
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.tests.reading import lsn, record
 from logdevice.settings import ReadStreamSettings
-from logdevice.types import Record
+from logdevice.types import Lsn, Record
 
 START, END = 42, 80
 BODY_MAX = 100
@@ -98,7 +98,7 @@ class Node:
     def send(self, skip: int, body: int) -> None:
         self.next += skip
         if self.next < self.window.window_end and self.credit.received < self.credit.granted:
-            sent = record(lsn(self.next & 0xFFFF), body=b"x" * body)
+            sent = record(Lsn(self.next), body=b"x" * body)
             self.credit.received += sent.size
             self.window.accept((sent,), self.credit)
             self.next += 1

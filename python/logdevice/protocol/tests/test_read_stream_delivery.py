@@ -1,0 +1,380 @@
+"""What an application gets and when: order, second copies, flow control in LSNs and bytes, stale messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from logdevice.protocol.messages import ReadMode, StartedStatus
+from logdevice.protocol.read_stream.events import (
+    Consumed,
+    Deliver,
+    EndStream,
+    SendStart,
+    SendWindow,
+)
+from logdevice.protocol.tests.reading import LOG, Reading, hole, lsn, record
+from logdevice.protocol.timers import Woken
+from logdevice.types import LSN_MAX, Location, Lsn, RecordFlags, TimeRange
+
+RECORD_BYTES = record(1).size
+
+
+def reading(**arguments: object) -> Reading:
+    """Everybody sends everything, everybody is started, and a lot is released."""
+    bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
+    bench.started(released=1_000)
+    return bench
+
+
+# ---- order and second copies --------------------------------------------------------------------
+
+
+def test_records_of_different_nodes_come_out_in_order() -> None:
+    bench = Reading()
+    bench.started(released=10)
+    bench.records(1, 1)
+    bench.records(4, 2)
+    bench.records(2, 3, 4)
+    assert bench.text == ["n1", "n2", "n3", "n4"]
+
+
+def test_a_record_that_comes_early_waits_for_the_head() -> None:
+    bench = reading()
+    bench.records(1, 2, 4)
+    assert bench.text == []
+    bench.records(2, 1)
+    assert bench.text == ["n1", "n2"]
+    bench.records(3, 3)
+    assert bench.text == ["n1", "n2", "n3", "n4"]
+
+
+def test_what_can_be_delivered_together_is_delivered_together() -> None:
+    bench = reading()
+    bench.records(1, 2, 3)
+    bench.records(2, 1)
+    assert [len(effect.items) for effect in bench.sent(Deliver)] == [3]
+
+
+def test_the_copies_of_one_record_are_delivered_once() -> None:
+    """W4."""
+    bench = reading()
+    for node in (1, 2, 3):
+        bench.records(node, 1, 2)
+    assert bench.text == ["n1", "n2"]
+    assert bench.health.duplicates == 4
+
+
+def test_a_second_copy_of_a_buffered_record_is_dropped() -> None:
+    """W4."""
+    bench = reading()
+    bench.records(1, 2)
+    bench.records(2, 2)
+    bench.records(3, 1)
+    assert bench.text == ["n1", "n2"]
+
+
+def test_one_node_sending_a_record_twice_is_harmless() -> None:
+    bench = reading()
+    bench.records(1, 1)
+    bench.records(1, 1)
+    bench.records(1, 2, 2)
+    assert bench.text == ["n1", "n2"]
+
+
+def test_a_record_that_recovery_wrote_is_a_record() -> None:
+    bench = reading()
+    bench.records(1, record(1, flags=RecordFlags.BY_RECOVERY), record(2, flags=RecordFlags.DRAINED), 3)
+    assert bench.text == ["n1", "n2", "n3"]
+    assert bench.delivered[0] == record(1, flags=RecordFlags.BY_RECOVERY)
+
+
+def test_a_hole_is_a_gap_of_one_lsn() -> None:
+    """B2."""
+    bench = reading()
+    bench.records(1, 1, hole(2), 3)
+    assert bench.text == ["n1", "HOLE n2-n3", "n3"]
+
+
+def test_a_hole_in_single_copy_delivery_needs_no_rewind() -> None:
+    """B2: every node that has it sends it; the others say nothing."""
+    bench = Reading()
+    bench.started(released=10)
+    bench.records(1, hole(1), hole(2), 3)
+    assert bench.text == ["HOLE n1-n3", "n3"]
+    assert bench.health.rewinds == 0
+
+
+def test_a_message_without_records_changes_nothing() -> None:
+    bench = reading()
+    bench.records(1)
+    assert bench.effects == []
+
+
+def test_reading_works_at_the_very_top_of_the_lsn_space() -> None:
+    top = Lsn(LSN_MAX - 2)
+    bench = Reading(scd=False, start=top, end=LSN_MAX, answers_metadata=False)
+    bench.answer_metadata(top.epoch, last_epoch=top.epoch)
+    bench.started(released=LSN_MAX)
+    bench.records(1, top, Lsn(LSN_MAX - 1))
+    assert len(bench.delivered) == 2
+    assert bench.has_ended
+
+
+# ---- what nodes are asked -----------------------------------------------------------------------
+
+
+def test_start_says_everything_the_reader_asked_for() -> None:
+    request = {
+        "time_range": TimeRange(5, 9),
+        "headers_only": True,
+        "shuffle_seed": 77,
+        "location": Location.parse("eu.fra"),
+    }
+    bench = Reading(nodes=4, start=5, end=9, request=request, window_bytes=4_000)
+    start = bench.start_of(3)
+    assert (start.log, start.filter_version, start.start, start.end) == (LOG, 1, lsn(5), lsn(9))
+    assert (start.mode, start.known_down, start.replication) == (ReadMode.SCD, (), 3)
+    assert (start.time_range, start.headers_only, start.shuffle_seed) == (TimeRange(5, 9), True, 77)
+    assert start.location == Location.parse("eu.fra")
+    assert (start.window_end, start.window_bytes) == (lsn(9), 1_000)
+
+
+def test_every_node_of_the_read_set_is_started_once() -> None:
+    bench = Reading(nodes=[7, 3, 5])
+    assert [(start.node, start.reconnect) for start in bench.starts] == [(3, False), (5, False), (7, False)]
+
+
+@pytest.mark.parametrize(
+    ("local_scd", "force", "mode"),
+    [
+        (False, False, ReadMode.SCD),
+        (True, False, ReadMode.LOCAL_SCD),
+        (True, True, ReadMode.ALL_SEND_ALL),
+    ],
+)
+def test_the_mode_comes_from_the_log_unless_the_reader_insists(
+    local_scd: bool, force: bool, mode: ReadMode
+) -> None:
+    assert Reading(local_scd=local_scd, request={"force_all_send_all": force}).mode is mode
+
+
+# ---- the window ---------------------------------------------------------------------------------
+
+
+def test_nothing_behind_the_end_is_asked_for() -> None:
+    """W1."""
+    assert Reading(start=1, end=4).start_of(1).window_end == lsn(4)
+
+
+def test_window_goes_to_everybody_when_enough_was_consumed_and_not_before() -> None:
+    """W2, W3: 0.7 of a window of 10, so the seventh record does it."""
+    bench = reading(window_lsns=10)
+    bench.records(1, *range(1, 7))
+    assert bench.windows == {}
+    bench.records(1, 7)
+    assert bench.windows == dict.fromkeys(bench.nodes, lsn(18))
+
+
+def test_the_window_slides_again_and_again() -> None:
+    """W2."""
+    bench = reading(window_lsns=3)
+    ends = []
+    for position in range(1, 7):
+        bench.records(1, position)
+        ends += [window.esn for node, window in bench.windows.items() if node == 1]
+    assert ends == [6, 8, 10]
+
+
+def test_a_range_that_fits_one_window_never_slides() -> None:
+    bench = reading(end=4, window_lsns=4)
+    bench.records(1, 1, 2)
+    assert bench.windows == {}
+    bench.records(1, 3)
+    assert bench.windows == {}
+    assert bench.text == ["n1", "n2", "n3"]
+
+
+def test_what_was_delivered_counts_only_once_it_is_consumed() -> None:
+    """W2: a slow application holds up the nodes, not the other way round."""
+    bench = reading(window_lsns=3, consumes=False)
+    bench.records(1, 1, 2, 3)
+    assert bench.windows == {}
+    bench.feed(Consumed(lsn(3)))
+    assert bench.windows == dict.fromkeys(bench.nodes, lsn(6))
+
+
+def test_a_node_that_starts_late_hears_of_the_window_that_moved_meanwhile() -> None:
+    """W3."""
+    bench = Reading(scd=False, window_lsns=3)
+    bench.started(1, 2, 3, 4, released=1_000)
+    bench.records(1, 1, 2)
+    assert set(bench.windows) == {1, 2, 3, 4}
+    bench.effects.clear()
+    bench.started(5)
+    assert bench.windows == {5: lsn(6)}
+
+
+def test_no_window_is_sent_while_a_rewind_is_due() -> None:
+    """W3: the START of the rewind will say it."""
+    bench = Reading(window_lsns=3)
+    bench.started(released=1_000)
+    bench.lost(5)
+    bench.records(1, 1, 2)
+    assert bench.windows == {}
+    bench.rewind()
+    assert bench.start_of(1).window_end == lsn(6)
+
+
+def test_a_window_of_one_lsn_reads_one_record_at_a_time() -> None:
+    bench = reading(window_lsns=1, end=4)
+    for position in (1, 2, 3):
+        bench.records(1, position)
+    assert bench.text == ["n1", "n2", "n3"]
+
+
+# ---- bytes --------------------------------------------------------------------------------------
+
+
+def test_the_byte_window_is_split_over_the_read_set() -> None:
+    """W5."""
+    assert {start.message.window_bytes for start in Reading(nodes=5, window_bytes=1_000).starts} == {200}
+
+
+def test_consumed_bytes_are_granted_again() -> None:
+    """W3, W5: N1 sent 130 of its 200 bytes, and they are consumed."""
+    bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6)
+    bench.records(1, 1)
+    assert bench.sent(SendWindow) == []
+    bench.records(1, 2)
+    windows = bench.sent(SendWindow)
+    assert [(window.node, window.message.window_bytes) for window in windows] == [(1, 200 + 2 * RECORD_BYTES)]
+
+
+def test_bytes_that_are_not_consumed_are_not_granted_again() -> None:
+    """W5."""
+    bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6, consumes=False)
+    bench.records(1, 1, 2, 3)
+    assert bench.sent(SendWindow) == []
+
+
+def test_the_bytes_of_second_copies_are_granted_again() -> None:
+    """W4: a node that sent only what others had sent before must not run dry."""
+    bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6, consumes=False)
+    bench.records(1, 1, 2)
+    bench.records(2, 1, 2)
+    assert [(window.node, window.message.window_bytes) for window in bench.sent(SendWindow)] == [
+        (2, 200 + 2 * RECORD_BYTES)
+    ]
+
+
+def test_bytes_delivered_before_a_rewind_and_not_consumed_are_not_granted_twice() -> None:
+    """W5."""
+    bench = Reading(nodes=5, window_bytes=1_000, consumes=False)
+    bench.started(released=100)
+    bench.records(1, 1, 2)
+    bench.lost(5)
+    bench.rewind()
+    assert bench.start_of(1).window_bytes == 200 - 2 * RECORD_BYTES // 5
+
+
+# ---- messages that do not count -----------------------------------------------------------------
+
+
+def test_a_message_of_another_version_is_dropped() -> None:
+    """F1, F2."""
+    bench = Reading()
+    bench.started(released=10)
+    bench.lost(5)
+    bench.rewind()
+    bench.started(1, 2, 3, 4, released=10)
+    bench.records(1, 1, version=1)
+    bench.gap(1, 1, 9, version=1)
+    bench.records(1, 1, version=3)
+    assert bench.text == []
+    bench.records(1, 1)
+    assert bench.text == ["n1"]
+
+
+def test_a_message_of_a_node_that_has_not_started_is_dropped() -> None:
+    """F2."""
+    bench = Reading(scd=False)
+    bench.started(1, 2, 3, 4, released=10)
+    bench.records(5, 1)
+    bench.gap(5, 1, 9)
+    assert bench.text == []
+
+
+def test_a_message_of_a_node_whose_start_failed_is_dropped() -> None:
+    """F2."""
+    bench = reading()
+    bench.started(5, status=StartedStatus.AGAIN)
+    bench.records(5, 1)
+    assert bench.text == []
+
+
+def test_a_message_of_a_node_outside_the_read_set_is_dropped() -> None:
+    """F2."""
+    bench = reading()
+    bench.records(9, 1)
+    bench.started(9, released=10)
+    bench.lost(9)
+    assert bench.text == []
+    assert bench.effects == []
+
+
+@pytest.mark.parametrize("scd", [False, True])
+def test_a_record_outside_the_window_is_not_trusted_and_the_node_starts_anew(scd: bool) -> None:
+    """F4."""
+    bench = Reading(scd=scd, window_lsns=5, started_timeout_ms=60_000)
+    bench.started(released=100)
+    bench.records(1, 1, 6)
+    assert bench.text == []
+    assert bench.health.violations == 1
+    bench.wait(20)
+    assert [start.reconnect for start in bench.sent(SendStart) if start.node == 1] == [True]
+    assert bench.known_down == ((1,) if scd else ())
+    bench.started(released=100)
+    bench.records(1, 1)
+    assert bench.text == ["n1"]
+
+
+# ---- the end ------------------------------------------------------------------------------------
+
+
+def test_when_everything_is_delivered_nodes_are_told_to_stop() -> None:
+    bench = reading(end=3, consumes=False)
+    bench.records(1, 1, 2)
+    assert bench.stops == bench.nodes
+    assert not bench.has_ended
+
+
+def test_the_stream_ends_when_everything_is_consumed() -> None:
+    bench = reading(end=3, consumes=False)
+    bench.records(1, 1, 2)
+    bench.feed(Consumed(lsn(2)))
+    assert bench.effects == []
+    bench.feed(Consumed(lsn(3)))
+    assert bench.effects == [EndStream()]
+
+
+def test_an_ended_stream_answers_nothing_any_more() -> None:
+    bench = reading(end=3)
+    bench.records(1, 1, 2)
+    assert bench.has_ended
+    bench.records(2, 1, 2)
+    assert bench.effects == []
+    bench.wait(100_000)
+    assert bench.effects == []
+
+
+def test_an_empty_range_ends_at_once_and_asks_nobody() -> None:
+    bench = Reading(start=5, end=5)
+    assert bench.has_ended
+    assert bench.starts == []
+
+
+def test_a_wake_up_call_that_nobody_asked_for_does_nothing() -> None:
+    bench = reading()
+    for _ in range(3):
+        bench.feed(Woken())
+        assert bench.effects == []

@@ -1,0 +1,119 @@
+"""Breaks one rule of the read path at a time and shows who notices: a unit test or the simulator.
+
+Each mutant is a small textual change of one protocol file, applied to a temporary copy of `python/`,
+never to the work tree. First the unit tests of the protocol run; if they stay green, some hundred
+simulated runs. A mutant that nobody notices means that a rule is not guarded, or not needed.
+
+    python python/tools/mutants.py [--only WORD] [--simulator-only] [--seeds 300] [--jobs 2]
+
+The last line is `N mutants, N noticed`; the exit code is 1 if any was not noticed. A mutant whose text
+is not found exactly once is an error: the table must follow the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutant_table import MUTANTS, Mutant
+
+PYTHON = Path(__file__).resolve().parents[1]
+UNIT_TESTS = "logdevice/protocol/tests"
+NOT_NOTICED = "NOT NOTICED"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    mutant: Mutant
+    noticed_by: str
+
+    @property
+    def is_noticed(self) -> bool:
+        return self.noticed_by != NOT_NOTICED
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Breaks rules on purpose and shows who notices.")
+    parser.add_argument("--only", default="", help="only mutants whose rule or text contains this word")
+    parser.add_argument("--simulator-only", action="store_true", help="do not run the unit tests")
+    parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
+    options = parser.parse_args(arguments)
+    chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
+    problems = list(misfits(chosen))
+    for problem in problems:
+        print(problem)
+    if problems:
+        return 1
+
+    def examine_one(mutant: Mutant) -> Verdict:
+        return examine(mutant, seeds=options.seeds, with_tests=not options.simulator_only)
+
+    noticed = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for verdict in pool.map(examine_one, chosen):
+            noticed += verdict.is_noticed
+            print(f"{verdict.mutant.rule:<4} {verdict.mutant.why:<62} {verdict.noticed_by}", flush=True)
+    print(f"{len(chosen)} mutants, {noticed} noticed")
+    return 0 if noticed == len(chosen) else 1
+
+
+def misfits(mutants: list[Mutant]) -> Iterator[str]:
+    """Mutants whose text is not in its file exactly once."""
+    for mutant in mutants:
+        count = (PYTHON / mutant.file).read_text().count(mutant.old)
+        if count != 1:
+            yield f"{mutant.rule} {mutant.why}: found {count} times in {mutant.file}:\n{mutant.old}"
+
+
+def examine(mutant: Mutant, *, seeds: int, with_tests: bool) -> Verdict:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "python"
+        shutil.copytree(PYTHON, copy, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info"))
+        broken = copy / mutant.file
+        broken.write_text(broken.read_text().replace(mutant.old, mutant.new))
+        noticed_by = (with_tests and failing_test(copy)) or violating_seed(copy, seeds) or NOT_NOTICED
+    return Verdict(mutant, noticed_by)
+
+
+def failing_test(copy: Path) -> str:
+    """The first unit test that fails, or nothing."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "-o", "addopts="]
+    done = run(copy, "-m", "pytest", *options, "--hypothesis-seed=0", UNIT_TESTS)
+    if done.returncode == 0:
+        return ""
+    failed = re.search(r"^(?:FAILED|ERROR) \S*?([\w-]+\.py(?:::\S+)?)", done.stdout, re.MULTILINE)
+    return failed.group(1) if failed else f"pytest, exit code {done.returncode}"
+
+
+def violating_seed(copy: Path, seeds: int) -> str:
+    """The first simulated run that breaks a promise, or nothing."""
+    code = (
+        "import sys\n"
+        "from logdevice.simulation.run import simulate\n"
+        "for seed in range(int(sys.argv[1])):\n"
+        "    if simulate(seed).violations:\n"
+        "        sys.exit(f'seed {seed}: {simulate(seed).violations[0]}')\n"
+    )
+    done = run(copy, "-c", code, str(seeds))
+    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1][:100]
+
+
+def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
