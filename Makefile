@@ -25,7 +25,7 @@ $(READY): pyproject.toml
 	python3.11-venv; macOS: brew install python@3.11) or say where it is: make PYTHON=/path/to/python setup"; exit 1; }
 	@echo "Setting up .venv with $(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
 	@touch $@
 
 # pytest runs last, so that its summary is the last line.

@@ -6,6 +6,7 @@ what can go wrong from `errors.py`.
 
 from logdevice.errors import (
     AccessError,
+    ConflictError,
     CorruptRecordError,
     DataError,
     DataLossError,
@@ -14,6 +15,9 @@ from logdevice.errors import (
     InvalidSettingError,
     LocalProtocolError,
     LogDeviceError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    NameTakenError,
     NoSequencerError,
     NoSpaceError,
     NotEnoughNodesError,
@@ -26,6 +30,7 @@ from logdevice.errors import (
     TrimmedError,
     UnavailableError,
     UnknownLogError,
+    UnreadableMetadataError,
     UsageError,
     WrongClusterError,
 )
@@ -58,6 +63,7 @@ __all__ = [
     "LSN_OLDEST",
     "AccessError",
     "AuthoritativeStatus",
+    "ConflictError",
     "CorruptRecordError",
     "DataError",
     "DataLossError",
@@ -74,6 +80,9 @@ __all__ = [
     "LogId",
     "Lsn",
     "LsnRange",
+    "MetadataOutcomeUnknownError",
+    "MetadataUnavailableError",
+    "NameTakenError",
     "NoSequencerError",
     "NoSpaceError",
     "NodeId",
@@ -92,6 +101,7 @@ __all__ = [
     "TrimmedError",
     "UnavailableError",
     "UnknownLogError",
+    "UnreadableMetadataError",
     "UsageError",
     "WrongClusterError",
 ]

@@ -3,12 +3,14 @@
     LogDeviceError               code: a stable number, also on the wire; retriable: may it work later?
     ├── UsageError               the caller must change something
     │   ├── InvalidSettingError  InvalidArgumentError  OutOfRangeError  PayloadTooLargeError
-    │   └── UnknownLogError  AccessError  WrongClusterError
+    │   ├── UnknownLogError  AccessError  WrongClusterError
+    │   └── ConflictError  NameTakenError
     ├── UnavailableError         (retriable) try again, perhaps elsewhere
-    │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError
-    ├── OutcomeUnknownError      an append timed out: it may or may not be in the log
+    │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError  MetadataUnavailableError
+    ├── OutcomeUnknownError      a change timed out: it may or may not have been made
+    │   └── MetadataOutcomeUnknownError
     ├── DataError                the log itself answers no
-    │   └── TrimmedError  DataLossError  CorruptRecordError
+    │   └── TrimmedError  DataLossError  CorruptRecordError  UnreadableMetadataError
     └── ProtocolError            somebody broke the rules
         └── LocalProtocolError  RemoteProtocolError
 
@@ -36,16 +38,21 @@ class ErrorCode(IntEnum):
     UNKNOWN_LOG = 105
     ACCESS = 106
     WRONG_CLUSTER = 107
+    CONFLICT = 108
+    NAME_TAKEN = 109
     UNAVAILABLE = 200
     NO_SEQUENCER = 201
     NOT_ENOUGH_NODES = 202
     OVERLOADED = 203
     NO_SPACE = 204
+    METADATA_UNAVAILABLE = 205
     OUTCOME_UNKNOWN = 300
+    METADATA_OUTCOME_UNKNOWN = 301
     DATA = 400
     TRIMMED = 401
     DATA_LOSS = 402
     CORRUPT_RECORD = 403
+    UNREADABLE_METADATA = 404
     PROTOCOL = 500
     LOCAL_PROTOCOL = 501
     REMOTE_PROTOCOL = 502
@@ -129,6 +136,20 @@ class WrongClusterError(UsageError):
     advice = "Check the cluster name and the address."
 
 
+class ConflictError(UsageError):
+    """Metadata was changed by somebody else since it was read; nothing was written."""
+
+    code = ErrorCode.CONFLICT
+    advice = "Read it again and decide anew."
+
+
+class NameTakenError(UsageError):
+    """There is already a log or directory of this name."""
+
+    code = ErrorCode.NAME_TAKEN
+    advice = "Choose another name, or use what is there."
+
+
 class UnavailableError(LogDeviceError):
     """The cluster cannot do it now. Nothing was changed."""
 
@@ -165,12 +186,26 @@ class NoSpaceError(UnavailableError):
     advice = "Trim logs, shorten their retention or add disks; then try again."
 
 
+class MetadataUnavailableError(UnavailableError):
+    """The epoch store, where epochs, nodes and the log directory are kept, cannot be reached."""
+
+    code = ErrorCode.METADATA_UNAVAILABLE
+    advice = "Try again with growing pauses; check the metadata file or the ZooKeeper servers if it lasts."
+
+
 class OutcomeUnknownError(LogDeviceError):
     """An append got no answer in time: the record may or may not be in the log."""
 
     # Not retriable: treating it as "failed" is how duplicates are born.
     code = ErrorCode.OUTCOME_UNKNOWN
     advice = "Send it again only through the same writer, which recognises duplicates, or read the log first."
+
+
+class MetadataOutcomeUnknownError(OutcomeUnknownError):
+    """A change of metadata got no answer in time: it may or may not have been made."""
+
+    code = ErrorCode.METADATA_OUTCOME_UNKNOWN
+    advice = "Read it again and decide anew."
 
 
 class DataError(LogDeviceError):
@@ -199,6 +234,13 @@ class CorruptRecordError(DataError):
 
     code = ErrorCode.CORRUPT_RECORD
     advice = "Read another copy; check the disk of the node that sent it."
+
+
+class UnreadableMetadataError(DataError):
+    """Stored metadata cannot be understood: it is damaged, or a newer version wrote it."""
+
+    code = ErrorCode.UNREADABLE_METADATA
+    advice = "Upgrade this process if others are newer; otherwise restore the metadata from a copy."
 
 
 class ProtocolError(LogDeviceError):

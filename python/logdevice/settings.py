@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from logdevice.knobs import Settings, setting
+from logdevice.write_settings import RecoverySettings, WriteSettings
 
 MIB = 1024 * 1024
 
@@ -232,4 +233,186 @@ class NodeReadSettings(Settings):
     )
 
 
-COMPONENTS: tuple[type[Settings], ...] = (ReadStreamSettings, NodeReadSettings)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSettings(Settings):
+    """How a process reaches the epoch store."""
+
+    sqlite_busy_timeout_ms: int = setting(
+        5_000,
+        "How long to wait for another process that is writing the metadata file. Larger bears a slow disk, "
+        "smaller reports trouble sooner.",
+        unit="ms",
+        minimum=0,
+    )
+    zookeeper_timeout_ms: int = setting(
+        10_000,
+        "How long to wait for an answer of ZooKeeper, a lost connection and its return included; a change "
+        "without one waits as long again to find out whether it was made. Larger bears the election of a "
+        "new leader, smaller reports trouble sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    zookeeper_session_timeout_ms: int = setting(
+        10_000,
+        "How long ZooKeeper may be silent before its connection counts as lost. Larger bears pauses, "
+        "smaller turns to another server sooner; the servers have bounds of their own.",
+        unit="ms",
+        minimum=100,
+        restart=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings(Settings):
+    """How entries become the body of a record."""
+
+    ordered: ClassVar[tuple[tuple[str, str], ...]] = (("body_bytes_max", "batch_raw_bytes_max"),)
+
+    batch_codec: str = setting(
+        "zstd",
+        "How bodies are compressed unless the log says otherwise: zstd makes them smallest, lz4 takes less "
+        "time, none takes no time.",
+        choices=("none", "zstd", "lz4"),
+    )
+    batch_zstd_level: int = setting(
+        1,
+        "How hard zstd tries. Larger makes bodies a little smaller and takes much more time.",
+        unit="level",
+        minimum=1,
+        maximum=19,
+    )
+    batch_entries_max: int = setting(
+        1_000_000,
+        "How many entries one record may hold. Lower it only on writers: what was written with a larger "
+        "value cannot be read with a smaller one.",
+        unit="entries",
+        minimum=1,
+    )
+    body_bytes_max: int = setting(
+        32 * MIB,
+        "How large the body of one record may be as it is sent and stored. Larger takes larger payloads, "
+        "smaller keeps memory and latency bounded; must be below the largest message.",
+        unit="bytes",
+        minimum=1,
+        maximum=1 << 31,
+    )
+    batch_raw_bytes_max: int = setting(
+        256 * MIB,
+        "How large a body may be when it is unpacked. Larger takes larger payloads, smaller protects readers "
+        "from bodies made to fill their memory; what was written with more cannot be read.",
+        unit="bytes",
+        minimum=1,
+        maximum=1 << 31,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireSettings(Settings):
+    """Connections between processes."""
+
+    message_bytes_max: int = setting(
+        64 * MIB,
+        "How large one message may be; a larger one is refused. Must hold the largest record. Larger takes "
+        "larger records, smaller bounds what a peer can make this process hold.",
+        unit="bytes",
+        minimum=1024,
+        maximum=1 << 31,
+    )
+    connect_timeout_ms: int = setting(
+        5_000,
+        "How long a peer may take to accept a connection and answer the hello. Larger bears slow networks, "
+        "smaller turns to another node sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    keepalive_interval_ms: int = setting(
+        10_000,
+        "How long a connection may be silent before the peer is asked whether it is still there. Larger "
+        "sends less, smaller notices a vanished peer sooner.",
+        unit="ms",
+        minimum=10,
+    )
+    keepalive_timeout_ms: int = setting(
+        5_000,
+        "How long the peer may take to answer that before the connection counts as lost. Larger bears "
+        "pauses, smaller notices a vanished peer sooner.",
+        unit="ms",
+        minimum=10,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings(Settings):
+    """What a storage node keeps on its disk, and how."""
+
+    segment_bytes: int = setting(
+        256 * MIB,
+        "How large a segment file gets. Larger means fewer files, smaller gives the space of trimmed "
+        "records back sooner.",
+        unit="bytes",
+        minimum=4096,
+    )
+    preallocate_bytes: int = setting(
+        16 * MIB,
+        "By how much a segment file grows at a time. Larger fragments less and syncs faster, smaller "
+        "takes less space for a store with little in it.",
+        unit="bytes",
+        minimum=4096,
+    )
+    free_bytes_floor: int = setting(
+        256 * MIB,
+        "Records are refused when less than this would stay free on the disk. Larger leaves more room for "
+        "the index and for trims, smaller uses more of the disk.",
+        unit="bytes",
+        minimum=0,
+    )
+    compact_live_share: float = setting(
+        0.5,
+        "A segment is rewritten when not more than this share of the space it takes is still needed. Larger "
+        "gives space back sooner, smaller writes less twice; 0 never rewrites.",
+        minimum=0.0,
+        maximum=0.95,
+    )
+    punch_stretch_bytes: int = setting(
+        65_536,
+        "How long a stretch of trimmed records must be for its space to be given back inside a segment. "
+        "Larger fragments files less, smaller gives back more.",
+        unit="bytes",
+        minimum=4096,
+    )
+    open_segments_max: int = setting(
+        256,
+        "How many segment files are kept open. Larger saves opening them again, smaller needs fewer file "
+        "descriptors.",
+        unit="files",
+        minimum=1,
+        restart=True,
+    )
+    index_memory_bytes: int = setting(
+        16 * MIB,
+        "How much of the index is collected in memory before it is written. Larger writes less, smaller "
+        "reads less of the segments after a crash.",
+        unit="bytes",
+        minimum=65_536,
+        restart=True,
+    )
+    index_cache_bytes: int = setting(
+        64 * MIB,
+        "How much of the index read from disk is kept in memory. Larger serves readers of old records "
+        "faster, smaller needs less memory.",
+        unit="bytes",
+        minimum=0,
+        restart=True,
+    )
+
+
+COMPONENTS: tuple[type[Settings], ...] = (
+    ReadStreamSettings,
+    NodeReadSettings,
+    MetadataSettings,
+    BatchSettings,
+    WireSettings,
+    WriteSettings,
+    RecoverySettings,
+    StorageSettings,
+)

@@ -247,7 +247,7 @@ class Record:
     lsn: Lsn
     timestamp_ms: int
     copyset: tuple[NodeId, ...]
-    body: bytes = b""
+    body: bytes | memoryview = b""  # a view where it was decoded out of a larger buffer
     # RecordFlags; typed int because arithmetic on flag enums is slow and this is looked at per LSN.
     flags: int = 0
     wave: int = 0  # of the Appender; for a record written by recovery, the epoch that sealed

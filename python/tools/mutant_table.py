@@ -99,7 +99,7 @@ MUTANTS = [
         "G1",
         "silence counts in single-copy delivery, too",
         STREAM + "delivery.py",
-        "if self._failover.rewinds.is_pending or self._failover.scd.is_active:",
+        "if self._failover.rewinds.is_pending or is_filtered:",
         "if self._failover.rewinds.is_pending:",
     ),
     Mutant(
@@ -225,9 +225,15 @@ MUTANTS = [
         "M2",
         "the newest metadata is believed for every epoch",
         STREAM + "epochs.py",
-        "        elif answer.source is MetadataSource.LAST and self._released_when_asked:\n"
-        "            self._know(Lsn(self._released_when_asked - 1).epoch)\n",
-        "        else:\n            self._know(answer.epoch)\n",
+        "elif answer.source is MetadataSource.LAST and self._released_when_asked:",
+        "elif self._know(answer.epoch) or self._released_when_asked:",
+    ),
+    Mutant(
+        "M2",
+        "metadata from a cache is believed",
+        STREAM + "epochs.py",
+        "elif answer.source is MetadataSource.LAST and self._released_when_asked:",
+        "elif self._released_when_asked:",
     ),
     Mutant(
         "S3",

@@ -58,11 +58,15 @@ def main(arguments: list[str] | None = None) -> int:
     def examine_one(mutant: Mutant) -> Verdict:
         return examine(mutant, seeds=options.seeds, with_tests=not options.simulator_only)
 
+    unbroken = examine_one(Mutant("-", "nothing is broken", "logdevice/__init__.py", "", ""))
+    if unbroken.is_noticed:
+        print(f"without any mutant there is already a failure: {unbroken.noticed_by}")
+        return 1
     noticed = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for verdict in pool.map(examine_one, chosen):
             noticed += verdict.is_noticed
-            print(f"{verdict.mutant.rule:<4} {verdict.mutant.why:<62} {verdict.noticed_by}", flush=True)
+            print(f"{verdict.mutant.rule:<4} {verdict.mutant.why:<68} {verdict.noticed_by}", flush=True)
     print(f"{len(chosen)} mutants, {noticed} noticed")
     return 0 if noticed == len(chosen) else 1
 
@@ -80,7 +84,8 @@ def examine(mutant: Mutant, *, seeds: int, with_tests: bool) -> Verdict:
         copy = Path(folder) / "python"
         shutil.copytree(PYTHON, copy, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info"))
         broken = copy / mutant.file
-        broken.write_text(broken.read_text().replace(mutant.old, mutant.new))
+        if mutant.old:
+            broken.write_text(broken.read_text().replace(mutant.old, mutant.new))
         noticed_by = (with_tests and failing_test(copy)) or violating_seed(copy, seeds) or NOT_NOTICED
     return Verdict(mutant, noticed_by)
 

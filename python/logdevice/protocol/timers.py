@@ -45,6 +45,10 @@ class Timers(Generic[Name]):
     def is_armed(self, name: Name) -> bool:
         return name in self._deadlines
 
+    def earliest_ms(self) -> int | None:
+        """For a machine made of parts that sets one alarm for all of them."""
+        return min(self._deadlines.values(), default=None)
+
     def pop_passed(self, now_ms: int) -> Iterator[Name]:
         """The names whose time has come, earliest first; each is disarmed as it is handed out.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.messages import ReadMode, Start, Window
 from logdevice.protocol.read_stream.health import StreamHealth, Waiting
 from logdevice.simulation.truth import Slot, SlotKind, Truth
 from logdevice.simulation.view import ReaderView
@@ -17,6 +17,7 @@ from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Reco
 
 Item = Record | Gap
 _COUNTS = (AuthoritativeStatus.FULLY_AUTHORITATIVE, AuthoritativeStatus.UNAVAILABLE)
+_FINAL = (GapType.ACCESS, GapType.NOTINCONFIG)
 _BY_SILENCE = (GapType.DATALOSS, GapType.BRIDGE)
 
 
@@ -60,7 +61,7 @@ def unreleased(truth: Truth, item: Item) -> str | None:
         first = max(item.start, epoch_start(max(1, item.start.epoch)))
         is_early = truth.released_end <= first < item.end
     else:
-        is_early = item.end > truth.released_end
+        is_early = item.end > truth.released_end and item.type not in _FINAL
     return f"{_name(item)} delivered, but only {truth.released_end} is released" if is_early else None
 
 
@@ -88,7 +89,7 @@ def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
         case GapType.BRIDGE:
             is_true = True  # whether it hides a record is the business of `invented_loss`
         case _:
-            is_true = False
+            is_true = gap.type is view.ends_by and gap.end == view.request.end
     return None if is_true else f"{gap} is not true: there is {_content(slots)}"
 
 
@@ -180,6 +181,13 @@ def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | Non
     return f"{gap} delivered in {view.mode.value if view.mode else 'no mode'}"
 
 
+def window_too_wide(view: ReaderView, message: Start | Window) -> str | None:
+    """Nodes may not send further ahead of what the application consumed than the window is wide."""
+    consumed = view.request.start if view.next is None else view.next
+    limit = Lsn(consumed + view.window_lsns)
+    return f"window to {message.window_end}, consumed {consumed}" if message.window_end > limit else None
+
+
 def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | None:
     """What one reader got as a record another one may miss only if a copy was lost or trimmed."""
     for one, other in ((first, second), (second, first)):
@@ -226,6 +234,18 @@ def wasted_copies(view: ReaderView, wire: Mapping[Lsn, int], *, rewinds: int) ->
         return f"rewound {rewinds} times although nothing was wrong"
     wrong = [lsn for lsn in view.records if wire.get(lsn, 0) != 1]
     return f"{wrong[0]} crossed the wire {wire.get(wrong[0], 0)} times" if wrong else None
+
+
+def limped_badly(view: ReaderView, victim: NodeId, *, copies: int) -> str | None:
+    """One node that fails is no reason to give up single-copy delivery, as long as there are other copies."""
+    if copies > 1 and ReadMode.ALL_SEND_ALL in view.modes:
+        return f"went to all-send-all because of {victim} alone"
+    return None
+
+
+def not_forgiven(victim: NodeId, health: StreamHealth) -> str | None:
+    """A node that is back, and sends what it should, leaves the known-down list."""
+    return f"{victim} is back, but still listed in {health}" if victim in health.known_down else None
 
 
 def second_copy(slot: Slot, view: ReaderView, *, earlier: NodeId, sender: NodeId) -> str | None:

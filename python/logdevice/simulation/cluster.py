@@ -13,6 +13,7 @@ from functools import partial
 from logdevice.protocol.messages import Records, StatusNotice
 from logdevice.protocol.read_stream.events import (
     ConfigChanged,
+    LogRemoved,
     MetadataFetched,
     MetadataSource,
     MetadataUnavailable,
@@ -29,7 +30,7 @@ from logdevice.simulation.witness import Witness
 from logdevice.simulation.workload import LOG, Sequencer, metadata_answer
 from logdevice.simulation.world import World
 from logdevice.storage.memory_log_store import MemoryLogStore
-from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, GapType, Lsn, NodeId
 
 FULLY = AuthoritativeStatus.FULLY_AUTHORITATIVE
 RELEASE_BROADCAST_MS = 500
@@ -94,7 +95,18 @@ class Cluster:
         )
         self.readers.append(reader)
         reader.start()
+        if plan.ends_by is not None:
+            self.world.after(self.world.between(0, 3_000), partial(self._turn_away, reader, plan.ends_by))
         return reader
+
+    def _turn_away(self, reader: SimulatedReader, reason: GapType) -> None:
+        """The log is removed, or the reader may not read it any more."""
+        self.world.say("operator", f"{reason.value} for {reader.name}")
+        reader.view.ends_by = reason
+        if reason is GapType.NOTINCONFIG:
+            reader.feed(LogRemoved())
+        else:
+            reader.lose_connections()  # and every new START is refused
 
     def set_status(self, node: NodeId, status: AuthoritativeStatus) -> None:
         if self.statuses.get(node, FULLY) is status:
@@ -143,7 +155,11 @@ class Cluster:
             network=self.network,
             store=MemoryLogStore(entries_examined_max=self.plan.examined_max),
             on_wire=self._on_wire,
+            is_denied=self._is_denied,
         )
+
+    def _is_denied(self, name: str) -> bool:
+        return any(reader.name == name and reader.view.ends_by is GapType.ACCESS for reader in self.readers)
 
     def _on_wire(self, connection: Connection, message: Records) -> None:
         for reader in self.readers:

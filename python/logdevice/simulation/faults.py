@@ -28,7 +28,9 @@ class FaultRates:
     spoiled_per_s: float = 0.0  # bad checksums on a disk
     read_failure: float = 0.0  # chance that a disk breaks at a read
     disk_ms_max: int = 3  # a read of the disk takes up to this long
+    overloaded: float = 0.0  # chance that a node answers START with "try later"
     unavailable_per_s: float = 0.0  # the event log says UNAVAILABLE of a node that is away
+    pincers_per_s: float = 0.0  # of a record about to be read, one holder falls silent, others lose it
     given_up_per_s: float = 0.0  # the event log says UNDERREPLICATION of a node that is away
     # The log.
     trims_per_s: float = 0.0
@@ -63,7 +65,9 @@ class FaultRates:
             spoiled_per_s=maybe(0.3, 2.0),
             read_failure=maybe(0.001, 0.01),
             disk_ms_max=rng.choice([1, 5, 30]),
+            overloaded=maybe(0.05, 0.3),
             unavailable_per_s=maybe(0.5, 2.0),
+            pincers_per_s=maybe(0.5, 2.0),
             given_up_per_s=maybe(0.3, 1.0),
             trims_per_s=maybe(0.2, 1.0),
             spread_ms_max=rng.choice([2, 20, 400]),

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from logdevice.simulation.cluster import FULLY, Cluster
 from logdevice.simulation.faults import FaultRates
 from logdevice.simulation.node import SimulatedNode
-from logdevice.simulation.workload import LOG
-from logdevice.types import AuthoritativeStatus, NodeId
+from logdevice.simulation.workload import LOG, satisfies
+from logdevice.types import AuthoritativeStatus, Lsn, NodeId
 
 TICK_MS = 100
+GONE_FOR_GOOD = 0.2  # chance that a node does not come back with the others
 _AWAY_FOR_NOW = (AuthoritativeStatus.UNAVAILABLE, AuthoritativeStatus.UNDERREPLICATION)
 
 
@@ -25,6 +27,7 @@ class Injector:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._world = cluster.world
+        self.gone: NodeId | None = None  # the node that never comes back, if there is one
         faults = cluster.plan.faults
         self._kinds: list[tuple[float, Callable[[], None]]] = [
             (faults.crashes_per_s, self._crash),
@@ -33,6 +36,7 @@ class Injector:
             (faults.partitions_per_s, self._partition),
             (faults.wipes_per_s, self._wipe),
             (faults.dirty_ranges_per_s, self._lose_some),
+            (faults.pincers_per_s, self._pincer),
             (faults.spoiled_per_s, self._spoil),
             (faults.unavailable_per_s, lambda: self._mark_away(AuthoritativeStatus.UNAVAILABLE)),
             (faults.given_up_per_s, lambda: self._mark_away(AuthoritativeStatus.UNDERREPLICATION)),
@@ -60,6 +64,27 @@ class Injector:
                 node.crash()
                 node.is_disk_broken = False
             self._return(node)
+        if self._world.chance(GONE_FOR_GOOD):
+            self._world.after(6_000, self._lose_for_good)
+
+    def _lose_for_good(self) -> None:
+        """One node is never seen again: rebuilt elsewhere if that can be done, or given up."""
+        node = self._pick(lambda node: node.is_fine and node.id not in self._cluster.statuses)
+        if node is None or not self._can_spare(node.id):
+            return
+        self.gone = node.id
+        node.crash()
+        self._cluster.repair.wipe(node.id)
+        is_rebuilt = self._world.chance(0.5) and self._cluster.repair.relocate(node.id)
+        empty, lost = AuthoritativeStatus.AUTHORITATIVE_EMPTY, AuthoritativeStatus.UNDERREPLICATION
+        self._cluster.set_status(node.id, empty if is_rebuilt else lost)
+
+    def _can_spare(self, node: NodeId) -> bool:
+        """Whether the sequencer can go on without it."""
+        metadata = self._cluster.plan.epochs[-1].metadata
+        rest = tuple(other for other in metadata.nodeset if other != node)
+        copies = metadata.replication.copies
+        return len(rest) >= copies and satisfies(rest, metadata.replication, self._cluster.plan.locations)
 
     def _pick(self, fits: Callable[[SimulatedNode], bool]) -> SimulatedNode | None:
         candidates = [node for node in self._cluster.nodes.values() if fits(node)]
@@ -72,8 +97,11 @@ class Injector:
 
     def _hang(self) -> None:
         if node := self._pick(lambda node: node.is_up and not node.is_hung):
-            node.hang()
-            self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
+            self._silence(node)
+
+    def _silence(self, node: SimulatedNode) -> None:
+        node.hang()
+        self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
 
     def _return(self, node: SimulatedNode) -> None:
         node.wake()
@@ -102,10 +130,13 @@ class Injector:
             self._world.after(after_ms, lambda: self._cluster.network.join(name, node.id))
 
     def _wipe(self) -> None:
+        node = self._pick(lambda node: node.is_fine)
+        if node is not None:
+            self._lose_disk(node)
+
+    def _lose_disk(self, node: SimulatedNode) -> None:
         """A disk dies; what the event log says in the meantime is drawn, what follows is a rebuild."""
-        rebuilding = len(self._cluster.truth.rebuilding_since_ms)
-        node = self._pick(lambda node: node.is_fine and node.id not in self._cluster.statuses)
-        if node is None or rebuilding >= 2:
+        if node.id in self._cluster.statuses or len(self._cluster.truth.rebuilding_since_ms) >= 2:
             return
         if self._world.chance(0.5):
             node.crash()
@@ -143,6 +174,30 @@ class Injector:
         last = min(len(lsns) - 1, first + self._world.between(0, 15))
         self._cluster.repair.lose_some(node.id, lsns[first], lsns[last].next, self._world.rng.random())
         self._world.after(self._world.between(300, 4_000), lambda: self._clean_up(node))
+
+    def _pincer(self) -> None:
+        """The worst luck: a record that a reader is about to read is missing, late and moving at once."""
+        readers = [reader.view for reader in self._cluster.readers if not reader.view.is_ended]
+        if not readers:
+            return
+        view = self._world.rng.choice(readers)
+        head = view.request.start if view.next is None else view.next
+        ahead = self._cluster.truth.slots_in(head, Lsn(head + 30))
+        slots = [slot for slot in ahead if len(slot.intact_since_ms) >= 2]
+        if not slots:
+            return
+        slot = self._world.rng.choice(slots)
+        holders = [self._cluster.nodes[node] for node in sorted(slot.intact_since_ms)]
+        self._world.rng.shuffle(holders)
+        silent, *others = holders
+        if silent.is_up and not silent.is_hung:
+            self._silence(silent)
+        for node in others:
+            if node.is_fine and self._world.chance(0.7):
+                self._lose_disk(node)
+            elif node.is_fine:
+                self._cluster.repair.lose_some(node.id, slot.record.lsn, slot.record.lsn.next, 1.0)
+                self._world.after(self._world.between(300, 4_000), partial(self._clean_up, node))
 
     def _clean_up(self, node: SimulatedNode) -> None:
         if not node.is_rebuilding:

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToNode, Window
+from logdevice.protocol.messages import (
+    Records,
+    Start,
+    Started,
+    StartedStatus,
+    StatusNotice,
+    Stop,
+    ToNode,
+    Window,
+)
 from logdevice.protocol.server_read_stream import (
     EndStream,
     Event,
@@ -50,6 +59,7 @@ class SimulatedNode:
         network: Network,
         store: MemoryLogStore,
         on_wire: OnWire,
+        is_denied: Callable[[str], bool],
     ) -> None:
         self.id = node
         self.store = store
@@ -65,6 +75,7 @@ class SimulatedNode:
         self._world = world
         self._network = network
         self._on_wire = on_wire
+        self._is_denied = is_denied
         self._streams: dict[int, tuple[ServerReadStream, Connection]] = {}
         self._backlog: list[Action] = []
         self._life = 0  # grows with every crash: what an earlier life had planned is void
@@ -131,6 +142,11 @@ class SimulatedNode:
 
     def _take(self, connection: Connection, message: ToNode) -> None:
         if isinstance(message, Start):
+            if refusal := self._refusal(connection):
+                self._forget(connection)
+                started = Started(message.log, message.filter_version, refusal, self.released_end)
+                self._send(connection, Send(started))
+                return
             if connection.number not in self._streams:
                 self._streams[connection.number] = (self._new_stream(), connection)
                 if self.notice.version > 0:
@@ -140,6 +156,12 @@ class SimulatedNode:
             self._feed(connection.number, WindowReceived(message))
         elif isinstance(message, Stop):
             self._feed(connection.number, StopReceived())
+
+    def _refusal(self, connection: Connection) -> StartedStatus | None:
+        """What a node's shell answers before a stream is even made."""
+        if self._is_denied(connection.reader.name):
+            return StartedStatus.ACCESS
+        return StartedStatus.AGAIN if self._world.chance(self.faults.overloaded) else None
 
     def _new_stream(self) -> ServerReadStream:
         return ServerReadStream(

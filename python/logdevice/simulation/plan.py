@@ -15,6 +15,7 @@ from logdevice.types import (
     LSN_OLDEST,
     Epoch,
     EpochMetadata,
+    GapType,
     Location,
     Lsn,
     NodeId,
@@ -47,6 +48,7 @@ class ReaderPlan:
     headers_only: bool
     force_all_send_all: bool
     settings: ReadStreamSettings
+    ends_by: GapType | None = None  # the log is removed, or access denied, while the reader reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,7 @@ def _draw_reader(rng: random.Random, epochs: tuple[EpochPlan, ...], fault_phase_
         headers_only=rng.random() < 0.1,
         force_all_send_all=rng.random() < 0.05,
         settings=_draw_settings(rng, window),
+        ends_by=rng.choice([GapType.ACCESS, GapType.NOTINCONFIG]) if rng.random() < 0.05 else None,
     )
 
 
@@ -224,9 +227,10 @@ def _draw_settings(rng: random.Random, window: int) -> ReadStreamSettings:
         rewind_delay_decay=0.1,
         scd_timeout_ms=scd_timeout_ms,
         all_send_all_timeout_ms=scd_timeout_ms * rng.choice([1, 2]),
-        slow_node_detection=rng.choice(["disabled", "disabled", "observe", "enabled"]),
+        slow_node_detection=rng.choice(["disabled", "observe", "enabled", "enabled"]),
+        slow_node_floor_ms=rng.choice([5, 50]),
         slow_node_average_ms=5_000,
-        slow_node_margin=rng.choice([1.0, 10.0]),
+        slow_node_margin=rng.choice([0.0, 1.0, 10.0]),
         slow_node_margin_decay_per_s=0.25,
         slow_node_probation_ms_min=200,
         slow_node_probation_ms_max=2_000,

@@ -21,6 +21,7 @@ from logdevice.protocol.messages import (
     StatusNotice,
     ToNode,
     ToReader,
+    Window,
 )
 from logdevice.protocol.read_stream.events import (
     ConnectionLost,
@@ -64,6 +65,8 @@ class Witness(Protocol):
 
     def accepted(self, view: ReaderView, item: Item) -> None: ...
 
+    def asked(self, view: ReaderView, message: Start | Window) -> None: ...
+
 
 Metadata = Callable[[Epoch, Callable[[MetadataFetched | MetadataUnavailable], None]], None]
 
@@ -97,7 +100,7 @@ class SimulatedReader:
         )
         self.name = name
         self.faults = faults
-        self.view = ReaderView(name, request)
+        self.view = ReaderView(name, request, plan.settings.window_lsns)
         self.stream = ClientReadStream(request, config, plan.settings, random.Random(world.rng.random()))
         self.is_rejecting = False  # an item was refused and has not been offered again
         self._world = world
@@ -143,6 +146,10 @@ class SimulatedReader:
             self._world.say(self.name, f"loses its connection to {connection.node.id}")
             self.feed(ConnectionLost(connection.node.id))
 
+    def lose_connections(self) -> None:
+        for connection in list(self._connections.values()):
+            self._network.reset(connection)
+
     def _decode(self, node: NodeId, message: Records) -> Records:
         """Now and then a checksum is found to be wrong."""
         if self.faults.spoiled_in_flight == 0:
@@ -169,6 +176,7 @@ class SimulatedReader:
             case SendStart():
                 self._send_start(effect)
             case SendWindow():
+                self._witness.asked(self.view, effect.message)
                 self._send(effect.node, effect.message)
             case SendStop():
                 self._send_stop(effect)
@@ -192,6 +200,7 @@ class SimulatedReader:
         if node not in self._connections:
             self._connections[node] = self._network.open(self, self._nodes[node])
         self.view.note_start(node, message, self._world.now_ms)
+        self._witness.asked(self.view, message)
         self._send(node, message)
 
     def _send_stop(self, effect: SendStop) -> None:
@@ -251,10 +260,6 @@ class SimulatedReader:
                 break
             self._witness.accepted(self.view, item)
             end = item.lsn.next if isinstance(item, Record) else item.end
-        if refused is not None:
-            self.view.refused.update((refused, *self._inbox))
-            self._inbox.clear()
-            self.is_rejecting = True
         if end is not None:
             self.feed(Consumed(end))
         if refused is not None:
@@ -263,6 +268,10 @@ class SimulatedReader:
     def _refuse(self, item: Item) -> None:
         lsn = item.lsn if isinstance(item, Record) else item.start
         self._world.say(self.name, f"refuses {lsn}")
+        # What came in answer to Consumed lies behind the refused item as well.
+        self.view.refused.update((item, *self._inbox))
+        self._inbox.clear()
+        self.is_rejecting = True
         self.feed(Rejected(lsn))
         if self._world.chance(0.5):
             self._world.after(self._world.between(0, 50), lambda: self.feed(Resumed()))

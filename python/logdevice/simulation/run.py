@@ -5,20 +5,18 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass, replace
 
-from logdevice.protocol.read_stream.events import ReadConfig
-from logdevice.settings import ReadStreamSettings
 from logdevice.simulation import checkers
+from logdevice.simulation.audit import CLEAN_RECORDS, Audit
 from logdevice.simulation.cluster import Cluster
 from logdevice.simulation.injector import Injector
-from logdevice.simulation.plan import Plan, ReaderPlan
+from logdevice.simulation.plan import Plan
 from logdevice.simulation.reader import SimulatedReader
 from logdevice.simulation.world import World
-from logdevice.types import Location, Lsn
+from logdevice.types import Lsn
 
 SAMPLE_MS = 500
 SETTLE_MS = 8_000  # every trouble ends by itself within this time
 CONVERGE_MS = 60_000
-CLEAN_RECORDS = 80
 VIOLATIONS_ENOUGH = 20  # a run that goes this wrong is not worth finishing
 
 
@@ -54,9 +52,10 @@ class Run:
         try:
             self._play_faults()
             self._play_healing()
-            auditor = self._start_audit()
+            self._is_settled = True
+            self._play_audits()
             self._play_convergence()
-            self._judge(auditor)
+            self._judge()
         except SeenEnoughError:
             pass
         except Exception as error:
@@ -90,31 +89,20 @@ class Run:
         while not self.cluster.sequencer.is_done and self.world.now_ms < deadline_ms:
             self._run_for(SAMPLE_MS)
         assert self.cluster.sequencer.is_done, "the sequencer did not finish"
-        assert not self.cluster.truth.rebuilding_since_ms, "a node is still rebuilding"
-        assert not self.cluster.statuses, f"statuses have not settled: {self.cluster.statuses}"
+        gone = set() if self._injector.gone is None else {self._injector.gone}
+        assert not set(self.cluster.truth.rebuilding_since_ms) - gone, "a node is still rebuilding"
+        assert not set(self.cluster.statuses) - gone, f"statuses have not settled: {self.cluster.statuses}"
         if self.world.chance(0.5):
             self.cluster.repair.mend_checksums()
 
-    def _start_audit(self) -> SimulatedReader | None:
-        """A stretch of records nothing ever happened to, and a reader that sees only those."""
+    def _play_audits(self) -> None:
+        """Two fresh readers on fresh records: nothing is wrong, then exactly one node is."""
+        audit = Audit(self.cluster, self._run_for)
         start = self.cluster.sequencer.write_more(CLEAN_RECORDS)
         self._run_for(SAMPLE_MS)  # every node learns of the release
-        self._is_settled = True
-        config: ReadConfig = self.cluster.config
-        if not config.scd:
-            return None
-        plan = ReaderPlan(
-            start=start,
-            end=self.cluster.truth.last_end,
-            starts_at_ms=self.world.now_ms,
-            location=Location.parse("r0.d0.c0.w0.k0"),
-            shuffle_seed=self.world.rng.choice([None, 0, 99]),
-            time_range=None,
-            headers_only=False,
-            force_all_send_all=False,
-            settings=ReadStreamSettings(window_lsns=16),
-        )
-        return self.cluster.add_reader("auditor", plan)
+        if self.cluster.config.scd and not self.cluster.statuses:
+            audit.with_all_nodes(start)
+            audit.with_one_node_failing()
 
     def _play_convergence(self) -> None:
         deadline_ms = self.world.now_ms + CONVERGE_MS
@@ -124,15 +112,11 @@ class Run:
                 break
             self._run_for(SAMPLE_MS)
 
-    def _judge(self, auditor: SimulatedReader | None) -> None:
-        witness, truth = self.cluster.witness, self.cluster.truth
+    def _judge(self) -> None:
+        witness = self.cluster.witness
         for reader in self.cluster.readers:
-            witness.complain(reader.name, checkers.not_converged(truth, reader.view))
+            witness.complain(reader.name, checkers.not_converged(self.cluster.truth, reader.view))
         witness.compare([reader.view for reader in self.cluster.readers])
-        if auditor is not None:
-            rewinds = auditor.stream.health(self.world.now_ms).rewinds
-            wire = witness.wire.get(auditor.name, {})
-            witness.complain(auditor.name, checkers.wasted_copies(auditor.view, wire, rewinds=rewinds))
 
     def _run_for(self, duration_ms: int) -> None:
         end_ms = self.world.now_ms + duration_ms

@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 
 from logdevice.protocol.messages import ReadMode, Start, StatusNotice
 from logdevice.protocol.read_stream.events import ReadRequest
-from logdevice.types import AuthoritativeStatus, Gap, Lsn, NodeId, Record
+from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Record
 
 
 @dataclass(slots=True, eq=False)
 class ReaderView:
     name: str
     request: ReadRequest
+    window_lsns: int = 1 << 31
     is_started: bool = False
     is_ended: bool = False
+    ends_by: GapType | None = None  # the log was removed, or access denied
     mode: ReadMode | None = None  # of the latest START
+    modes: set[ReadMode] = field(default_factory=set)  # of all STARTs so far
     mode_before: ReadMode | None = None  # before the event that is being handled
     filter_version: int = 0
     starts: dict[NodeId, int] = field(default_factory=dict)  # first START of this version, by node
@@ -39,6 +42,7 @@ class ReaderView:
             self.filter_version = start.filter_version
             self.starts.clear()
         self.mode = start.mode
+        self.modes.add(start.mode)
         self.latest = start
         self.starts.setdefault(node, now_ms)
 

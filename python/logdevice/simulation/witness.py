@@ -6,7 +6,7 @@ the truth is still the truth of that moment.
 
 from __future__ import annotations
 
-from logdevice.protocol.messages import Records
+from logdevice.protocol.messages import Records, Start, Window
 from logdevice.simulation import checkers
 from logdevice.simulation.truth import Truth
 from logdevice.simulation.view import ReaderView
@@ -50,6 +50,9 @@ class Witness:
         else:
             view.gaps.append(item)
             view.next = item.end
+
+    def asked(self, view: ReaderView, message: Start | Window) -> None:
+        self.complain(view.name, checkers.window_too_wide(view, message))
 
     def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
         """A node puts records for this reader on the wire."""

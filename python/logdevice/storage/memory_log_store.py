@@ -8,12 +8,25 @@ lives as long as the simulated disk and survives the crash of its node.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
-from logdevice.types import Epoch, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, epoch_start
+from logdevice.protocol.store_write import (
+    AmendRecord,
+    DeleteRecords,
+    Persist,
+    Persisted,
+    PersistFailed,
+    PutRecord,
+    PutState,
+    StoreWrite,
+    TrimLog,
+)
+from logdevice.storage.log_store import StoreStats
+from logdevice.storage.read_items import add_filtered_out, is_outside, is_under_replicated, silence_end
+from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, epoch_start
 
-_HOLE = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 _BRIDGE = int(RecordFlags.BRIDGE)
 _CORRUPT = int(RecordFlags.CORRUPT)
 
@@ -26,6 +39,7 @@ class _Log:
     under_replicated: list[LsnRange] = field(default_factory=list)
     trim_end: Lsn = field(default_factory=Lsn)
     bridges: dict[Epoch, Lsn] = field(default_factory=dict)  # the bridge of an epoch, where there is one
+    states: dict[str, bytes] = field(default_factory=dict)
 
 
 class MemoryLogStore:
@@ -45,8 +59,7 @@ class MemoryLogStore:
             insort(content.lsns, record.lsn)
         content.records[record.lsn] = record
         content.corrupt.discard(record.lsn)
-        if record.flags & _BRIDGE:
-            content.bridges[record.lsn.epoch] = record.lsn
+        self._note_bridge(content, record)
 
     def get(self, log: LogId, lsn: Lsn) -> Record | None:
         """The copy as it was put, even if it has been damaged since."""
@@ -57,10 +70,11 @@ class MemoryLogStore:
 
     def amend(self, log: LogId, lsn: Lsn, copyset: tuple[NodeId, ...], flags: int | None = None) -> None:
         """Changes the header of a copy: its copyset, and its flags if any are given."""
-        record = self._log(log).records[lsn]
-        self._log(log).records[lsn] = replace(
-            record, copyset=copyset, flags=record.flags if flags is None else flags
-        )
+        content = self._log(log)
+        record = content.records[lsn]
+        record = replace(record, copyset=copyset, flags=record.flags if flags is None else flags)
+        content.records[lsn] = record
+        self._note_bridge(content, record)
 
     def remove(self, log: LogId, lsn: Lsn) -> None:
         content = self._log(log)
@@ -109,9 +123,7 @@ class MemoryLogStore:
     def scan(self, read: StoreRead) -> RecordsRead:
         content = self._log(read.log)
         items, next_lsn, end = self._collect(content, read)
-        under_replicated = any(
-            lost.start < next_lsn and read.start < lost.end for lost in content.under_replicated
-        )
+        under_replicated = is_under_replicated(read, next_lsn, content.under_replicated)
         bridge = content.bridges.get(read.start.epoch)
         is_behind_bridge = bridge is not None and bridge < read.start
         return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated, is_behind_bridge)
@@ -130,8 +142,8 @@ class MemoryLogStore:
             if not read.filter.ships(record.copyset, record.flags):
                 continue
             is_corrupt = lsn in content.corrupt
-            if not is_corrupt and _is_outside(record, read):
-                _add_filtered_out(items, lsn)
+            if not is_corrupt and is_outside(record, read):
+                add_filtered_out(items, lsn)
                 continue
             if read.headers_only or is_corrupt:
                 record = replace(record, body=b"", flags=record.flags | (_CORRUPT if is_corrupt else 0))
@@ -139,32 +151,100 @@ class MemoryLogStore:
                 return items, lsn, ReadEnd.BYTES
             size += record.size
             items.append(record)
-        return items, _silence_end(content, read, last), ReadEnd.LIMIT
+        next_record = content.lsns[last] if last < len(content.lsns) else None
+        return items, silence_end(read, next_record, content.under_replicated), ReadEnd.LIMIT
+
+    def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
+        for batch in batches:
+            for write in batch.writes:
+                self._apply(write)
+        return [Persisted(batch.write_id) for batch in batches]
+
+    def _apply(self, write: StoreWrite) -> None:
+        content = self._log(write.log)
+        match write:
+            case PutRecord(log, record):
+                if record.lsn >= content.trim_end:
+                    self.put(log, record)
+            case AmendRecord(log, lsn, copyset, flags, wave):
+                if lsn in content.records:
+                    content.records[lsn] = replace(content.records[lsn], wave=wave)
+                    self.amend(log, lsn, copyset, flags)
+            case DeleteRecords(log, start, end):
+                for lsn in content.lsns[bisect_left(content.lsns, start) : bisect_left(content.lsns, end)]:
+                    self.remove(log, lsn)
+            case PutState(_, name, value):
+                content.states[name] = value
+            case TrimLog(log, end):
+                self.trim(log, end)
+
+    def state(self, log: LogId, name: str) -> bytes | None:
+        return self._log(log).states.get(name)
+
+    def logs(self) -> tuple[LogId, ...]:
+        return tuple(sorted(log for log, content in self._logs.items() if content != _Log()))
+
+    def tail(self, log: LogId) -> Lsn | None:
+        return self._log(log).lsns[-1] if self._log(log).lsns else None
+
+    def find_time(self, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
+        low, high = Lsn(max(0, self.trim_end(log) - 1)), LSN_MAX
+        for record in self._records(log, Lsn(0), LSN_MAX):
+            if record.timestamp_ms >= timestamp_ms:
+                high = record.lsn
+                break
+            low = record.lsn
+        return low, high
+
+    def lsn_after(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
+    ) -> Lsn:
+        end, total = max(start, self.trim_end(log)), None
+        wanted = body_bytes if entries is None else entries
+        assert wanted is not None, "say how many entries or how many bytes"
+        for record in self._records(log, start, LSN_MAX) if wanted > 0 else []:
+            own = len(record.body) if entries is None else record.entries
+            reached = record.byte_end if entries is None else record.entry_end
+            total = reached - own if total is None else total
+            end = record.lsn.next
+            if reached - total >= wanted:
+                break
+        return end
+
+    def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
+        records = self._records(log, start, end)
+        if not records:
+            return 0
+        return max(0, records[-1].byte_end - records[0].byte_end + len(records[0].body))
+
+    def expire(self, log: LogId, before_ms: int) -> Lsn:
+        older, newer = self.find_time(log, before_ms)
+        if self._log(log).lsns:
+            self.trim(log, older.next if newer == LSN_MAX else newer)
+        return self.trim_end(log)
+
+    def reclaim(self) -> bool:
+        return False
+
+    def stats(self) -> StoreStats:
+        live = sum(len(record.body) for content in self._logs.values() for record in content.records.values())
+        return StoreStats(logs=len(self.logs()), live_bytes=live)
+
+    def close(self) -> None:
+        """Keeps everything: the disk outlives the process."""
+
+    def _records(self, log: LogId, start: Lsn, end: Lsn) -> list[Record]:
+        content = self._log(log)
+        first, last = bisect_left(content.lsns, start), bisect_left(content.lsns, end)
+        return [content.records[lsn] for lsn in content.lsns[first:last]]
+
+    @staticmethod
+    def _note_bridge(content: _Log, record: Record) -> None:
+        epoch = record.lsn.epoch
+        if record.flags & _BRIDGE:
+            content.bridges[epoch] = record.lsn
+        elif content.bridges.get(epoch) == record.lsn:
+            del content.bridges[epoch]
 
     def _log(self, log: LogId) -> _Log:
         return self._logs.setdefault(log, _Log())
-
-
-def _silence_end(content: _Log, read: StoreRead, next_index: int) -> Lsn:
-    """Up to where there is nothing behind a read: the next record, or region with another answer."""
-    ends = [read.gap_end, *content.lsns[next_index : next_index + 1]]
-    for lost in content.under_replicated:
-        ends += (lost.start, lost.end)
-    return min(end for end in ends if end >= read.end)
-
-
-def _is_outside(record: Record, read: StoreRead) -> bool:
-    # Holes and bridges are about the log, not about a time: the reader needs them all.
-    return (
-        read.time_range is not None
-        and not record.flags & _HOLE
-        and record.timestamp_ms not in read.time_range
-    )
-
-
-def _add_filtered_out(items: list[Record | FilteredOut], lsn: Lsn) -> None:
-    last = items[-1] if items else None
-    if isinstance(last, FilteredOut) and last.end == lsn:
-        items[-1] = FilteredOut(last.start, lsn.next)
-    else:
-        items.append(FilteredOut(lsn, lsn.next))

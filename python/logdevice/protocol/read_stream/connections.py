@@ -126,14 +126,19 @@ class Connections:
 
     def reading(self, sender: Sender) -> None:
         """The node answered that it will serve."""
-        self._turn.disarm(TimerKind.STARTED, sender.node)
-        sender.state = SenderState.READING
+        self._answered(sender, SenderState.READING)
         sender.failures = 0
         self._window.has_news = True  # it may have moved since START
 
     def rebuilding(self, sender: Sender) -> None:
+        self._answered(sender, SenderState.REBUILDING)
+
+    def _answered(self, sender: Sender, state: SenderState) -> None:
+        """An answer that comes after we gave up waiting is an answer all the same."""
         self._turn.disarm(TimerKind.STARTED, sender.node)
-        sender.state = SenderState.REBUILDING
+        self._turn.disarm(TimerKind.RECONNECT, sender.node)
+        sender.is_suspect = False
+        sender.state = state
 
     def still_alive(self, sender: Sender) -> None:
         """It answers an older START: it is behind, not gone."""
@@ -159,7 +164,9 @@ class Connections:
             return
         self._window.has_news = False
         for sender in self.senders:
-            if sender.state is SenderState.READING and self._window.wants_update(sender):
+            # A rebuilding node goes on by itself one day, and must know the window by then.
+            is_served = sender.state in (SenderState.READING, SenderState.REBUILDING)
+            if is_served and self._window.wants_update(sender):
                 self._update_window(sender)
 
     def _update_window(self, sender: Sender) -> None:

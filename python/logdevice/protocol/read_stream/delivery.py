@@ -12,7 +12,7 @@ from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import Deliver, FetchMetadata
+from logdevice.protocol.read_stream.events import Deliver, FetchMetadata, MetadataFetched, MetadataSource
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.scd import RewindReason
 from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
@@ -113,7 +113,8 @@ class Delivery:
 
     def _hand_out_proven_gap(self, batch: list[Record | Gap]) -> bool:
         """G1: only silence in all-send-all mode proves anything, and none while a rewind is due."""
-        if self._failover.rewinds.is_pending or self._failover.scd.is_active:
+        is_filtered = self._failover.scd.is_active and self._connections.nodes
+        if self._failover.rewinds.is_pending or is_filtered:
             return False
         head, senders, trim_end = self._window.head, self._connections.senders, self._connections.trim_end
         assert self.judge is not None, "a known epoch has a judge"
@@ -167,8 +168,9 @@ class Delivery:
         """G7: copies may move from a node that has not answered to one that has. Ask all again once."""
         if head in self._looked_twice:
             return True
-        furthest = max((sender.next for sender in self._connections.senders), default=end)
-        self._looked_twice = LsnRange(Lsn(head), Lsn(max(end, furthest)))
+        # All who are past the head have spoken about everything below the shortest of their promises.
+        told = min((sender.next for sender in self._connections.senders if sender.is_past(head)), default=end)
+        self._looked_twice = LsnRange(Lsn(head), Lsn(max(end, told)))
         self._failover.schedule(RewindReason.CONFIRM_LOSS)
         return False
 
@@ -189,10 +191,18 @@ class Delivery:
         head = self._window.head
         epoch = self.epochs.question(Lsn(head).epoch, head, self._connections.released_end)
         if epoch is not None:
-            self._turn.emit(FetchMetadata(self._log, epoch))
+            self._turn.emit(FetchMetadata(self._log, epoch, self.epochs.is_confirming))
 
-    def metadata_learnt(self) -> None:
-        self._metadata_failures = 0
+    def learn_metadata(self, answer: MetadataFetched) -> bool:
+        """False if the answer is not the one waited for."""
+        was_confirming = self.epochs.is_confirming
+        if not self.epochs.learn(answer):
+            return False
+        if was_confirming and answer.source is MetadataSource.SOFT:
+            self.retry_metadata()  # not what was asked for: do not ask in circles
+        else:
+            self._metadata_failures = 0
+        return True
 
     def retry_metadata(self) -> None:
         settings = self._settings

@@ -19,12 +19,18 @@ class Epochs:
         self.is_bounded = False  # a newer entry is known to exist behind `known_until`
         self._provisional = Epoch(0)  # the read set is good enough to start with in this epoch
         self._asked: Epoch | None = None
+        self._is_confirming = False
         self._released_when_asked = 0
 
     @property
     def is_open_question(self) -> bool:
         """Whether an answer is on its way, or there has never been one."""
         return self._asked is not None or self.metadata is None
+
+    @property
+    def is_confirming(self) -> bool:
+        """Whether the question asked last is about what is known provisionally already."""
+        return self._is_confirming
 
     def covers(self, epoch: Epoch) -> bool:
         return epoch <= self.known_until
@@ -36,6 +42,7 @@ class Epochs:
         if self._provisional >= epoch and released_end <= head:
             return None  # nothing is released there yet: the answer could still change
         self._asked = epoch
+        self._is_confirming = self._provisional >= epoch
         self._released_when_asked = released_end
         return epoch
 
@@ -50,7 +57,9 @@ class Epochs:
         if self.is_bounded:
             self._know(answer.last_epoch)
         elif answer.source is MetadataSource.LAST and self._released_when_asked:
-            self._know(Lsn(self._released_when_asked - 1).epoch)
+            last = Lsn(self._released_when_asked - 1)
+            # ESN 0 holds nothing: a release up to e5n1 says that epoch 4 is over, not what is in 5.
+            self._know(last.epoch if last.esn else Epoch(last.epoch - 1))
         return True
 
     def _know(self, epoch: Epoch) -> None:

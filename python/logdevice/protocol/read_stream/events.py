@@ -175,6 +175,7 @@ class FetchMetadata:
 
     log: LogId
     epoch: Epoch
+    confirm: bool = False  # a SOFT answer will not do: read the metadata log itself
 
 
 @dataclass(frozen=True, slots=True)

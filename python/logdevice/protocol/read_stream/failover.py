@@ -115,17 +115,13 @@ class Failover:
     # ---- the two clocks -------------------------------------------------------------------------
 
     def guard(self) -> None:
-        """Watch over the head while somebody could silently fail to send it."""
+        """Watch over the head: somebody could silently fail to send it."""
         if not self.scd.is_active:
             self._turn.disarm(TimerKind.SCD_TIMEOUT)
-            self._turn.disarm(TimerKind.ALL_SEND_ALL_TIMEOUT)
-            return
-        for kind, timeout_ms in (
-            (TimerKind.SCD_TIMEOUT, self._settings.scd_timeout_ms),
-            (TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms),
-        ):
-            if not self._turn.is_armed(kind):
-                self._turn.arm(kind, timeout_ms)
+        elif not self._turn.is_armed(TimerKind.SCD_TIMEOUT):
+            self._turn.arm(TimerKind.SCD_TIMEOUT, self._settings.scd_timeout_ms)
+        if not self._turn.is_armed(TimerKind.ALL_SEND_ALL_TIMEOUT):
+            self._turn.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms)
 
     def on_scd_timeout(self, is_stalled: bool) -> None:
         """D4: the head has not moved for a whole period; list whoever has not passed it."""
@@ -145,17 +141,21 @@ class Failover:
         """R5: listing nodes has not helped, or there is nobody left to list."""
         timeout_ms = self._settings.all_send_all_timeout_ms
         left_ms = self.progress_ms + timeout_ms - self._turn.now_ms
-        if is_stalled and left_ms <= 0 and not self._all_silent():
+        if is_stalled and left_ms <= 0 and self.scd.is_active and not self._all_silent():
             left_ms = self._list_changed_ms + timeout_ms - self._turn.now_ms
+        self._turn.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms)
         if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
-            self._turn.arm(
-                TimerKind.ALL_SEND_ALL_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms
-            )
             return
-        for sender in self._silent():
+        silent = [sender for sender in self._connections.senders if not sender.is_past(self._window.head)]
+        for sender in silent:
             sender.is_suspect = True
-        self.scd.want_mode(ReadMode.ALL_SEND_ALL)
-        self.schedule(RewindReason.ALL_SEND_ALL_TIMEOUT)
+        if self.scd.is_active:
+            self.scd.want_mode(ReadMode.ALL_SEND_ALL)
+            self.schedule(RewindReason.ALL_SEND_ALL_TIMEOUT)
+            return
+        for sender in silent:
+            if sender.state is SenderState.READING:
+                self._connections.restart(sender)  # R9: a new connection may do what waiting does not
 
     def _silent(self) -> list[Sender]:
         head, filtered_out = self._window.head, self.scd.filtered_out

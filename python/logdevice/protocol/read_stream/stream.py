@@ -206,7 +206,8 @@ class ClientReadStream:
         sender = self._connections.speaker(event.node, notice.filter_version)
         if sender is None:
             return
-        if notice.start >= notice.end:
+        is_about_records = notice.reason is GapReason.FILTERED_OUT
+        if notice.start >= notice.end or (is_about_records and notice.end > self._window.window_end):
             self._on_violation(sender)
             return
         self._resume_reading(sender)
@@ -312,8 +313,7 @@ class ClientReadStream:
     # ---- the read set ---------------------------------------------------------------------------
 
     def _on_metadata(self, event: MetadataFetched) -> None:
-        if self._delivery.epochs.learn(event):
-            self._delivery.metadata_learnt()
+        if self._delivery.learn_metadata(event):
             self._update_read_set()
 
     def _on_config(self, event: ConfigChanged) -> None:

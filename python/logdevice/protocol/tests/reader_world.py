@@ -1,8 +1,8 @@
 """The world of scenarios about a reader: one client read stream, and nodes that the scenario speaks for.
 
 Plain numbers are LSNs of epoch 1, `e2n5` is one of another epoch. Messages that say the same to
-several nodes are printed as one line. The application consumes at once unless the reader is made
-with `consumes=no`; then `consume` does it.
+several nodes are printed as one line. The application consumes at once, and the metadata says that
+the nodes named hold epoch 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import assert_never
 
 from logdevice.protocol.messages import GapReason, Start, StartedStatus
 from logdevice.protocol.read_stream.events import (
-    Consumed,
     Deliver,
     Effect,
     EndStream,
@@ -21,7 +20,7 @@ from logdevice.protocol.read_stream.events import (
     SendStop,
     SendWindow,
 )
-from logdevice.protocol.tests.reading import Reading, bridge, hole, lsn
+from logdevice.protocol.tests.reading import Reading, lsn
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.protocol.timers import WakeAt
 from logdevice.types import LSN_MAX, AuthoritativeStatus, Gap, Lsn, NodeId, Record, Replication
@@ -56,12 +55,9 @@ class ReaderWorld:
             "reader": self.reader,
             "started": self.started,
             "records": self.records,
-            "bridge": self.bridge,
-            "hole": self.hole,
             "gap": self.gap,
             "lost": self.lost,
             "status": self.status,
-            "consume": self.consume,
             "wait": self.wait,
             "health": self.health,
         }
@@ -83,7 +79,6 @@ class ReaderWorld:
             start=_position(arguments, "start", "1"),
             end=_position(arguments, "end", "max"),
             scd=mode == "SCD",
-            consumes=arguments.text("consumes", "yes") == "yes",
             window_lsns=arguments.integer("window", 512),
         )
         return self._told()
@@ -100,17 +95,6 @@ class ReaderWorld:
             self._bench.records(node, *lsns)
         return self._told()
 
-    def bridge(self, arguments: Arguments) -> Iterator[str]:
-        return self._special(arguments, bridge(_position(arguments, "lsn")))
-
-    def hole(self, arguments: Arguments) -> Iterator[str]:
-        return self._special(arguments, hole(_position(arguments, "lsn")))
-
-    def _special(self, arguments: Arguments, special: Record) -> Iterator[str]:
-        for node in arguments.nodes("nodes"):
-            self._bench.records(node, special)
-        return self._told()
-
     def gap(self, arguments: Arguments) -> Iterator[str]:
         reason = GapReason[arguments.text("reason", "NO_RECORDS")]
         start, end = _position(arguments, "start"), _position(arguments, "end")
@@ -125,10 +109,6 @@ class ReaderWorld:
         status = AuthoritativeStatus[arguments.text("is")]
         names = {str(node): status for node in arguments.nodes("nodes")}
         self._bench.status(arguments.integer("version"), **names)
-        return self._told()
-
-    def consume(self, arguments: Arguments) -> Iterator[str]:
-        self._bench.feed(Consumed(_position(arguments, "end")))
         return self._told()
 
     def wait(self, arguments: Arguments) -> Iterator[str]:

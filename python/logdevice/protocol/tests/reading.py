@@ -8,7 +8,7 @@ nodes say. `delivered` holds everything the application got, `effects` what the 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from logdevice.protocol.messages import (
@@ -63,6 +63,7 @@ from logdevice.types import (
 )
 
 LOG = LogId(7)
+RELEASED = 1_000
 EffectType = TypeVar("EffectType")
 
 
@@ -105,6 +106,7 @@ class Reading:
         self.nodes = ids
         self.locations = {node: Location.parse((locations or {}).get(node, "")) for node in ids}
         self.consumes, self.answers_metadata = consumes, answers_metadata
+        self._modes = {"scd": scd, "local_scd": local_scd}
         self.metadata = EpochMetadata(
             Epoch(1), tuple(ids), replication or Replication.of({Scope.NODE: copies}), bridges
         )
@@ -170,19 +172,20 @@ class Reading:
         self.feed(StatusReceived(StatusNotice(version, pairs)))
 
     def configure(self, *, scd: bool = True, local_scd: bool = False) -> None:
+        self._modes = {"scd": scd, "local_scd": local_scd}
         self.feed(ConfigChanged(self.config(scd=scd, local_scd=local_scd)))
 
     def shrink(self, *nodes: int) -> None:
         """These nodes leave the configuration."""
         self.locations = {node: place for node, place in self.locations.items() if node not in nodes}
         self.nodes = list(self.locations)
-        self.configure()
+        self.configure(**self._modes)
 
     def expand(self, *nodes: int) -> None:
         """These nodes come into the configuration."""
         self.locations = {**self.locations, **{NodeId(node): Location() for node in nodes}}
         self.nodes = sorted(self.locations)
-        self.configure()
+        self.configure(**self._modes)
 
     # ---- time ---------------------------------------------------------------------------------
 
@@ -195,6 +198,15 @@ class Reading:
             self.feed(Woken())
             effects += self.effects
         self.now_ms, self.effects = end_ms, effects
+
+    def wait_until(self, is_done: Callable[[], object], *, step_ms: int = 1) -> int:
+        """Let time pass until something is the case. Returns how long that took."""
+        start_ms = self.now_ms
+        for _ in range(1_000):
+            if is_done():
+                return self.now_ms - start_ms
+            self.wait(step_ms)
+        raise AssertionError(f"it is still not the case after {self.now_ms - start_ms} ms")
 
     def rewind(self) -> None:
         """Let the pending rewind happen, and no more than that."""
@@ -287,6 +299,20 @@ class Reading:
     @property
     def health(self) -> StreamHealth:
         return self.stream.health(self.now_ms)
+
+
+def reading(**arguments: object) -> Reading:
+    """A reader whose nodes have all answered, with plenty to read."""
+    bench = Reading(**arguments)  # type: ignore[arg-type]
+    bench.started(released=RELEASED)
+    return bench
+
+
+def rewound(bench: Reading) -> Reading:
+    """Let the pending rewind happen; all nodes answer."""
+    bench.rewind()
+    bench.started(released=RELEASED)
+    return bench
 
 
 def _text(item: Record | Gap) -> str:

@@ -97,12 +97,13 @@ class Stream:
         next: int | None = None,
         end: ReadEnd = ReadEnd.LIMIT,
         thin: bool = False,
+        behind_bridge: bool = False,
     ) -> list[Effect]:
         """The store answers the last read: these records, having looked up to `next`."""
         read = self.reads[-1]
         found = tuple(record(item) if isinstance(item, int) else item for item in items)
         looked_to = read.end if next is None else Lsn(next)
-        return self.feed(RecordsRead(read.read_id, found, looked_to, end, thin))
+        return self.feed(RecordsRead(read.read_id, found, looked_to, end, thin, behind_bridge))
 
     @property
     def reading(self) -> tuple[int, int]:

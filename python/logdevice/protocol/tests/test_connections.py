@@ -5,11 +5,11 @@ Rules F2 and F4 of read_path.md.
 
 from __future__ import annotations
 
+import pytest
+
 from logdevice.protocol.messages import StartedStatus
 from logdevice.protocol.read_stream.events import Deliver, Rejected, SendStart
-from logdevice.protocol.tests.reading import Reading, lsn
-
-RELEASED = 1_000
+from logdevice.protocol.tests.reading import RELEASED, Reading, lsn
 
 
 def reading(**arguments: object) -> Reading:
@@ -20,11 +20,16 @@ def reading(**arguments: object) -> Reading:
 
 def pause_ms(bench: Reading) -> int:
     """How long the reader waits before it asks N1 again."""
-    asked = len(bench.starts)
+    asked = asked_for(bench)
     before_ms = bench.now_ms
-    while len(bench.starts) == asked:
+    while asked_for(bench) == asked:
         bench.wait(1)
     return bench.now_ms - before_ms
+
+
+def asked_for(bench: Reading) -> int:
+    """How often N1 was asked so far."""
+    return sum(start.node == 1 for start in bench.starts)
 
 
 def test_a_lost_node_is_asked_again_at_the_head_under_the_same_version() -> None:
@@ -80,24 +85,54 @@ def test_a_node_that_goes_on_not_answering_is_asked_on_a_new_connection_each_tim
     assert all(start.reconnect for start in again)
 
 
+@pytest.mark.parametrize("status", [StartedStatus.OK, StartedStatus.REBUILDING])
+def test_an_answer_that_comes_late_is_an_answer(status: StartedStatus) -> None:
+    """D3: or a node that always needs a little longer would be asked for ever and never be served."""
+    bench = Reading(
+        scd=False, started_timeout_ms=5_000, reconnect_delay_ms_min=1_000, reconnect_delay_ms_max=1_000
+    )
+    bench.started(2, 3, 4, 5)
+    bench.wait(5_500)
+    bench.started(1, status=status)
+    bench.wait(4_000)
+    assert asked_for(bench) == 1
+    bench.records(1, 1)
+    assert bench.text == ["n1"]
+
+
 def test_a_rebuilding_node_goes_on_by_itself() -> None:
     """D2: no further START is needed."""
     bench = reading()
     bench.started(1, status=StartedStatus.REBUILDING)
     bench.wait(60_000)
-    assert len(bench.starts) == 5
+    assert asked_for(bench) == 1
     bench.records(1, 1)
     assert bench.text == ["n1"]
 
 
-def test_a_rebuilding_node_that_goes_on_hears_of_the_window() -> None:
-    """W3: the window slid while it was rebuilding; it would wait for ever at the end of the old one."""
+def test_a_rebuilding_node_hears_of_the_window() -> None:
+    """W3: it goes on by itself, and would wait for ever at the end of the old window."""
     bench = reading(window_lsns=4)
     bench.started(1, status=StartedStatus.REBUILDING)
     bench.records(2, 1, 2, 3, 4)
-    assert 1 not in bench.windows
-    bench.gap(1, 1, 5)
-    assert bench.windows == {1: lsn(9)}
+    assert bench.windows[1] == lsn(9)
+
+
+def test_a_node_that_leaves_while_it_is_being_started_is_not_waited_for() -> None:
+    bench = Reading(scd=False, started_timeout_ms=5_000)
+    bench.started(2, 3, 4, 5)
+    bench.shrink(1)
+    assert bench.stops == [1]
+    bench.wait(10_000)
+    assert asked_for(bench) == 1
+
+
+def test_a_node_that_leaves_before_it_is_asked_again_is_not_asked_again() -> None:
+    bench = reading()
+    bench.lost(1)
+    bench.shrink(1)
+    bench.wait(10_000)
+    assert asked_for(bench) == 1
 
 
 def test_messages_of_a_node_that_is_not_in_the_read_set_are_dropped() -> None:

@@ -67,6 +67,23 @@ def test_a_release_up_to_the_start_of_an_epoch_says_nothing_about_that_epoch() -
     assert epochs.known_until == 3
 
 
+def test_a_release_up_to_the_first_number_of_an_epoch_says_nothing_about_that_epoch_either() -> None:
+    """ESN 0 never holds anything."""
+    epochs = Epochs()
+    ask(epochs, 2, released_end=Lsn.of(4, 1))
+    epochs.learn(answer(2, MetadataSource.LAST))
+    assert epochs.known_until == 3
+
+
+def test_the_second_question_about_an_epoch_wants_confirmation() -> None:
+    epochs = Epochs()
+    ask(epochs, 2)
+    assert not epochs.is_confirming
+    epochs.learn(answer(2, MetadataSource.SOFT))
+    ask(epochs, 2, released_end=Lsn.of(2, 9))
+    assert epochs.is_confirming
+
+
 def test_a_release_after_the_question_does_not_make_its_answer_final() -> None:
     epochs = Epochs()
     ask(epochs, 2)

@@ -8,17 +8,10 @@ from __future__ import annotations
 from logdevice.protocol.messages import ReadMode, StartedStatus
 from logdevice.protocol.read_stream.events import MetadataSource, Rejected
 from logdevice.protocol.read_stream.health import Waiting
-from logdevice.protocol.tests.reading import Reading, lsn, record
-from logdevice.types import RECORD_HEADER_BYTES, NodeId, Replication, Scope
+from logdevice.protocol.tests.reading import RELEASED, Reading, lsn, reading, record
+from logdevice.types import RECORD_HEADER_BYTES, AuthoritativeStatus, NodeId, Replication, Scope
 
-RELEASED = 1_000
 GRACE_MS = 30_000
-
-
-def reading(**arguments: object) -> Reading:
-    bench = Reading(**arguments)  # type: ignore[arg-type]
-    bench.started(released=RELEASED)
-    return bench
 
 
 def waiting(bench: Reading) -> tuple[Waiting, str]:
@@ -163,7 +156,7 @@ def test_a_stream_may_take_a_while_to_connect() -> None:
 
 def test_an_f_majority_of_reading_nodes_is_healthy() -> None:
     """H1: three of five meet every copyset of three, two do not."""
-    bench = Reading()
+    bench = Reading(scd=False)
     bench.started(1, 2)
     bench.wait(GRACE_MS + 1)
     assert not bench.health.is_healthy
@@ -173,7 +166,8 @@ def test_an_f_majority_of_reading_nodes_is_healthy() -> None:
 
 def test_a_stream_that_loses_its_nodes_is_unhealthy_after_a_grace_period() -> None:
     """H1"""
-    bench = reading(scd=False)
+    bench = Reading(scd=False)
+    bench.started(released=1)
     bench.wait(50_000)
     bench.lost(1, 2, 3)
     bench.wait(GRACE_MS)
@@ -191,6 +185,17 @@ def test_health_follows_the_failure_domains_of_the_log() -> None:
         bench.started(*answering)
         bench.wait(GRACE_MS + 1)
         assert bench.health.is_healthy is is_healthy
+
+
+def test_nodes_that_lost_their_data_for_good_are_not_missed() -> None:
+    """H1: there is nothing to hear from them."""
+    bench = Reading(scd=False)
+    bench.started(1, 2)
+    bench.wait(GRACE_MS + 1)
+    assert not bench.health.is_healthy
+    lost = AuthoritativeStatus.UNDERREPLICATION
+    bench.status(1, N3=lost, N4=lost, N5=lost)
+    assert bench.health.is_healthy
 
 
 def test_nodes_that_hang_after_a_rewind_make_the_stream_unhealthy_after_the_grace() -> None:

@@ -18,6 +18,8 @@ WORLDS: dict[str, type[World]] = {
     "local_scd": CopiesWorld,
     "primary_recipient": CopiesWorld,
     "rack_majority": ReaderWorld,
+    "scd_all_send_all_and_back": ReaderWorld,
+    "scd_node_dies": ReaderWorld,
     "server_stream": NodeWorld,
     "seven_nodes_one_rebuilt": ReaderWorld,
     "sliding_window": ReaderWorld,

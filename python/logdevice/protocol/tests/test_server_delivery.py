@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from logdevice.protocol.messages import GapReason
 from logdevice.protocol.server_read_stream import EndStream, FilteredOut, ReadEnd
-from logdevice.protocol.tests.served_stream import Stream, gap, record, records, started
-from logdevice.types import LSN_MAX, Lsn, RecordFlags
+from logdevice.protocol.tests.served_stream import START, Stream, gap, record, records, started
+from logdevice.types import LSN_MAX, Lsn, RecordFlags, epoch_start
 
 # The ends of a read.
 
@@ -185,3 +187,30 @@ def test_filtered_records_are_a_gap_in_order_with_the_records() -> None:
         records(22),
         gap(49, 50, GapReason.FILTERED_OUT),
     ]
+
+
+# Bridges.
+
+
+def test_a_read_behind_the_bridge_of_its_epoch_is_answered_with_a_bridge_gap() -> None:
+    """S15: the bridge itself lies below what the reader asked for."""
+    stream = Stream(released=int(LSN_MAX))
+    stream.start(replace(START, end=LSN_MAX))
+    assert stream.found(behind_bridge=True) == [gap(10, epoch_start(1), GapReason.BRIDGE)]
+    stream.window(epoch_start(1) + 10)
+    assert stream.reading == (epoch_start(1), epoch_start(1) + 10)
+
+
+def test_a_bridge_gap_ends_where_the_reader_wants_to_stop() -> None:
+    """S15, S11"""
+    stream = Stream()
+    stream.start()
+    assert stream.found(behind_bridge=True) == [gap(10, 100, GapReason.BRIDGE), EndStream()]
+
+
+def test_a_bridge_below_what_the_reader_was_told_says_nothing_new() -> None:
+    """S15: the trim point has moved past the epoch meanwhile."""
+    stream = Stream(released=int(LSN_MAX))
+    stream.start(replace(START, end=LSN_MAX))
+    stream.trim(epoch_start(1))
+    assert stream.found(behind_bridge=True) == []

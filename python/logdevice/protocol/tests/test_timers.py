@@ -81,3 +81,19 @@ def test_an_early_wake_up_call_does_not_use_up_the_promised_one() -> None:
     timers.wake_up()
     assert list(timers.pop_passed(5)) == []
     assert timers.wake_up() is None
+
+
+def test_the_earliest_deadline_can_be_asked_for() -> None:
+    assert armed(late=30, early=10).earliest_ms() == 10
+    assert armed().earliest_ms() is None
+
+
+def test_what_is_put_off_or_disarmed_by_an_earlier_deadline_does_not_pass() -> None:
+    timers = armed(one=10, two=10, three=10, four=10)
+    passed = []
+    for name in timers.pop_passed(10):
+        passed.append(name)
+        timers.disarm("two")
+        timers.arm("three", 20)
+    assert passed == ["one", "four"]
+    assert timers.is_armed("three")

@@ -79,11 +79,11 @@ def test_the_share_says_how_much_must_be_consumed_before_the_window_slides(
     collected = window(window_lsns=5, window_slide_share=share)
     accept(collected, *range(42, 47))
     take(collected)
-    consumed = 0
-    while not collected.slide():
-        consumed += 1
+    for consumed in range(slides_after):
         collected.consume(lsn(42 + consumed))
-    assert consumed == slides_after
+        assert not collected.slide()
+    collected.consume(lsn(42 + slides_after))
+    assert collected.slide()
 
 
 # ---- order --------------------------------------------------------------------------------------

@@ -284,6 +284,39 @@ def test_a_copy_too_many_is_waste() -> None:
     assert checkers.wasted_copies(view, {lsn(1): 1}, rewinds=1) is not None
 
 
+def test_one_failing_node_is_no_reason_for_all_send_all() -> None:
+    view = reader(ReadMode.SCD)
+    assert checkers.limped_badly(view, N1, copies=2) is None
+    view.note_start(N0, start(mode=ReadMode.ALL_SEND_ALL), 20)
+    assert checkers.limped_badly(view, N1, copies=2) is not None
+    assert checkers.limped_badly(view, N1, copies=1) is None
+
+
+def test_a_node_that_is_back_but_still_listed_is_noticed() -> None:
+    state = health(Waiting.NODES, waiting_for="N1")
+    assert checkers.not_forgiven(N1, state) is None
+    assert checkers.not_forgiven(N1, replace(state, known_down=(N1,))) is not None
+
+
+def test_a_window_that_runs_ahead_of_the_application_is_noticed() -> None:
+    view = reader()
+    view.window_lsns = 8
+    witness = Witness(log(), World(0))
+    witness.asked(view, start(window_end=lsn(9)))
+    assert witness.violations == []
+    witness.asked(view, start(window_end=lsn(10)))
+    assert witness.violations == ["0 ms reader: window to e1n10, consumed e1n1"]
+
+
+def test_a_reader_is_turned_away_only_for_a_reason() -> None:
+    truth, view = log(), reader()
+    gap = loss(1, 9, GapType.NOTINCONFIG)
+    assert checkers.untrue_gap(truth, view, gap) is not None
+    view.ends_by = GapType.NOTINCONFIG
+    assert checkers.untrue_gap(truth, view, gap) is None
+    assert checkers.unreleased(truth, gap) is None
+
+
 def send_twice(view: ReaderView, *, second: NodeId = N1, truth: Truth | None = None) -> list[str]:
     truth = truth or log()
     witness = Witness(truth, World(0))

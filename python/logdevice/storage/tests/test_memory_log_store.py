@@ -18,6 +18,7 @@ from logdevice.types import (
     Record,
     RecordFlags,
     TimeRange,
+    epoch_start,
     nodes,
 )
 
@@ -221,3 +222,32 @@ def test_looking_ahead_stops_where_records_may_have_been_lost(
     holed.mark_under_replicated(LOG, LsnRange(Lsn(lost[0]), Lsn(lost[1])))
     result = holed.scan(read(1, 10, gap_end=80))
     assert (result.next, result.under_replicated) == (next_lsn, thin)
+
+
+BRIDGE = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
+
+
+def test_a_read_behind_the_bridge_of_its_epoch_is_told_so() -> None:
+    """S15"""
+    closed = store(record(1), record(5, flags=BRIDGE))
+    assert not closed.scan(read(start=5)).is_behind_bridge
+    assert closed.scan(read(start=6)).is_behind_bridge
+    assert not closed.scan(read(start=epoch_start(1))).is_behind_bridge
+
+
+def test_a_bridge_that_is_gone_closes_nothing() -> None:
+    closed = store(record(1), record(5, flags=BRIDGE))
+    closed.remove(LOG, Lsn(1))
+    assert closed.scan(read(start=6)).is_behind_bridge
+    closed.remove(LOG, Lsn(5))
+    assert not closed.scan(read(start=6)).is_behind_bridge
+
+
+def test_a_trim_that_takes_a_bridge_takes_the_rest_of_its_epoch_with_it() -> None:
+    """S15: nothing was ever there, and nobody could say so any more."""
+    closed = store(record(1), record(5, flags=BRIDGE), record(epoch_start(1)))
+    closed.trim(LOG, Lsn(5))
+    assert closed.trim_end(LOG) == 5
+    closed.trim(LOG, Lsn(6))
+    assert closed.trim_end(LOG) == epoch_start(1)
+    assert closed.lsns(LOG) == (epoch_start(1),)

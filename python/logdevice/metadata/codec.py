@@ -1,0 +1,138 @@
+"""How metadata values are written down: msgpack, with the number of the format in front.
+
+A stored value is the array [format, fields]. Fields are a map by name, so that a later version may
+add one with a default. A higher format than this process knows is refused, never guessed at: a
+process that writes back what it only half understood would destroy the rest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgpack
+
+from logdevice.errors import UnreadableMetadataError, UsageError
+from logdevice.metadata.log_directory import LogDirectory
+from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
+from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, nodes
+
+FORMAT: Final = 1
+Value = TypeVar("Value")
+Fields = dict[str, Any]
+
+
+def pack(fields: Fields) -> bytes:
+    return bytes(msgpack.packb([FORMAT, fields]))
+
+
+def unpack(data: bytes, build: Callable[[Fields], Value], what: str) -> Value:
+    """The value that `build` makes of the stored fields; UnreadableMetadataError if it cannot."""
+    try:
+        stored_format, fields = msgpack.unpackb(data)
+    except Exception as error:  # msgpack raises many kinds for damaged bytes
+        raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
+    if stored_format != FORMAT:
+        raise UnreadableMetadataError(
+            f"{what} is stored in format {stored_format!r}; this version reads format {FORMAT}"
+        )
+    try:
+        return build(fields)
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
+        raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
+
+
+def encode_log_epochs(epochs: LogEpochs) -> bytes:
+    metadata = epochs.metadata
+    return pack(
+        {
+            "epoch": epochs.epoch,
+            "owner": int(epochs.owner),
+            "first_epoch": metadata.first_epoch,
+            "nodeset": [int(node) for node in metadata.nodeset],
+            "replication": str(metadata.replication),
+            "bridges": metadata.bridges,
+            "metadata_version": epochs.metadata_version,
+            "is_metadata_written": epochs.is_metadata_written,
+            "last_clean_epoch": epochs.last_clean_epoch,
+            "tail": epochs.tail,
+        }
+    )
+
+
+def decode_log_epochs(data: bytes, what: str) -> LogEpochs:
+    return unpack(data, _log_epochs, what)
+
+
+def _log_epochs(fields: Fields) -> LogEpochs:
+    metadata = EpochMetadata(
+        first_epoch=Epoch(fields["first_epoch"]),
+        nodeset=nodes(fields["nodeset"]),
+        replication=Replication.parse(fields["replication"]),
+        bridges=fields["bridges"],
+    )
+    return LogEpochs(
+        epoch=Epoch(fields["epoch"]),
+        owner=NodeId(fields["owner"]),
+        metadata=metadata,
+        metadata_version=fields["metadata_version"],
+        is_metadata_written=fields["is_metadata_written"],
+        last_clean_epoch=Epoch(fields["last_clean_epoch"]),
+        tail=fields["tail"],
+    )
+
+
+def encode_node(entry: NodeEntry) -> bytes:
+    return pack(
+        {
+            "address": entry.address,
+            "location": str(entry.location),
+            "roles": [role.value for role in entry.roles],
+            "weight": entry.weight,
+            "generation": entry.generation,
+        }
+    )
+
+
+def decode_node(data: bytes, what: str) -> NodeEntry:
+    return unpack(data, _node, what)
+
+
+def _node(fields: Fields) -> NodeEntry:
+    return NodeEntry(
+        address=fields["address"],
+        location=Location.parse(fields["location"]),
+        roles=tuple(NodeRole(role) for role in fields["roles"]),
+        weight=fields["weight"],
+        generation=fields["generation"],
+    )
+
+
+def encode_cluster(cluster: Cluster) -> bytes:
+    return pack({"name": cluster.name})
+
+
+def decode_cluster(data: bytes, what: str) -> Cluster:
+    return unpack(data, lambda fields: Cluster(fields["name"]), what)
+
+
+def encode_incarnation(incarnation: int) -> bytes:
+    return pack({"incarnation": incarnation})
+
+
+def decode_incarnation(data: bytes, what: str) -> int:
+    return unpack(data, lambda fields: int(fields["incarnation"]), what)
+
+
+def encode_directory(directory: LogDirectory) -> bytes:
+    # Names and attributes repeat a lot; compressed, a cell holds about ten times as many logs.
+    return zlib.compress(pack(directory.to_plain()))
+
+
+def decode_directory(data: bytes, what: str) -> LogDirectory:
+    try:
+        plain = zlib.decompress(data)
+    except zlib.error as error:
+        raise UnreadableMetadataError(f"{what} is damaged: {error}") from None
+    return unpack(plain, LogDirectory.from_plain, what)

@@ -1,0 +1,235 @@
+"""The epoch store: small values that a whole cluster agrees on, changed by compare-and-set.
+
+Every value is in a cell. Cells have versions that grow with each change, and a write names the
+version it was decided on: if the cell has moved on, ConflictError is raised and nothing is written. A
+backend provides the cells (memory, SQLite, ZooKeeper); what is kept in them is written down here once.
+
+Every method may raise MetadataUnavailableError (nothing was changed); one that writes may also raise
+MetadataOutcomeUnknownError (read again and decide anew). Reads see every earlier finished write.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Self, TypeVar
+from urllib.parse import quote
+
+from logdevice.errors import (
+    ConflictError,
+    InvalidArgumentError,
+    PayloadTooLargeError,
+    UnreadableMetadataError,
+    WrongClusterError,
+)
+from logdevice.metadata import codec
+from logdevice.metadata.log_directory import LogDirectory
+from logdevice.metadata.values import (
+    ABSENT,
+    Cluster,
+    ConfigurationChanges,
+    LogEpochs,
+    NodeEntry,
+    Version,
+    Versioned,
+)
+from logdevice.types import LogId, NodeId
+
+Value = TypeVar("Value")
+
+# ZooKeeper refuses messages above 1 MiB. Held everywhere, so that a cluster can change its backend.
+CELL_BYTES_MAX: Final = 1_000_000
+WRITER_NAME_BYTES_MAX: Final = 500
+
+
+class Group(Enum):
+    """Cells that are listed and watched together."""
+
+    CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory
+    LOGS = "logs"  # the epochs of each log
+    WRITERS = "writers"  # the incarnations of each writer
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    group: Group
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group.value}/{self.name}"
+
+
+CLUSTER: Final = Cell(Group.CONFIGURATION, "cluster")
+DIRECTORY: Final = Cell(Group.CONFIGURATION, "directory")
+NODE_PREFIX: Final = "node."
+
+
+@dataclass(frozen=True, slots=True)
+class CellChanges:
+    """The cells of a group that were written since some version, and the version to ask from next."""
+
+    version: Version
+    names: tuple[str, ...]
+
+
+class EpochStore(ABC):
+    """Opened by the backend's `open`; used by one event loop; closed by `close` or by `async with`."""
+
+    @abstractmethod
+    async def get(self, cell: Cell) -> Versioned[bytes] | None: ...
+
+    @abstractmethod
+    async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
+        """Writes, or with None removes, a cell whose version is `expected`; returns its new version."""
+
+    @abstractmethod
+    async def names(self, group: Group) -> list[str]:
+        """The names in use in a group, sorted. A removed cell may still be listed."""
+
+    @abstractmethod
+    async def cell_changes(self, group: Group, since: Version) -> CellChanges: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def read(self, log: LogId) -> Versioned[LogEpochs] | None:
+        """The epochs of a log; None for a log that never had one."""
+        return await self._read(_log(log), codec.decode_log_epochs)
+
+    async def write(self, log: LogId, value: LogEpochs, expected: Version) -> Version:
+        return await self._write(_log(log), codec.encode_log_epochs(value), expected)
+
+    async def logs(self) -> list[LogId]:
+        """Every log that ever had an epoch, in the order of their numbers."""
+        return sorted(LogId(_number(name)) for name in await self.names(Group.LOGS))
+
+    async def next_incarnation(self, writer: str) -> int:
+        """A number for this writer that nobody got before: 1, 2, ... Some may never be used."""
+        cell = _writer(writer)
+        while True:
+            found = await self._read(cell, codec.decode_incarnation)
+            incarnation = found.value + 1 if found else 1
+            try:
+                await self._write(cell, codec.encode_incarnation(incarnation), _version(found))
+            except ConflictError:
+                continue  # somebody else got this number; the next one is free
+            return incarnation
+
+    async def join_cluster(self, name: str) -> None:
+        """Names the cluster if it has no name yet; WrongClusterError if it has another."""
+        try:
+            await self._write(CLUSTER, codec.encode_cluster(Cluster(name)), ABSENT)
+        except ConflictError:
+            found = await self.read_cluster()
+            if found is None or found.value.name != name:
+                other = found.value.name if found else None
+                raise WrongClusterError(
+                    f"the metadata belongs to cluster {other!r}, not to {name!r}"
+                ) from None
+
+    async def read_cluster(self) -> Versioned[Cluster] | None:
+        return await self._read(CLUSTER, codec.decode_cluster)
+
+    async def nodes(self) -> dict[NodeId, Versioned[NodeEntry]]:
+        """The registered nodes, by number."""
+        names = [name for name in await self.names(Group.CONFIGURATION) if name.startswith(NODE_PREFIX)]
+        entries = {}
+        for node in sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names):
+            if found := await self.read_node(node):
+                entries[node] = found
+        return entries
+
+    async def read_node(self, node: NodeId) -> Versioned[NodeEntry] | None:
+        return await self._read(_node(node), codec.decode_node)
+
+    async def write_node(self, node: NodeId, entry: NodeEntry, expected: Version) -> Version:
+        return await self._write(_node(node), codec.encode_node(entry), expected)
+
+    async def remove_node(self, node: NodeId, expected: Version) -> Version:
+        return await self._write(_node(node), None, expected)
+
+    async def read_directory(self) -> Versioned[LogDirectory]:
+        found = await self._read(DIRECTORY, codec.decode_directory)
+        return found or Versioned(LogDirectory(), ABSENT)
+
+    async def write_directory(self, directory: LogDirectory, expected: Version) -> Version:
+        return await self._write(DIRECTORY, codec.encode_directory(directory), expected)
+
+    async def change_directory(
+        self, change: Callable[[LogDirectory], LogDirectory]
+    ) -> Versioned[LogDirectory]:
+        """Applies `change`, again to the newer directory when somebody else was faster."""
+        while True:
+            found = await self.read_directory()
+            directory = change(found.value)
+            try:
+                return Versioned(directory, await self.write_directory(directory, found.version))
+            except ConflictError:
+                continue
+
+    async def changes_since(self, version: Version) -> ConfigurationChanges:
+        """Which parts of the configuration to read again. Cheap when nothing changed: meant for polling."""
+        changes = await self.cell_changes(Group.CONFIGURATION, version)
+        names = [name for name in changes.names if name.startswith(NODE_PREFIX)]
+        return ConfigurationChanges(
+            version=changes.version,
+            is_cluster_changed=CLUSTER.name in changes.names,
+            is_directory_changed=DIRECTORY.name in changes.names,
+            nodes=tuple(sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names)),
+        )
+
+    async def _read(self, cell: Cell, decode: Callable[[bytes, str], Value]) -> Versioned[Value] | None:
+        found = await self.get(cell)
+        return Versioned(decode(found.value, str(cell)), found.version) if found else None
+
+    async def _write(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
+        if value is not None and len(value) > CELL_BYTES_MAX:
+            raise PayloadTooLargeError(f"{cell} would take {len(value)} bytes, allowed are {CELL_BYTES_MAX}")
+        return await self.put(cell, value, expected)
+
+
+def conflict(cell: Cell, expected: Version, found: Version) -> ConflictError:
+    """What a backend raises when a cell is not in the version the writer expects."""
+    words = [f"version {version}" if version else "absent" for version in (expected, found)]
+    return ConflictError(f"{cell} was expected to be {words[0]} and is {words[1]}")
+
+
+def _version(found: Versioned[Value] | None) -> Version:
+    return found.version if found else ABSENT
+
+
+def _log(log: LogId) -> Cell:
+    return Cell(Group.LOGS, str(int(log)))
+
+
+def _node(node: NodeId) -> Cell:
+    return Cell(Group.CONFIGURATION, f"{NODE_PREFIX}{int(node)}")
+
+
+def _number(name: str) -> int:
+    if not name.isdecimal():
+        raise UnreadableMetadataError(f"there is a cell {name!r} where a number was expected")
+    return int(name)
+
+
+def _writer(writer: str) -> Cell:
+    """Writers choose their names freely; cells are named by what every backend can store."""
+    try:
+        # A lone "." or ".." is no name to ZooKeeper, and "/" would be a path.
+        name = quote(writer, safe="").replace(".", "%2E")
+    except UnicodeEncodeError:
+        name = ""
+    if not 0 < len(name) <= WRITER_NAME_BYTES_MAX:
+        raise InvalidArgumentError(
+            f"writer name {writer!r} must be text of 1 to {WRITER_NAME_BYTES_MAX} bytes, "
+            "of which all but letters, digits, '_', '-' and '~' count three times"
+        )
+    return Cell(Group.WRITERS, name)

@@ -1,0 +1,137 @@
+"""The attributes of a log: what may be set, to what, and which combinations make sense.
+
+Declared like settings, but inherited down the log directory and changed at run time. An object is
+complete: whatever was set nowhere has its default. One that exists need not make sense as a whole
+before `contradiction` says so, because its values may come from several directories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Final
+
+from logdevice.errors import InvalidArgumentError
+from logdevice.knobs import Knob, Value, setting
+from logdevice.types import Replication
+
+REPLICATION_ALLOWED: Final = "a number of nodes, or counts by scope such as 'node: 3, rack: 2'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAttributes:
+    """The attributes that hold for one log."""
+
+    replication: str = setting(
+        "node: 3", "On how many nodes, and on how many racks, rows, ... at least, a record is stored (R)."
+    )
+    replication_mode: str = setting(
+        "copyset",
+        "Who stores the copies: the sequencer on nodes it chooses for each block of records, or the writer "
+        "along a fixed chain of nodes.",
+        choices=("copyset", "chain"),
+    )
+    extras: int = setting(
+        0, "How many nodes beyond R are asked to store a record, to be faster than a slow one.", minimum=0
+    )
+    sync_leaders: int = setting(
+        1, "How many of the first nodes of a copyset must have a record before readers get it.", minimum=0
+    )
+    leaders: int = setting(
+        0,
+        "How many of the first nodes of a copyset the sequencer sees to that they have it; 0: R of them.",
+        minimum=0,
+    )
+    nodeset_size: int = setting(
+        0, "On how many nodes an epoch of the log is spread; 0: on all.", unit="nodes", minimum=0
+    )
+    scd: bool = setting(True, "Single-copy delivery: a reader gets each record from one node only.")
+    local_scd: bool = setting(False, "The node closest to the reader sends. Needs `scd`.")
+    sticky_copyset_bytes_max: int = setting(
+        32 * 1024 * 1024,
+        "After how many bytes a new copyset is chosen; 0: for every record.",
+        unit="bytes",
+        minimum=0,
+    )
+    sticky_copyset_ms_max: int = setting(
+        600_000, "After how much time a new copyset is chosen.", unit="ms", minimum=0
+    )
+    backlog_s: int = setting(
+        0, "How long records are kept; 0: until they are trimmed by hand.", unit="s", minimum=0
+    )
+    writer_order: str = setting(
+        "strict",
+        "Whether the appends of one writer are always in the order in which it made them.",
+        choices=("strict", "none"),
+    )
+    writes_in_flight_max: int = setting(
+        1_000,
+        "How many records may be on their way to storage nodes; more are refused for the moment.",
+        unit="records",
+        minimum=2,
+        maximum=1_000_000,
+    )
+
+    @property
+    def parsed_replication(self) -> Replication:
+        return Replication.parse(self.replication)
+
+
+ATTRIBUTES: Final[Mapping[str, Knob]] = {
+    field.name: Knob(name=field.name, **field.metadata) for field in fields(LogAttributes)
+}
+
+
+def allowed(name: str) -> str:
+    """What the value of an attribute must be, in words."""
+    return REPLICATION_ALLOWED if name == "replication" else ATTRIBUTES[name].allowed
+
+
+def checked(path: str, name: str, value: object) -> Value:
+    """The value as it is kept. InvalidArgumentError names the path, the attribute and what is allowed.
+
+    Text is read the way a command line would be; a bare number does for a replication.
+    """
+    if name not in ATTRIBUTES:
+        nearest = get_close_matches(name, ATTRIBUTES, n=1)
+        hint = f"the nearest is {nearest[0]!r}" if nearest else f"there are: {', '.join(ATTRIBUTES)}"
+        raise InvalidArgumentError(f"{path}: there is no attribute {name!r}; {hint}")
+    try:
+        return _read(ATTRIBUTES[name], value)
+    except (ValueError, KeyError):
+        raise InvalidArgumentError(f"{path}: {name} must be {allowed(name)}, got {value!r}") from None
+
+
+def _read(knob: Knob, value: Any) -> Value:
+    if knob.name == "replication":
+        if isinstance(value, bool):
+            raise ValueError("a count was expected")
+        return str(Replication.parse(str(value)))
+    if isinstance(value, str):
+        wanted = type(knob.default)
+        value = {"true": True, "false": False}[value.lower()] if wanted is bool else wanted(value)
+    if not knob.accepts(value):
+        raise ValueError("not allowed")
+    known: Value = value
+    return known
+
+
+def contradiction(attributes: LogAttributes) -> str | None:
+    """Why these attributes cannot hold together; None if they can."""
+    copies = attributes.parsed_replication.copies
+    wanted = copies + attributes.extras
+    leaders = attributes.leaders or copies
+    if leaders > copies:
+        return f"leaders must be at most the {copies} copies of replication, got {leaders}"
+    if attributes.sync_leaders > leaders:
+        return f"sync_leaders must be at most the {leaders} leaders, got {attributes.sync_leaders}"
+    if 0 < attributes.nodeset_size < wanted:
+        return (
+            f"nodeset_size must be 0 or at least {wanted}, copies and extras, got {attributes.nodeset_size}"
+        )
+    if attributes.local_scd and not attributes.scd:
+        return "local_scd must be false when scd is false, got True"
+    if attributes.replication_mode == "chain" and attributes.extras:
+        return f"extras must be 0 when replication_mode is 'chain', got {attributes.extras}"
+    return None

@@ -1,0 +1,17 @@
+"""Opens the epoch store that an address names: the only place that knows all of its backends."""
+
+from __future__ import annotations
+
+from logdevice.metadata.addresses import SqliteAddress, parse_address
+from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.sqlite_epoch_store import SqliteEpochStore
+from logdevice.metadata.zookeeper_epoch_store import ZookeeperEpochStore
+from logdevice.settings import MetadataSettings
+
+
+async def open_epoch_store(address: str, settings: MetadataSettings) -> EpochStore:
+    """`sqlite:PATH` or `zookeeper://[USER:PASSWORD@]HOST:PORT,.../ROOT`; see `addresses.py`."""
+    parsed = parse_address(address)
+    if isinstance(parsed, SqliteAddress):
+        return await SqliteEpochStore.open(parsed.path, settings)
+    return await ZookeeperEpochStore.open(parsed, settings)

@@ -1,0 +1,263 @@
+"""What every epoch store promises, whatever it is made of: each test runs on memory, SQLite and ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from logdevice.errors import (
+    ConflictError,
+    InvalidArgumentError,
+    PayloadTooLargeError,
+    UnreadableMetadataError,
+    WrongClusterError,
+)
+from logdevice.metadata.epoch_store import CELL_BYTES_MAX, Cell, EpochStore, Group
+from logdevice.metadata.log_directory import LogDirectory
+from logdevice.metadata.tests.conftest import OpenStore
+from logdevice.metadata.tests.values_for_tests import LOG, epochs
+from logdevice.metadata.values import ABSENT, Cluster, NodeEntry, NodeRole, Version, Versioned
+from logdevice.types import Location, LogId, NodeId
+
+N1, N10 = NodeId(1), NodeId(10)
+
+
+async def test_a_log_without_an_epoch_is_absent(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        assert await store.read(LOG) is None
+        assert await store.logs() == []
+
+
+async def test_what_was_written_is_read_back_with_its_version(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        version = await store.write(LOG, epochs(1, tail=b"\0\xff"), ABSENT)
+        assert await store.read(LOG) == Versioned(epochs(1, tail=b"\0\xff"), version)
+
+
+async def test_another_process_reads_what_was_written(open_store: OpenStore) -> None:
+    async with await open_store() as store, await open_store() as other:
+        version = await store.write(LOG, epochs(1), ABSENT)
+        assert await other.read(LOG) == Versioned(epochs(1), version)
+
+
+async def test_metadata_outlives_the_processes_that_wrote_it(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.write(LOG, epochs(3), ABSENT)
+    async with await open_store() as store:
+        found = await store.read(LOG)
+    assert found is not None
+    assert found.value == epochs(3)
+
+
+async def test_a_write_on_the_newest_version_succeeds(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        first = await store.write(LOG, epochs(1), ABSENT)
+        second = await store.write(LOG, epochs(2), first)
+        assert second > first
+        assert await store.read(LOG) == Versioned(epochs(2), second)
+
+
+async def test_a_write_on_an_older_version_changes_nothing(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        first = await store.write(LOG, epochs(1), ABSENT)
+        second = await store.write(LOG, epochs(2), first)
+        with pytest.raises(ConflictError, match=f"logs/7 was expected to be version {first} and is version"):
+            await store.write(LOG, epochs(3), first)
+        assert await store.read(LOG) == Versioned(epochs(2), second)
+
+
+async def test_what_exists_is_not_created_again(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.write(LOG, epochs(1), ABSENT)
+        with pytest.raises(ConflictError, match="expected to be absent"):
+            await store.write(LOG, epochs(1), ABSENT)
+
+
+async def test_what_does_not_exist_has_no_version_to_write_on(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        with pytest.raises(ConflictError, match="expected to be version 5 and is absent"):
+            await store.write(LOG, epochs(1), Version(5))
+        assert await store.read(LOG) is None
+
+
+async def test_a_write_of_one_log_does_not_touch_another(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        version = await store.write(LOG, epochs(1), ABSENT)
+        await store.write(LogId(8), epochs(5), ABSENT)
+        assert await store.write(LOG, epochs(2), version) > version
+
+
+async def test_logs_are_listed_by_number(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        for log in (10, 9, 100):
+            await store.write(LogId(log), epochs(1), ABSENT)
+        assert await store.logs() == [9, 10, 100]
+
+
+async def increase(store: EpochStore, owner: int, rounds: int) -> list[int]:
+    """The epochs this owner won, of a race in which everybody wants `rounds` of them."""
+    won: list[int] = []
+    while len(won) < rounds:
+        found = await store.read(LOG)
+        epoch = found.value.epoch + 1 if found else 1
+        try:
+            await store.write(LOG, epochs(epoch, owner=owner), found.version if found else ABSENT)
+        except ConflictError:
+            continue
+        won.append(epoch)
+    return won
+
+
+async def test_no_epoch_is_given_to_two(open_store: OpenStore) -> None:
+    stores = [await open_store() for _ in range(3)]
+    won = await asyncio.gather(*(increase(store, owner, rounds=10) for owner, store in enumerate(stores)))
+    assert sorted(epoch for epochs_of_one in won for epoch in epochs_of_one) == list(range(1, 31))
+    for store in stores:
+        await store.close()
+
+
+async def test_incarnations_of_a_writer_count_up_from_one(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        assert [await store.next_incarnation("spark-1") for _ in range(3)] == [1, 2, 3]
+        assert await store.next_incarnation("spark-2") == 1
+
+
+async def test_no_incarnation_is_given_out_twice(open_store: OpenStore) -> None:
+    async with await open_store() as store, await open_store() as other:
+        calls = [one.next_incarnation("job") for one in (store, other) for _ in range(5)]
+        assert sorted(await asyncio.gather(*calls)) == list(range(1, 11))
+
+
+@pytest.mark.parametrize("writer", ["/", ".", "..", "a/b", "a%2Fb", "zażółć", "\0", " "])
+async def test_a_writer_may_have_any_name(open_store: OpenStore, writer: str) -> None:
+    async with await open_store() as store:
+        await store.next_incarnation("a")
+        assert await store.next_incarnation(writer) == 1
+        assert await store.next_incarnation(writer) == 2
+
+
+@pytest.mark.parametrize("writer", ["", "\ud800", "x" * 501, "/" * 167])
+async def test_a_writer_name_that_cannot_be_kept_is_refused(open_store: OpenStore, writer: str) -> None:
+    async with await open_store() as store:
+        with pytest.raises(InvalidArgumentError, match="writer name"):
+            await store.next_incarnation(writer)
+
+
+async def test_a_cluster_is_named_once_and_joined_by_that_name(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.join_cluster("berlin")
+        await store.join_cluster("berlin")
+        with pytest.raises(WrongClusterError, match="belongs to cluster 'berlin', not to 'paris'"):
+            await store.join_cluster("paris")
+        found = await store.read_cluster()
+    assert found is not None
+    assert found.value == Cluster("berlin")
+
+
+async def test_nodes_are_registered_and_removed(open_store: OpenStore) -> None:
+    first = NodeEntry(address="a:1", location=Location.parse("eu.dc1"), roles=(NodeRole.STORAGE,), weight=0.5)
+    second = NodeEntry(address="b:2", generation=3)
+    async with await open_store() as store:
+        version = await store.write_node(N10, second, ABSENT)
+        await store.write_node(N1, first, ABSENT)
+        found = await store.nodes()
+        assert {node: entry.value for node, entry in found.items()} == {N1: first, N10: second}
+        assert list(found) == [N1, N10]
+        await store.remove_node(N10, version)
+        assert list(await store.nodes()) == [N1]
+        assert await store.read_node(N10) is None
+
+
+async def test_a_removed_node_can_be_registered_anew(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        first = await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
+        removed = await store.remove_node(N1, first)
+        again = await store.write_node(N1, NodeEntry(address="a:2"), ABSENT)
+        assert first < removed < again
+
+
+async def test_a_version_from_before_a_removal_is_worthless(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        first = await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
+        await store.remove_node(N1, first)
+        await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
+        with pytest.raises(ConflictError):
+            await store.write_node(N1, NodeEntry(address="a:3"), first)
+
+
+async def test_a_cluster_starts_with_an_empty_directory(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        assert await store.read_directory() == Versioned(LogDirectory(), ABSENT)
+
+
+async def test_changes_of_the_directory_add_up_when_two_make_them(open_store: OpenStore) -> None:
+    async with await open_store() as store, await open_store() as other:
+        await asyncio.gather(
+            store.change_directory(lambda directory: directory.with_log("/a")),
+            other.change_directory(lambda directory: directory.with_log("/b")),
+        )
+        found = await store.read_directory()
+    assert set(found.value.logs()) == {"/a", "/b"}
+    assert sorted(found.value.logs().values()) == [1, 2]
+
+
+async def test_a_refused_change_of_the_directory_writes_nothing(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        with pytest.raises(InvalidArgumentError):
+            await store.change_directory(lambda directory: directory.with_log("no path"))
+        assert (await store.read_directory()).version == ABSENT
+
+
+async def test_changes_name_what_was_written_since(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        start = (await store.changes_since(ABSENT)).version
+        await store.join_cluster("berlin")
+        version = await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
+        changes = await store.changes_since(start)
+        assert (changes.is_cluster_changed, changes.is_directory_changed, changes.nodes) == (
+            True,
+            False,
+            (N1,),
+        )
+        await store.remove_node(N1, version)
+        await store.change_directory(lambda directory: directory.with_log("/a"))
+        changes = await store.changes_since(changes.version)
+        assert (changes.is_cluster_changed, changes.is_directory_changed, changes.nodes) == (
+            False,
+            True,
+            (N1,),
+        )
+        assert await store.changes_since(changes.version) == await store.changes_since(changes.version)
+        assert (await store.changes_since(changes.version)).nodes == ()
+
+
+async def test_epochs_and_writers_are_no_changes_of_the_configuration(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.join_cluster("berlin")
+        version = (await store.changes_since(ABSENT)).version
+        await store.write(LOG, epochs(1), ABSENT)
+        await store.next_incarnation("job")
+        changes = await store.changes_since(version)
+        assert (changes.is_cluster_changed, changes.is_directory_changed, changes.nodes) == (False, False, ())
+
+
+async def test_a_value_too_large_for_some_backend_is_refused_by_all(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.write(LOG, epochs(1, tail=b"x" * (CELL_BYTES_MAX - 1000)), ABSENT)
+        with pytest.raises(PayloadTooLargeError, match="logs/8 would take"):
+            await store.write(LogId(8), epochs(1, tail=b"x" * CELL_BYTES_MAX), ABSENT)
+
+
+async def test_a_damaged_value_is_named_and_not_guessed_at(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.put(Cell(Group.LOGS, str(LOG)), b"\xc1damaged", ABSENT)
+        with pytest.raises(UnreadableMetadataError, match="logs/7 is damaged"):
+            await store.read(LOG)
+
+
+async def test_a_stranger_among_the_logs_is_named(open_store: OpenStore) -> None:
+    async with await open_store() as store:
+        await store.put(Cell(Group.LOGS, "notes"), b"", ABSENT)
+        with pytest.raises(UnreadableMetadataError, match="'notes'"):
+            await store.logs()

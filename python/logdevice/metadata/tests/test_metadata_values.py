@@ -1,0 +1,213 @@
+"""Stored values and addresses: what exists makes sense, what was written is read back, damage is noticed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logdevice.errors import (
+    InvalidArgumentError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    UnreadableMetadataError,
+)
+from logdevice.metadata import codec
+from logdevice.metadata.addresses import SqliteAddress, ZookeeperAddress, parse_address
+from logdevice.metadata.memory_epoch_store import MemoryEpochStore, at_once
+from logdevice.metadata.tests.values_for_tests import LOG, epochs
+from logdevice.metadata.values import ABSENT, LogEpochs, NodeEntry, NodeRole, Versioned
+from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, Scope, nodes
+
+numbers = st.integers(1, 2**31 - 2)
+
+
+@st.composite
+def log_epochs(draw: st.DrawFn) -> LogEpochs:
+    epoch = draw(numbers)
+    copies = draw(st.integers(1, 5))
+    metadata = EpochMetadata(
+        first_epoch=Epoch(draw(st.integers(1, epoch))),
+        nodeset=nodes(draw(st.lists(st.integers(0, 500), unique=True))),
+        replication=Replication.of({Scope.NODE: copies, Scope.RACK: draw(st.integers(1, copies))}),
+        bridges=draw(st.booleans()),
+    )
+    return LogEpochs(
+        epoch=Epoch(epoch),
+        owner=NodeId(draw(st.integers(0, 500))),
+        metadata=metadata,
+        metadata_version=draw(numbers),
+        is_metadata_written=draw(st.booleans()),
+        last_clean_epoch=Epoch(draw(st.integers(0, epoch - 1))),
+        tail=draw(st.binary(max_size=50)),
+    )
+
+
+@given(log_epochs())
+def test_epochs_are_read_back_as_they_were_written(value: LogEpochs) -> None:
+    assert codec.decode_log_epochs(codec.encode_log_epochs(value), "logs/7") == value
+
+
+@given(
+    st.builds(
+        NodeEntry,
+        address=st.sampled_from(["a:1", "10.0.0.1:65535", "[::1]:4440"]),
+        location=st.sampled_from(["", "eu", "eu.dc1.c1.r1.k1"]).map(Location.parse),
+        roles=st.sampled_from([(NodeRole.STORAGE,), (NodeRole.SEQUENCER, NodeRole.STORAGE)]),
+        weight=st.floats(0, 1e9),
+        generation=numbers,
+    )
+)
+def test_a_node_is_read_back_as_it_was_written(entry: NodeEntry) -> None:
+    assert codec.decode_node(codec.encode_node(entry), "node.1") == entry
+
+
+DECODERS = (
+    codec.decode_log_epochs,
+    codec.decode_node,
+    codec.decode_cluster,
+    codec.decode_incarnation,
+    codec.decode_directory,
+)
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_called_damaged_and_nothing_else(data: bytes) -> None:
+    for decode in DECODERS:
+        with pytest.raises(UnreadableMetadataError, match="the cell"):
+            decode(data, "the cell")
+
+
+@given(st.data())
+def test_a_flipped_byte_never_breaks_more_than_the_value(data: st.DataObject) -> None:
+    whole = codec.encode_log_epochs(epochs(3, tail=b"tail"))
+    place = data.draw(st.integers(0, len(whole) - 1))
+    broken = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
+    with suppress(UnreadableMetadataError):
+        codec.decode_log_epochs(broken, "logs/7")
+
+
+def test_a_newer_format_is_refused() -> None:
+    newer = msgpack.packb([2, {"name": "berlin"}])
+    with pytest.raises(UnreadableMetadataError, match="is stored in format 2; this version reads format 1"):
+        codec.decode_cluster(newer, "configuration/cluster")
+
+
+IMPOSSIBLE: list[dict[str, Any]] = [
+    {"epoch": Epoch(0)},
+    {"last_clean_epoch": Epoch(5)},
+    {"last_clean_epoch": Epoch(-1)},
+    {"metadata": EpochMetadata(Epoch(6), nodes([0]), Replication.parse("1"))},
+    {"metadata": EpochMetadata(Epoch(0), nodes([0]), Replication.parse("1"))},
+]
+
+
+@pytest.mark.parametrize("values", IMPOSSIBLE)
+def test_epochs_that_cannot_be_are_refused(values: dict[str, Any]) -> None:
+    valid: dict[str, Any] = {
+        "epoch": Epoch(5),
+        "owner": NodeId(0),
+        "metadata": EpochMetadata(Epoch(1), nodes([0]), Replication.parse("1")),
+        "metadata_version": 1,
+        "is_metadata_written": False,
+    }
+    LogEpochs(**valid)
+    with pytest.raises(ValueError, match="epoch"):
+        LogEpochs(**{**valid, **values})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"address": "localhost"},
+        {"address": ":80"},
+        {"address": "a:0"},
+        {"address": "a:65536"},
+        {"roles": ()},
+        {"roles": (NodeRole.STORAGE, NodeRole.SEQUENCER)},
+        {"roles": (NodeRole.STORAGE, NodeRole.STORAGE)},
+        {"weight": -1.0},
+        {"weight": float("nan")},
+        {"weight": float("inf")},
+        {"generation": 0},
+    ],
+)
+def test_a_node_that_cannot_be_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(values))):
+        NodeEntry(**{"address": "a:1", **values})
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("sqlite:/var/lib/x.db", SqliteAddress(Path("/var/lib/x.db"))),
+        ("sqlite:x.db", SqliteAddress(Path("x.db"))),
+        ("zookeeper://a:2181", ZookeeperAddress(servers="a:2181")),
+        ("zookeeper://a,b:1,[::1]:2/x/y/", ZookeeperAddress(servers="a,b:1,[::1]:2", root="/x/y")),
+        (
+            "zookeeper://ada:p%40ss@a/x",
+            ZookeeperAddress(servers="a", root="/x", user="ada", password="p@ss"),
+        ),
+    ],
+)
+def test_addresses_are_read(text: str, address: object) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "sqlite:", "sqlite://x.db", "zookeeper:", "zookeeper://", "zookeeper://a b", "etcd://a", "a:1"],
+)
+def test_what_is_no_address_is_refused_with_what_would_be_one(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="write sqlite:PATH or zookeeper://"):
+        parse_address(text)
+
+
+def test_a_password_is_never_shown() -> None:
+    assert "secret" not in repr(parse_address("zookeeper://ada:secret@a"))
+    with pytest.raises(InvalidArgumentError) as caught:
+        parse_address("zookeeper://ada:secret@a b")
+    assert "secret" not in str(caught.value)
+
+
+def test_the_memory_store_answers_at_once() -> None:
+    store = MemoryEpochStore()
+    version = at_once(store.write(LOG, epochs(1), ABSENT))
+    assert at_once(store.read(LOG)) == Versioned(epochs(1), version)
+    at_once(store.close())
+
+
+def test_an_unreachable_memory_store_changes_nothing() -> None:
+    store = MemoryEpochStore()
+    store.is_reachable = False
+    with pytest.raises(MetadataUnavailableError):
+        at_once(store.write(LOG, epochs(1), ABSENT))
+    store.is_reachable = True
+    assert at_once(store.read(LOG)) is None
+
+
+def test_a_memory_store_can_lose_the_answer_to_a_write_it_made() -> None:
+    store = MemoryEpochStore()
+    store.loses_answers = True
+    with pytest.raises(MetadataOutcomeUnknownError):
+        at_once(store.write(LOG, epochs(1), ABSENT))
+    found = at_once(store.read(LOG))
+    assert found is not None
+    assert found.value == epochs(1)
+
+
+def test_a_coroutine_that_waits_cannot_be_run_at_once() -> None:
+    class Never:
+        def __await__(self) -> Any:
+            yield
+
+    async def waits() -> None:
+        await Never()
+
+    with pytest.raises(AssertionError, match="waits for something"):
+        at_once(waits())

@@ -1,0 +1,96 @@
+"""The values an epoch store keeps, and the versions by which they are compared and set.
+
+Frozen, complete at birth, valid if they exist. Their stored form is made in `codec.py`. A version is
+a number that grows with every change in the store, whatever is changed; two versions of one value
+never compare equal unless nothing happened in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, NewType, TypeVar
+
+from logdevice.types import Epoch, EpochMetadata, Location, NodeId
+
+Value = TypeVar("Value")
+Version = NewType("Version", int)
+
+# The version of what does not exist: expecting it means "create, but do not overwrite".
+ABSENT: Final = Version(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned(Generic[Value]):
+    """A value and the version it had when it was read."""
+
+    value: Value
+    version: Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEpochs:
+    """What makes a sequencer the only one: the newest epoch of a log, and where it stands.
+
+    Whoever moves `epoch` on by compare-and-set owns the new epoch, and nobody else ever does.
+    """
+
+    epoch: Epoch  # the newest that was given out
+    owner: NodeId  # to whom
+    metadata: EpochMetadata  # the newest; holds for `epoch` too
+    metadata_version: int  # how many metadata records the log has had, this one included
+    is_metadata_written: bool  # into the metadata log; nothing of the epoch is released before
+    last_clean_epoch: Epoch = Epoch(0)  # up to and including it, recovery has nothing left to do
+    tail: bytes = b""  # what recovery noted about the end of that epoch; not looked into here
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.metadata.first_epoch <= self.epoch:
+            raise ValueError(
+                f"metadata from epoch {self.metadata.first_epoch} on cannot hold for epoch {self.epoch}"
+            )
+        if not 0 <= self.last_clean_epoch < self.epoch:
+            raise ValueError(f"epoch {self.last_clean_epoch} cannot be clean before epoch {self.epoch} began")
+
+
+class NodeRole(Enum):
+    STORAGE = "storage"  # keeps copies
+    SEQUENCER = "sequencer"  # may number logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEntry:
+    """A node as the cluster knows it."""
+
+    address: str  # host:port, as other processes reach it
+    location: Location = Location()
+    roles: tuple[NodeRole, ...] = (NodeRole.SEQUENCER, NodeRole.STORAGE)
+    weight: float = 1.0  # its share of new records, compared with other nodes; 0: no new ones
+    generation: int = 1  # grows when the node comes back with an empty disk: it is not the same one
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.rpartition(":")
+        if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
+            raise ValueError(f"address {self.address!r} is not of the form host:port")
+        if not self.roles or list(self.roles) != sorted(set(self.roles), key=lambda role: role.value):
+            raise ValueError(f"roles {[role.value for role in self.roles]} must be sorted, each once")
+        if not 0 <= self.weight < float("inf"):
+            raise ValueError(f"weight {self.weight} is not a number from 0 up")
+        if self.generation < 1:
+            raise ValueError(f"generation {self.generation} is below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which cluster the metadata belongs to: a process that expects another one is turned away."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationChanges:
+    """What of the configuration was written since some version, removals included."""
+
+    version: Version  # ask for changes since this next time
+    is_cluster_changed: bool
+    is_directory_changed: bool
+    nodes: tuple[NodeId, ...]

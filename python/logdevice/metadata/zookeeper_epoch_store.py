@@ -1,0 +1,228 @@
+"""An epoch store in ZooKeeper, for a cluster of many machines.
+
+A cell is the znode ROOT/GROUP/NAME; its data is a stamp and the value. A cell's version is the number
+of the transaction that wrote it last (mzxid): it grows over the whole store and never comes back,
+even if a cell is removed and made anew. Every write also touches the znode of its group, in the same
+transaction, so that a poll costs one small read. Connections and sessions are renewed by themselves; nothing
+here depends on a session, so the end of one loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgpack
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+    SessionMovedError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import make_digest_acl
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from logdevice.errors import (
+    AccessError,
+    LogDeviceError,
+    MetadataOutcomeUnknownError,
+    MetadataUnavailableError,
+    UnreadableMetadataError,
+)
+from logdevice.metadata.addresses import ZookeeperAddress
+from logdevice.metadata.epoch_store import Cell, CellChanges, EpochStore, Group, conflict
+from logdevice.metadata.values import ABSENT, Version, Versioned
+from logdevice.settings import MetadataSettings
+
+Result = TypeVar("Result")
+
+# Calls block; a few at a time keep one slow answer from holding up the others.
+THREADS: Final = 4
+# A short pause at most: a store that is back should be used at once.
+RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
+# What happens when the way to the servers is lost, before or after they acted on a request.
+LOST: Final = (
+    ConnectionLoss,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Znode:
+    """A znode as it was read; `value` is None for a cell that was removed."""
+
+    stamp: bytes  # unique for every attempt to write
+    value: bytes | None
+    zxid: Version
+    count: int  # of the writes to this znode: what ZooKeeper itself compares
+
+
+class ZookeeperEpochStore(EpochStore):
+    def __init__(self, client: KazooClient, address: ZookeeperAddress, settings: MetadataSettings) -> None:
+        self._client = client
+        self._root = address.root
+        self._timeout_s = settings.zookeeper_timeout_ms / 1000
+        self._executor = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="zookeeper-epoch-store")
+
+    @classmethod
+    async def open(cls, address: ZookeeperAddress, settings: MetadataSettings) -> ZookeeperEpochStore:
+        """Connects, and makes the root and the groups if they are not there."""
+        login = (address.user, address.password)
+        client = KazooClient(
+            hosts=address.servers,
+            timeout=settings.zookeeper_session_timeout_ms / 1000,
+            auth_data=[("digest", ":".join(login))] if address.user else None,
+            default_acl=[make_digest_acl(*login, all=True)] if address.user else None,
+            connection_retry=RECONNECT,
+        )
+        store = cls(client, address, settings)
+        try:
+            await store._run(store._start)
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    async def get(self, cell: Cell) -> Versioned[bytes] | None:
+        found = await self._run(lambda: self._fetch(cell))
+        return Versioned(found.value, found.zxid) if found and found.value is not None else None
+
+    async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
+        return await self._run(lambda: self._put(cell, value, expected))
+
+    async def names(self, group: Group) -> list[str]:
+        return await self._run(lambda: sorted(self._ask(self._client.get_children_async, self._path(group))))
+
+    async def cell_changes(self, group: Group, since: Version) -> CellChanges:
+        return await self._run(lambda: self._cell_changes(group, since))
+
+    async def close(self) -> None:
+        await self._run(self._stop)
+        self._executor.shutdown()
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        def guarded() -> Result:
+            try:
+                return work()
+            except NoAuthError as error:
+                raise AccessError(f"ZooKeeper does not let this user use {self._root}") from error
+            except (KazooException, KazooTimeoutError) as error:
+                raise MetadataUnavailableError(f"ZooKeeper does not answer: {error!r}") from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, guarded)
+
+    def _start(self) -> None:
+        self._client.start(timeout=self._timeout_s)
+        for group in Group:
+            self._ask(self._client.ensure_path_async, self._path(group))
+
+    def _stop(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    def _put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
+        before = self._fetch(cell)
+        version = before.zxid if before and before.value is not None else ABSENT
+        if version != expected:
+            raise conflict(cell, expected, version)
+        stamp = uuid.uuid4().bytes
+        try:
+            return self._commit(cell, msgpack.packb([stamp, value]), before)
+        except LOST as error:
+            return self._find_out(cell, stamp, before, error)
+
+    def _commit(self, cell: Cell, data: bytes, before: _Znode | None) -> Version:
+        """One attempt to write. All operations of a transaction carry its number."""
+        transaction = self._client.transaction()
+        if before is None:
+            transaction.create(self._path(cell.group, cell.name), data)
+        else:
+            transaction.set_data(self._path(cell.group, cell.name), data, version=before.count)
+        transaction.set_data(self._path(cell.group), b"")
+        results = transaction.commit_async().get(timeout=self._timeout_s)
+        for result in results:
+            if isinstance(result, BadVersionError | NodeExistsError):
+                raise conflict(cell, before.zxid if before else ABSENT, self._version(cell)) from result
+            # These only say that another operation of the transaction failed.
+            if isinstance(result, Exception) and not isinstance(
+                result, RolledBackError | RuntimeInconsistency
+            ):
+                raise result
+        return Version(results[-1].mzxid)
+
+    def _find_out(self, cell: Cell, stamp: bytes, before: _Znode | None, lost: Exception) -> Version:
+        """After an attempt without an answer: was it made?
+
+        Requests of a session are processed in order, and a server that a session has left can no longer
+        speak for it: once a later read is answered, the attempt has been made or never will be.
+        """
+        try:
+            found = self._fetch(cell)
+        except (*LOST, LogDeviceError):
+            raise MetadataOutcomeUnknownError(f"a change of {cell} got no answer: {lost!r}") from lost
+        if found and found.stamp == stamp:
+            return found.zxid
+        if (found and found.zxid) == (before and before.zxid):
+            raise MetadataUnavailableError(f"a change of {cell} was not made: {lost!r}") from lost
+        # Somebody wrote since: before this attempt, or over it.
+        raise MetadataOutcomeUnknownError(
+            f"a change of {cell} got no answer, then others changed it: {lost!r}"
+        ) from lost
+
+    def _fetch(self, cell: Cell) -> _Znode | None:
+        # Without this, a server that lags behind could answer with what was true a while ago.
+        self._ask(self._client.sync_async, self._root)
+        try:
+            data, stat = self._ask(self._client.get_async, self._path(cell.group, cell.name))
+        except NoNodeError:
+            return None
+        try:
+            stamp, value = msgpack.unpackb(data)
+        except Exception as error:  # msgpack raises many kinds for damaged bytes
+            raise UnreadableMetadataError(f"{cell} is damaged: {error!r}") from None
+        return _Znode(stamp, value, Version(stat.mzxid), stat.version)
+
+    def _version(self, cell: Cell) -> Version:
+        found = self._fetch(cell)
+        return found.zxid if found and found.value is not None else ABSENT
+
+    def _cell_changes(self, group: Group, since: Version) -> CellChanges:
+        # In this order: what is written after the group was looked at is found again the next time.
+        version = Version(self._ask(self._client.get_async, self._path(group))[1].mzxid)
+        if version <= since:
+            return CellChanges(since, ())
+        names = sorted(self._ask(self._client.get_children_async, self._path(group)))
+        stats = [self._ask(self._client.exists_async, self._path(group, name)) for name in names]
+        changed = [name for name, stat in zip(names, stats, strict=True) if stat and stat.mzxid > since]
+        return CellChanges(version, tuple(changed))
+
+    def _ask(self, request: Callable[..., Any], path: str) -> Any:
+        """The answer to a request that may be repeated, asked again after a lost connection."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(LOST),
+            stop=stop_after_delay(self._timeout_s),
+            wait=wait_random(0.01, 0.05),
+            reraise=True,
+        )
+        return retrying(lambda: request(path).get(timeout=self._timeout_s))
+
+    def _path(self, group: Group, name: str = "") -> str:
+        return f"{self._root}/{group.value}/{name}".rstrip("/")

@@ -1,0 +1,366 @@
+"""Appender: one record, from its LSN until it is stored as well as it should be.
+
+It sends the record to a copyset (a wave) and waits for answers in three stages: any R of R + X
+stored, then the client has its answer (replication); the left-most `sync_leaders` stored, then the
+record may be released (sync leaders); the left-most `leaders` stored, then copies too many are deleted
+(leader redundancy). It lives until the last stage ends. It promises that a record it acknowledges is on
+nodes that satisfy the replication, and that no later stage keeps it forever. Rules E1 to E12 are in
+docs/protocol/write_path.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import assert_never
+
+from logdevice.protocol.copysets import Candidates, Cause, StickyCopysets
+from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.read_stream.turn import back_off_ms
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, Replication
+from logdevice.write_settings import WriteSettings
+
+_CAUSES = {
+    StoreStatus.NO_SPACE: Cause.NO_SPACE,
+    StoreStatus.REBUILDING: Cause.REBUILDING,
+    StoreStatus.OVERLOADED: Cause.OVERLOADED,
+    StoreStatus.FAILED: Cause.UNREACHABLE,
+}
+# A node that answers with one of these has certainly not stored the copy.
+_REFUSALS = frozenset(
+    {StoreStatus.PREEMPTED, StoreStatus.NO_SPACE, StoreStatus.REBUILDING, StoreStatus.OVERLOADED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendPlan:
+    """How a log's records are to be stored."""
+
+    replication: Replication
+    extras: int = 0  # X: members of a copyset beyond R
+    sync_leaders: int = 1  # so many of the left-most members must store before the record is released
+    leaders: int | None = None  # so many before the Appender is done; None: R
+
+    @property
+    def leader_count(self) -> int:
+        return self.replication.copies if self.leaders is None else self.leaders
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReceived:
+    node: NodeId
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUnanswered:
+    """The connection broke before the answer came."""
+
+    node: NodeId
+    lsn: Lsn
+    wave: int
+    was_sent: bool = True  # False: the STORE certainly never left
+
+
+@dataclass(frozen=True, slots=True)
+class DrainingStarted:
+    """The sequencer has begun a new epoch; this record belongs to the one before."""
+
+
+Event = StoredReceived | StoreUnanswered | DrainingStarted | Woken
+
+
+@dataclass(frozen=True, slots=True)
+class SendStore:
+    """Ends in StoredReceived, StoreUnanswered or silence."""
+
+    node: NodeId
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class SendDelete:
+    node: NodeId
+    delete: Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """The record is stored well enough for the client to be told."""
+
+    lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """The record may be released."""
+
+    lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The Appender may be forgotten."""
+
+    lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """A higher epoch has sealed: the sequencer has to step down. The Appender is done."""
+
+    lsn: Lsn
+    seal_epoch: Epoch
+    sealed_by: NodeId | None
+
+
+Effect = SendStore | SendDelete | Acknowledge | Retire | Finish | Preempt | WakeAt
+
+
+class Stage(Enum):
+    REPLICATION = "REPLICATION"
+    SYNC_LEADERS = "SYNC_LEADERS"
+    LEADERS = "LEADERS"
+    DONE = "DONE"
+
+
+class Appender:
+    def __init__(
+        self,
+        log: LogId,
+        me: NodeId,
+        record: Record,
+        plan: AppendPlan,
+        candidates: Candidates,
+        copysets: StickyCopysets,
+        settings: WriteSettings,
+        good_end: Callable[[], Lsn],
+    ) -> None:
+        self.record = record
+        self.stage = Stage.REPLICATION
+        self.is_acknowledged = False
+        self._log = log
+        self._me = me
+        self._plan = plan
+        self._locations = candidates.locations
+        self._copysets = copysets
+        self._settings = settings
+        self._good_end = good_end
+        self._is_draining = False
+        self._wave = 0
+        self._copyset: tuple[NodeId, ...] = ()
+        self._stored: set[NodeId] = set()  # of this wave
+        self._failed: set[NodeId] = set()  # of this wave
+        self._deleted: set[NodeId] = set()
+        self._has_body: set[NodeId] = set()  # from any wave: a header is enough for them (E5)
+        self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
+        self._preempted: Preempt | None = None
+        self._retries = 0  # of the stage
+        self._deadline_ms = 0
+        self._now_ms = 0
+        self._effects: list[Effect] = []
+
+    @property
+    def may_be_stored(self) -> bool:
+        """Whether any node may have a copy, now or later (E9)."""
+        return bool(self._unrefused)
+
+    def start(self, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        self._send_wave()
+        return effects
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        match event:
+            case StoredReceived():
+                self._on_stored(event.node, event.stored)
+            case StoreUnanswered():
+                self._on_unanswered(event)
+            case DrainingStarted():
+                self._is_draining = True
+            case Woken():
+                self._on_woken()
+            case _:
+                assert_never(event)
+        return effects
+
+    def _begin(self, now_ms: int) -> list[Effect]:
+        self._now_ms = now_ms
+        self._effects = []
+        return self._effects
+
+    def _on_stored(self, node: NodeId, stored: Stored) -> None:
+        is_ok = stored.status is StoreStatus.OK
+        if is_ok:
+            self._has_body.add(node)
+        elif stored.status in _REFUSALS:
+            self._unrefused.discard((node, stored.wave))
+        # E4: what an older wave brings does not count.
+        if self.stage is Stage.DONE or stored.wave != self._wave or not self._is_outstanding(node):
+            return
+        if is_ok:
+            self._stored.add(node)
+        elif stored.status is StoreStatus.PREEMPTED and not (stored.is_soft and self._is_draining):
+            self._failed.add(node)
+            self._preempted = Preempt(self.record.lsn, stored.seal_epoch, stored.sealed_by)
+        else:
+            self._note_failure(node, _CAUSES.get(stored.status))
+        self._go_on()
+
+    def _on_unanswered(self, event: StoreUnanswered) -> None:
+        if not event.was_sent:
+            self._unrefused.discard((event.node, event.wave))
+        if self.stage is Stage.DONE or event.wave != self._wave or not self._is_outstanding(event.node):
+            return
+        self._note_failure(event.node, Cause.UNREACHABLE)
+        self._go_on()
+
+    def _note_failure(self, node: NodeId, cause: Cause | None) -> None:
+        # An amend that failed may have failed because there is nothing to amend.
+        self._has_body.discard(node)
+        self._failed.add(node)
+        if cause is not None:
+            self._copysets.health.penalise(node, cause, self._now_ms)
+
+    def _go_on(self) -> None:
+        """Ends every stage that can end, and a wave that cannot succeed."""
+        if self.stage is Stage.REPLICATION:
+            if self._satisfies(self._stored):
+                self._acknowledge()
+            elif self._preempted is not None:
+                # E8: the rest of the wave may still tell that a copy exists, or that none does.
+                if not self._outstanding():
+                    self._preempt(self._preempted)
+            elif not self._satisfies(self._stored | set(self._outstanding())):
+                self._copysets.has_failed(self._copyset)
+                if self._wave < self._settings.immediate_waves_max:
+                    self._send_wave()  # E3
+        if self._preempted is not None and self.stage in (Stage.SYNC_LEADERS, Stage.LEADERS):
+            self._preempt(self._preempted)
+        self._end_later_stages()
+
+    def _end_later_stages(self) -> None:
+        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._plan.sync_leaders):
+            self._retire()
+        if self.stage is Stage.LEADERS and self._have_stored(self._plan.leader_count):
+            self._finish()
+
+    def _on_woken(self) -> None:
+        if self.stage is Stage.DONE or self._now_ms < self._deadline_ms:
+            return
+        if self.stage is Stage.REPLICATION:
+            self._on_wave_timeout()
+        elif self._retries < self._settings.leader_retries_max:
+            self._ask_leaders_again()
+        elif self.stage is Stage.SYNC_LEADERS:
+            # E7: availability comes first. Readers fail over from a leader that has no copy.
+            self._retire()
+            self._end_later_stages()
+            self._arm(0)
+        else:
+            self._finish()
+
+    def _on_wave_timeout(self) -> None:
+        if self._preempted is not None:
+            self._preempt(self._preempted)
+            return
+        outstanding = self._outstanding()
+        # E6: where nobody answered, it is not the node that is slow.
+        if outstanding and len(outstanding) < len(self._copyset):
+            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._now_ms)
+        self._copysets.has_failed(self._copyset)
+        self._send_wave()
+
+    def _send_wave(self) -> None:
+        self._stored.clear()
+        self._failed.clear()
+        self._copyset = self._copysets.current(self.record.size, self._now_ms) or ()
+        self._wave += 1
+        for node in self._copyset:
+            self._send_store(node)
+        self._arm(self._wave - 1)  # E2; where there is no copyset, this is when to look again
+
+    def _send_store(self, node: NodeId) -> None:
+        record = replace(self.record, copyset=self._copyset, wave=self._wave)
+        is_amend = node in self._has_body
+        store = Store(
+            log=self._log,
+            record=replace(record, body=b"") if is_amend else record,
+            good_end=self._good_end(),
+            sequencer=self._me,
+            is_amend=is_amend,
+            is_draining=self._is_draining,
+        )
+        self._unrefused.add((node, self._wave))
+        self._effects.append(SendStore(node, store))
+
+    def _arm(self, attempts: int) -> None:
+        settings = self._settings
+        self._deadline_ms = self._now_ms + back_off_ms(
+            attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max
+        )
+        self._effects.append(WakeAt(self._deadline_ms))
+
+    def _acknowledge(self) -> None:
+        self.is_acknowledged = True
+        self._effects.append(Acknowledge(self.record.lsn))
+        self.stage = Stage.SYNC_LEADERS
+        self._retries = 0
+
+    def _retire(self) -> None:
+        self._delete_surplus()
+        self._effects.append(Retire(self.record.lsn))
+        self.stage = Stage.LEADERS
+        self._retries = 0
+
+    def _finish(self) -> None:
+        self._delete_surplus()
+        self._delete_unanswered()
+        self.stage = Stage.DONE
+        self._effects.append(Finish(self.record.lsn))
+
+    def _preempt(self, preempt: Preempt) -> None:
+        self.stage = Stage.DONE
+        self._effects.append(preempt)
+
+    def _ask_leaders_again(self) -> None:
+        self._retries += 1
+        count = self._plan.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._plan.leader_count
+        for node in self._copyset[:count]:
+            if node not in self._stored:
+                self._failed.discard(node)
+                self._send_store(node)
+        self._arm(self._retries)
+
+    def _delete_surplus(self) -> None:
+        """E10: copies beyond the replication go, the right-most first."""
+        for node in reversed(self._copyset):
+            if node in self._stored and self._satisfies(self._stored - {node}):
+                self._stored.discard(node)
+                self._send_delete(node)
+
+    def _delete_unanswered(self) -> None:
+        # A leader that is still silent is welcome to its copy.
+        for node in reversed(self._copyset[self._plan.leader_count :]):
+            if self._is_outstanding(node):
+                self._send_delete(node)
+
+    def _send_delete(self, node: NodeId) -> None:
+        self._deleted.add(node)
+        self._effects.append(SendDelete(node, Delete(self._log, self.record.lsn, self._wave)))
+
+    def _is_outstanding(self, node: NodeId) -> bool:
+        return node in self._copyset and node not in self._stored | self._failed | self._deleted
+
+    def _outstanding(self) -> list[NodeId]:
+        return [node for node in self._copyset if self._is_outstanding(node)]
+
+    def _have_stored(self, leaders: int) -> bool:
+        return all(node in self._stored for node in self._copyset[:leaders])
+
+    def _satisfies(self, members: set[NodeId]) -> bool:
+        return can_replicate({node: self._locations[node] for node in members}, self._plan.replication)

@@ -1,0 +1,311 @@
+"""Log state: one log as a storage node keeps it: seals, copies, releases, trims.
+
+It decides which stores are accepted and which copy stays where two meet, and answers nothing before
+it is durable. It lives as long as the node runs and is restored from the store after a crash. It
+promises that a node which has answered a SEAL stores nothing more for the sealed epochs, and that
+nothing is released while an earlier epoch may hold copies which recovery decided against. The rules J1
+to J12 are in docs/protocol/write_path.md, Y1 to Y4 in docs/protocol/recovery.md.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from logdevice.protocol.copy_selection import CopyFilter
+from logdevice.protocol.log_copies import Copies
+from logdevice.protocol.log_state_events import (
+    AdvanceRelease,
+    AdvanceTrim,
+    CopyFound,
+    Effect,
+    Event,
+    PurgeAnswered,
+    ReadCopies,
+    RebuildingChanged,
+    Request,
+    RequestReceived,
+    StartPurge,
+)
+from logdevice.protocol.log_turn import LogTurn
+from logdevice.protocol.messages import Start
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_write import DeleteRecords, Persisted, PersistFailed, PutState, TrimLog
+from logdevice.protocol.stored_log import (
+    RECOVERED,
+    SEAL,
+    TRIM,
+    SealPoint,
+    StoredLog,
+    encode_lsn,
+    encode_recovered,
+)
+from logdevice.protocol.timers import Woken
+from logdevice.protocol.write_messages import (
+    Clean,
+    Cleaned,
+    Delete,
+    DigestRecords,
+    DigestRequest,
+    EpochRecovered,
+    GetEpochRecovery,
+    Release,
+    Seal,
+    Sealed,
+    SealStatus,
+    Store,
+    StoreStatus,
+    Trim,
+    Trimmed,
+)
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, epoch_start
+from logdevice.write_settings import RecoverySettings
+
+_DIGEST_TIME_MS_MAX = 1_000
+
+
+class LogState:
+    def __init__(
+        self,
+        log: LogId,
+        me: NodeId,
+        settings: RecoverySettings,
+        stored: StoredLog,
+        *,
+        rebuilding: bool = False,
+    ) -> None:
+        self.stored = stored
+        self._log = log
+        self._settings = settings
+        self._rebuilding = rebuilding
+        self._turn = LogTurn(log, settings)
+        self._copies = Copies(log, stored, self._turn)
+        everything = Start(
+            log=log, filter_version=1, start=Lsn(0), end=Lsn(0), window_end=Lsn(0), window_bytes=0
+        )
+        self._all_copies = CopyFilter(me, everything, {})
+        self._release_wanted = stored.released_end
+        self._purging: Epoch | None = None
+        self._digests: dict[int, tuple[int, DigestRequest]] = {}
+
+    def start(self, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
+        if self.stored.trim_end:
+            # J11: a crash may have come between the trim point and the trim.
+            self._turn.persist([TrimLog(self._log, self.stored.trim_end)])
+        return effects
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
+        match event:
+            case RequestReceived():
+                self._on_request(event.reply_to, event.request)
+            case CopyFound():
+                self._copies.found(event)
+            case Persisted() | PersistFailed():
+                self._turn.written(event)
+            case RecordsRead() | ReadFailed():
+                self._on_digest_read(event)
+            case PurgeAnswered():
+                self._on_purge_answered(event.recovered)
+            case RebuildingChanged():
+                self._rebuilding = event.rebuilding
+            case Woken():
+                self._turn.flush(self.stored)
+            case _:
+                assert_never(event)
+        self._turn.finish()
+        return effects
+
+    def _on_request(self, reply_to: int, request: Request) -> None:
+        match request:
+            case Store():
+                if self._rebuilding:
+                    self._copies.refuse(reply_to, request, StoreStatus.REBUILDING)  # J9
+                else:
+                    self._copies.store(reply_to, request)
+            case Delete():
+                self._copies.delete(reply_to, request)
+            case Release():
+                self._release_wanted = max(self._release_wanted, request.end)
+                self._release()
+            case Trim():
+                self._on_trim(reply_to, request.end)
+            case Seal():
+                self._on_seal(reply_to, request)
+            case DigestRequest():
+                self._on_digest(reply_to, request)
+            case Clean():
+                self._on_clean(reply_to, request)
+            case GetEpochRecovery():
+                self._on_get_epoch_recovery(reply_to, request.epoch)
+            case _:
+                assert_never(request)
+
+    def _on_seal(self, reply_to: int, seal: Seal) -> None:
+        stored = self.stored
+        if seal.epoch < stored.seal.epoch:
+            self._answer_seal(reply_to, seal, SealStatus.PREEMPTED)
+            return
+        # From now on stores are refused; the answer waits until a crash cannot undo that.
+        stored.seal = SealPoint(seal.epoch, seal.sealed_by)
+        status = SealStatus.REBUILDING if self._rebuilding else SealStatus.OK  # J9
+        self._turn.persist(
+            [PutState(self._log, SEAL, stored.encode_seals())],
+            lambda: self._answer_seal(reply_to, seal, status),
+            lambda _: self._answer_seal(reply_to, seal, SealStatus.FAILED),
+        )
+
+    def _answer_seal(self, reply_to: int, seal: Seal, status: SealStatus) -> None:
+        stored = self.stored
+        is_ok, is_preempted = status is SealStatus.OK, status is SealStatus.PREEMPTED
+        sealed = Sealed(
+            log=self._log,
+            epoch=seal.epoch,
+            status=status,
+            tails=stored.tails(seal.last_clean, seal.epoch) if is_ok else (),
+            trim_end=stored.trim_end,
+            seal_epoch=stored.seal.epoch if is_preempted else Epoch(0),
+            sealed_by=stored.seal.node if is_preempted else None,
+        )
+        self._turn.reply(reply_to, sealed)
+
+    def _on_digest(self, reply_to: int, request: DigestRequest) -> None:
+        read_id = self._turn.next_id()
+        end = Lsn.of(request.epoch + 1, 0)
+        self._digests[read_id] = reply_to, request
+        read = StoreRead(
+            read_id=read_id,
+            log=self._log,
+            start=min(request.start, end),
+            end=end,
+            gap_end=end,
+            bytes_max=self._settings.digest_bytes_max,
+            time_ms_max=_DIGEST_TIME_MS_MAX,
+            filter=self._all_copies,
+            time_range=None,
+            headers_only=False,
+        )
+        self._turn.effects.append(ReadCopies(read))
+
+    def _on_digest_read(self, event: RecordsRead | ReadFailed) -> None:
+        reply_to, request = self._digests.pop(event.read_id)
+        has_failed = isinstance(event, ReadFailed)
+        answer = DigestRecords(
+            log=self._log,
+            epoch=request.epoch,
+            start=request.start,
+            next=request.start if isinstance(event, ReadFailed) else event.next,
+            records=() if isinstance(event, ReadFailed) else _records(event),
+            has_failed=has_failed,
+            under_replicated=not isinstance(event, ReadFailed) and event.under_replicated,
+        )
+        self._turn.reply(reply_to, answer)
+
+    def _on_clean(self, reply_to: int, clean: Clean) -> None:
+        seal = self.stored.seal
+        if clean.seal_epoch < seal.epoch:
+            self._answer_clean(reply_to, clean.epoch, SealStatus.PREEMPTED)
+            return
+        self._turn.persist(
+            [self._recovered_write(clean.epoch, clean.good_end, clean.end)],
+            lambda: self._end_clean(reply_to, clean),
+            lambda _: self._answer_clean(reply_to, clean.epoch, SealStatus.FAILED),
+        )
+
+    def _end_clean(self, reply_to: int, clean: Clean) -> None:
+        self._note_recovered(clean.epoch, clean.good_end, clean.end)
+        self._answer_clean(reply_to, clean.epoch, SealStatus.OK)
+        self._release()
+
+    def _answer_clean(self, reply_to: int, epoch: Epoch, status: SealStatus) -> None:
+        seal = self.stored.seal if status is SealStatus.PREEMPTED else None
+        cleaned = Cleaned(
+            log=self._log,
+            epoch=epoch,
+            status=status,
+            seal_epoch=Epoch(0) if seal is None else seal.epoch,
+            sealed_by=None if seal is None else seal.node,
+        )
+        self._turn.reply(reply_to, cleaned)
+
+    def _recovered_write(self, epoch: Epoch, good_end: Lsn, end: Lsn) -> PutState:
+        return PutState(self._log, f"{RECOVERED}{int(epoch)}", encode_recovered(good_end, end))
+
+    def _note_recovered(self, epoch: Epoch, good_end: Lsn, end: Lsn) -> None:
+        self.stored.recovered[epoch] = good_end, end
+        if epoch in self.stored.epochs:
+            stored = self.stored.epochs[epoch]
+            stored.good_end = max(stored.good_end, end)
+
+    def _on_get_epoch_recovery(self, reply_to: int, epoch: Epoch) -> None:
+        good_end, end = self.stored.recovered.get(epoch, (Lsn(0), Lsn(0)))
+        answer = EpochRecovered(
+            log=self._log,
+            epoch=epoch,
+            is_known=epoch in self.stored.recovered,
+            good_end=good_end,
+            end=end,
+        )
+        self._turn.reply(reply_to, answer)
+
+    def _release(self) -> None:
+        """J10: as far as no epoch is left that may hold what recovery decided against."""
+        wanted, stored = self._release_wanted, self.stored
+        unclean = stored.unclean(wanted.epoch)
+        end = epoch_start(unclean[0]) if unclean else wanted
+        if end > stored.released_end:
+            stored.released_end = end
+            stored.clean_up_to(Epoch(end.epoch - 1))
+            self._turn.flush_later()
+            self._turn.effects.append(AdvanceRelease(end))
+        if unclean and self._purging is None:
+            self._purging = unclean[0]  # Y1
+            self._turn.effects.append(StartPurge(self._log, unclean[0]))
+
+    def _on_purge_answered(self, recovered: EpochRecovered) -> None:
+        epoch = recovered.epoch
+        if epoch != self._purging:
+            return
+        if epoch in self.stored.recovered:
+            # A recovery came first, with this node: what is here is what was decided.
+            self._purging = None
+            self._release()
+            return
+        writes = [self._recovered_write(epoch, recovered.good_end, recovered.end)]
+        # Y3: what is known to be good was stored well enough for recovery to find it, too.
+        start = max(recovered.good_end, self.stored.epoch(epoch).good_end)
+        deletes = [DeleteRecords(self._log, start, Lsn.of(epoch + 1, 0))] if recovered.is_known else []
+        self._turn.persist(
+            [*deletes, *writes],
+            lambda: self._end_purge(recovered),
+            lambda _: self._give_up_purge(),
+        )
+
+    def _end_purge(self, recovered: EpochRecovered) -> None:
+        self._purging = None
+        self._note_recovered(recovered.epoch, recovered.good_end, recovered.end)
+        self._release()
+
+    def _give_up_purge(self) -> None:
+        # The next RELEASE, which is repeated, tries again.
+        self._purging = None
+
+    def _on_trim(self, reply_to: int, end: Lsn) -> None:
+        if end <= self.stored.trim_end:
+            self._turn.reply(reply_to, Trimmed(self._log, self.stored.trim_end))
+            return
+        # J11: the trim point is durable before a reader hears of it, and that before anything goes.
+        self._turn.persist(
+            [PutState(self._log, TRIM, encode_lsn(end))], lambda: self._end_trim(reply_to, end)
+        )
+
+    def _end_trim(self, reply_to: int, end: Lsn) -> None:
+        if end > self.stored.trim_end:
+            self.stored.trim_end = end
+            self._turn.effects.append(AdvanceTrim(end))
+            self._turn.persist([TrimLog(self._log, end)])
+        self._turn.reply(reply_to, Trimmed(self._log, self.stored.trim_end))
+
+
+def _records(read: RecordsRead) -> tuple[Record, ...]:
+    return tuple(item for item in read.items if isinstance(item, Record))

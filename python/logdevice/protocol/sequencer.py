@@ -1,0 +1,386 @@
+"""Sequencer: one log on the node that numbers its records.
+
+It takes an epoch from the epoch store, has earlier epochs recovered, and accepts appends meanwhile. It
+releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean.
+When a higher epoch shows up it steps down and says who took over. It lives as long as the node knows
+the log, active or not. It promises that of two nodes that believe to be the sequencer at most one gets
+records released. Rules U1 to U16 are in docs/protocol/write_path.md.
+"""
+
+from __future__ import annotations
+
+import random
+from enum import Enum
+from typing import assert_never
+
+from logdevice.protocol.activation import Activation, Opening, Phase
+from logdevice.protocol.appender import StoredReceived, StoreUnanswered
+from logdevice.protocol.copysets import Candidates
+from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
+from logdevice.protocol.epoch_state import (
+    EpochState,
+    EpochStoreRead,
+    EpochStoreWritten,
+    LogTail,
+    MetadataLogRead,
+    MetadataLogWritten,
+)
+from logdevice.protocol.releases import Releases
+from logdevice.protocol.sequencer_events import (
+    ActivationAsked,
+    AnswerTail,
+    AppendReceived,
+    ConfigChanged,
+    Effect,
+    Event,
+    NodeConnected,
+    OwnerChanged,
+    RecoveryCompleted,
+    RecoveryPreempted,
+    SequencerConfig,
+    StopRecovery,
+    TailAsked,
+    TailFound,
+)
+from logdevice.protocol.timers import Timers, WakeAt, Woken
+from logdevice.protocol.write_messages import Appended, AppendStatus, Tail
+from logdevice.types import Epoch, Location, LogId, NodeId
+from logdevice.write_settings import WriteSettings
+
+
+class _Timer(Enum):
+    ACTIVATION = "ACTIVATION"
+    METADATA = "METADATA"
+    TAIL = "TAIL"
+    DRAINING = "DRAINING"
+
+
+class Sequencer:
+    def __init__(
+        self, log: LogId, me: NodeId, config: SequencerConfig, settings: WriteSettings, rng: random.Random
+    ) -> None:
+        self.current: EpochSequencer | None = None
+        self._draining: EpochSequencer | None = None
+        self._opening: Opening | None = None  # of the current epoch
+        self._activation = Activation(log, me, settings)
+        self._releases = Releases(log, settings)
+        self._log = log
+        self._me = me
+        self._config = config
+        self._settings = settings
+        self._rng = rng
+        self._owner: NodeId | None = None
+        self._knows_tail = False  # where the counters of the current epoch begin
+        self._waiting: list[AppendReceived] = []
+        self._timers: Timers[_Timer] = Timers()
+        self._promised_ms: int | None = None  # the earliest wake-up call on its way
+        self._now_ms = 0
+        self._effects: list[Effect] = []
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        self._now_ms, self._effects = now_ms, effects
+        self._dispatch(event)
+        self._settle()
+        return effects
+
+    def _dispatch(self, event: Event) -> None:
+        match event:
+            case AppendReceived():
+                self._on_append(event)
+            case StoredReceived():
+                for part in self._parts(event.stored.lsn.epoch):
+                    self._effects += part.stored(event, self._now_ms)
+            case StoreUnanswered():
+                for part in self._parts(event.lsn.epoch):
+                    self._effects += part.unanswered(event, self._now_ms)
+            case TailAsked():
+                self._on_tail_asked(event.request_id)
+            case OwnerChanged():
+                self._owner = event.node
+            case ActivationAsked():
+                self._activate()
+            case ConfigChanged():
+                self._on_config(event.config)
+            case NodeConnected():
+                self._on_node_connected(event.node)
+            case EpochStoreRead():
+                self._on_epoch_store_read(event)
+            case EpochStoreWritten():
+                self._on_epoch_store_written(event)
+            case MetadataLogRead() | MetadataLogWritten():
+                self._on_metadata_log(event)
+            case TailFound() | RecoveryCompleted() | RecoveryPreempted():
+                self._on_recovery(event)
+            case Woken():
+                self._on_woken()
+            case _:
+                assert_never(event)
+
+    def _settle(self) -> None:
+        """After every event, whatever has become possible or necessary."""
+        preempted = [part.preempted for part in self._parts() if part.preempted is not None]
+        if preempted:
+            self._step_down(preempted[0].sealed_by)
+        if self._draining is not None and self._draining.is_drained:
+            self._end_draining()
+        self._start_recovery()
+        self._take_waiting()
+        self._release()
+        self._set_alarm()
+
+    def _parts(self, epoch: Epoch | None = None) -> list[EpochSequencer]:
+        parts = [part for part in (self.current, self._draining) if part is not None]
+        return [part for part in parts if epoch is None or part.epoch == epoch]
+
+    def _on_append(self, event: AppendReceived) -> None:
+        append, current = event.append, self.current
+        if len(append.body) > self._settings.body_bytes_max:
+            self._answer(event.request_id, AppendStatus.TOO_BIG)
+        elif current is not None and append.seen_epoch > current.epoch:
+            # U4: somebody took over and nobody told us. The epoch store knows.
+            self._answer(event.request_id, AppendStatus.NO_SEQUENCER)
+            self._activate()
+        elif current is None and not self._activation.is_running and not self._activate_if_owner():
+            self._answer_elsewhere(event.request_id)
+        elif len(self._waiting) >= self._settings.window_records_max:
+            self._answer(event.request_id, AppendStatus.OVERLOADED)
+        else:
+            self._waiting.append(event)
+
+    def _take_waiting(self) -> None:
+        current = self.current
+        if current is None or not self._knows_tail:
+            return
+        waiting, self._waiting = self._waiting, []
+        for index, event in enumerate(waiting):
+            if current.is_exhausted:  # U9: the rest waits for the next epoch
+                self._waiting = waiting[index:]
+                self._activate()
+                return
+            refusal = current.refusal(self._now_ms)
+            if refusal is not None:
+                self._answer(event.request_id, refusal)
+            else:
+                self._effects += current.append(event.request_id, event.append, self._now_ms)
+
+    def _on_tail_asked(self, request_id: int) -> None:
+        current = self.current
+        if current is not None and self._knows_tail:
+            tail = Tail(
+                log=self._log,
+                status=AppendStatus.OK,
+                next=current.next_lsn,
+                released_end=self._releases.end,
+                timestamp_ms=current.tail.timestamp_ms,
+                entry_end=current.tail.entry_end,
+                byte_end=current.tail.byte_end,
+            )
+        else:
+            status, node = self._elsewhere()
+            tail = Tail(log=self._log, status=status, node=node)
+            self._activate_if_owner()
+        self._effects.append(AnswerTail(request_id, tail))
+
+    def _answer(self, request_id: int, status: AppendStatus, node: NodeId | None = None) -> None:
+        self._effects.append(AnswerAppend(request_id, Appended(log=self._log, status=status, node=node)))
+
+    def _answer_elsewhere(self, request_id: int) -> None:
+        self._answer(request_id, *self._elsewhere())
+
+    def _elsewhere(self) -> tuple[AppendStatus, NodeId | None]:
+        if self._owner is None or self._owner == self._me:
+            return AppendStatus.NO_SEQUENCER, None
+        return AppendStatus.REDIRECTED, self._owner
+
+    def _activate_if_owner(self) -> bool:
+        """U1: a node that should own the log activates when it is first needed."""
+        if self.current is not None or self._owner != self._me:
+            return False
+        return self._activate()
+
+    def _activate(self) -> bool:
+        if not self._activation.may_begin(self._now_ms):
+            return False
+        self._effects.append(self._activation.begin())
+        self._arm(_Timer.ACTIVATION, self._settings.activation_timeout_ms)
+        return True
+
+    def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
+        if self._activation.phase is not Phase.READING:
+            return
+        state = event.state
+        if state is None:
+            self._fail_activation()
+        elif self.current is not None and state.epoch > self.current.epoch:
+            self._step_down(state.owner)
+        else:
+            self._effects.append(self._activation.take_next(event, state, self._config))
+
+    def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
+        if self._activation.phase is not Phase.WRITING:
+            return
+        state = self._activation.end(event)
+        if state is None:
+            self._fail_activation()
+        else:
+            self._begin_epoch(state)
+
+    def _fail_activation(self) -> None:
+        self._activation.fail(self._now_ms)
+        self._timers.disarm(_Timer.ACTIVATION)
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            self._answer_elsewhere(event.request_id)
+
+    def _begin_epoch(self, state: EpochState) -> None:
+        for timer in _Timer:
+            self._timers.disarm(timer)
+        self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
+        previous = self._draining = self.current
+        self._opening = Opening(self._log, state)
+        self._releases.set_nodes(self._opening.nodes)
+        self.current = EpochSequencer(
+            self._log,
+            state.epoch,
+            self._me,
+            self._config.plan(state.metadata.replication),
+            self._candidates(state.metadata.nodeset),
+            self._settings,
+            self._rng,
+        )
+        self._ask_metadata_log()
+        self.current.begin_at(state.tail if previous is None else previous.tail)
+        # U6: the tail of an epoch that somebody else left is known once it is sealed.
+        self._knows_tail = previous is not None or state.last_clean + 1 == state.epoch
+        if previous is not None:
+            previous.drain(self._now_ms)
+            self._arm(_Timer.DRAINING, self._settings.draining_timeout_ms)
+        if not self._knows_tail:
+            self._arm(_Timer.TAIL, self._settings.tail_wait_ms)
+
+    def _candidates(self, nodeset: tuple[NodeId, ...]) -> Candidates:
+        known = self._config.candidates
+        locations = {node: known.locations.get(node, Location()) for node in nodeset}
+        # U5: a node that the configuration does not know any more gets no new records.
+        weights = {node: known.weight(node) if node in known.locations else 0.0 for node in nodeset}
+        return Candidates(locations=locations, weights=weights)
+
+    def _on_config(self, config: SequencerConfig) -> None:
+        is_nodeset_new = (config.nodeset, config.replication) != (
+            self._config.nodeset,
+            self._config.replication,
+        )
+        self._config = config
+        if is_nodeset_new and self.current is not None:
+            self._activate()  # U5: a new nodeset needs a new epoch
+
+    def _on_node_connected(self, node: NodeId) -> None:
+        for part in self._parts():
+            part.health.forgive(node)
+        self._effects += self._releases.to(node)
+
+    def _ask_metadata_log(self) -> None:
+        assert self._opening is not None, "there is an epoch to write about"
+        question = self._opening.ask()
+        if question is not None:
+            self._effects.append(question)
+            self._arm(_Timer.METADATA, self._settings.activation_timeout_ms)
+
+    def _on_metadata_log(self, event: MetadataLogRead | MetadataLogWritten) -> None:
+        if self._opening is None:
+            return
+        self._timers.disarm(_Timer.METADATA)
+        if isinstance(event, MetadataLogWritten):
+            self._opening.on_written(event)
+            has_failed = not event.is_done
+        else:
+            self._opening.on_read(event)
+            self._releases.set_nodes(self._opening.nodes)
+            has_failed = event.history is None
+        if has_failed:
+            self._arm(_Timer.METADATA, self._settings.activation_pause_ms_max)
+        else:
+            self._ask_metadata_log()
+
+    def _start_recovery(self) -> None:
+        if self._opening is not None and self._draining is None:  # U10
+            recovery = self._opening.recovery()
+            if recovery is not None:
+                self._effects.append(recovery)
+
+    def _end_draining(self) -> None:
+        self._draining = None
+        self._timers.disarm(_Timer.DRAINING)
+
+    def _abort_draining(self) -> None:
+        if self._draining is not None:
+            self._effects += self._draining.abort(self._me)
+            self._draining = None
+
+    def _on_recovery(self, event: TailFound | RecoveryCompleted | RecoveryPreempted) -> None:
+        if self.current is None or self._opening is None or event.epoch != self.current.epoch:
+            return
+        match event:
+            case TailFound():
+                self._begin_at(event.tail)
+            case RecoveryCompleted():
+                self._opening.is_recovered = True
+                self._activation.succeed()
+            case RecoveryPreempted():
+                self._step_down(event.sealed_by)
+
+    def _begin_at(self, tail: LogTail) -> None:
+        assert self.current is not None, "only a current epoch waits for its tail"
+        self.current.begin_at(tail)
+        self._knows_tail = True
+        self._timers.disarm(_Timer.TAIL)
+
+    def _release(self) -> None:
+        """U7, U13: the current epoch once it may be; until then the one before it, if it was the released."""
+        if self.current is not None and self._opening is not None and self._opening.may_release:
+            self._releases.advance(self.current.good_end)
+        elif self._draining is not None and self._releases.end.epoch == self._draining.epoch:
+            self._releases.advance(self._draining.good_end)
+        self._effects += self._releases.due(self._now_ms)
+
+    def _step_down(self, successor: NodeId | None) -> None:
+        """U11: a higher epoch exists. Answer everybody, and leave the log to whoever took it."""
+        for part in self._parts():
+            self._effects += part.abort(successor)
+        if self._opening is not None:
+            self._effects.append(StopRecovery(self._log))
+        self.current = self._draining = self._opening = None
+        self._knows_tail = False
+        for timer in _Timer:
+            self._timers.disarm(timer)
+        self._releases.stop()
+        self._owner = successor
+        self._fail_activation()
+
+    def _on_woken(self) -> None:
+        self._promised_ms = None
+        for timer in self._timers.pop_passed(self._now_ms):
+            match timer:
+                case _Timer.ACTIVATION:
+                    self._fail_activation()
+                case _Timer.METADATA:
+                    self._ask_metadata_log()
+                case _Timer.TAIL:
+                    self._knows_tail = True  # U6: appends wait no longer
+                case _Timer.DRAINING:
+                    self._abort_draining()
+        for part in self._parts():
+            self._effects += part.woken(self._now_ms)
+
+    def _arm(self, timer: _Timer, delay_ms: int) -> None:
+        self._timers.arm(timer, self._now_ms + delay_ms)
+
+    def _set_alarm(self) -> None:
+        """One wake-up call for the earliest of all deadlines, unless one is on its way."""
+        deadlines = [part.deadline_ms() for part in self._parts()]
+        deadlines += [self._timers.earliest_ms(), self._releases.deadline_ms()]
+        earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
+        if earliest is not None and (self._promised_ms is None or earliest < self._promised_ms):
+            self._promised_ms = earliest
+            self._effects.append(WakeAt(earliest))

@@ -1,0 +1,246 @@
+"""What clients, sequencers, recoveries and storage nodes say to each other: the whole write protocol.
+
+    client     ->  APPEND, GET TAIL            sequencer ->  APPENDED, TAIL
+    sequencer  ->  STORE, DELETE, RELEASE      node      ->  STORED
+    recovery   ->  SEAL, DIGEST, STORE, CLEAN  node      ->  SEALED, DIGEST RECORDS, STORED, CLEANED
+    node       ->  GET EPOCH RECOVERY          node      ->  EPOCH RECOVERY
+
+Every request may be sent again: a node that has done it answers as before. An answer names what it
+answers (LSN and wave, epoch, start), so a late one is recognised. RELEASE and DELETE have no answer:
+the first is repeated, the second leaves at worst a copy too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, WriterTag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Put this batch of entries into the log."""
+
+    log: LogId
+    body: bytes
+    entries: int
+    tag: WriterTag | None = None
+    seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
+
+
+class AppendStatus(Enum):
+    """What became of an append, and what the client does next."""
+
+    OK = "OK"
+    REDIRECTED = "REDIRECTED"  # not here: ask `node`
+    PREEMPTED = "PREEMPTED"  # no copy was stored before another node took over: send it to `node`
+    NO_SEQUENCER = "NO_SEQUENCER"  # no node can be the sequencer now: try later
+    OVERLOADED = "OVERLOADED"  # too much in flight: try later
+    NO_SPACE = "NO_SPACE"  # the disks are full
+    TOO_BIG = "TOO_BIG"  # the body is larger than the cluster accepts
+    UNKNOWN = "UNKNOWN"  # it may be in the log, or not; recovery decides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Answer to APPEND."""
+
+    log: LogId
+    status: AppendStatus
+    lsn: Lsn = Lsn(0)  # with OK, and with UNKNOWN where it would be
+    timestamp_ms: int = 0
+    node: NodeId | None = None  # who to ask instead, if known
+
+
+@dataclass(frozen=True, slots=True)
+class GetTail:
+    """Where does the log end?"""
+
+    log: LogId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """Answer to GET TAIL; with another status than OK only `node` means something."""
+
+    log: LogId
+    status: AppendStatus
+    next: Lsn = Lsn(0)  # the next append gets this LSN or a higher one
+    released_end: Lsn = Lsn(0)
+    timestamp_ms: int = 0
+    entry_end: int = 0
+    byte_end: int = 0
+    node: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Keep this copy. Its wave (of a recovery: the epoch that sealed) says which attempt it belongs to."""
+
+    log: LogId
+    record: Record
+    good_end: Lsn  # everything of the record's epoch below it is stored well enough
+    sequencer: NodeId  # who sends this
+    is_amend: bool = False  # the node has the body from an earlier wave; only the header is new
+    is_draining: bool = False  # of an epoch whose own sequencer has moved on: soft seals do not count
+
+
+class StoreStatus(Enum):
+    OK = "OK"
+    PREEMPTED = "PREEMPTED"  # the epoch is sealed
+    NO_SPACE = "NO_SPACE"  # the disk is full
+    REBUILDING = "REBUILDING"  # the node's data is being restored, it takes no copies now
+    OVERLOADED = "OVERLOADED"  # the store was dropped: too much to do
+    FAILED = "FAILED"  # the disk is broken, or there was no copy to amend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Answer to STORE, after the copy is durable."""
+
+    log: LogId
+    lsn: Lsn
+    wave: int
+    status: StoreStatus
+    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
+    sealed_by: NodeId | None = None
+    is_soft: bool = False  # it is only a store of a higher epoch that stands in the way
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The copy of this LSN is one too many, unless it is of a higher wave or by recovery."""
+
+    log: LogId
+    lsn: Lsn
+    wave: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Everything below `end` may be delivered to readers."""
+
+    log: LogId
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Everything below `end` may go."""
+
+    log: LogId
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Answer to TRIM, after the trim point is durable."""
+
+    log: LogId
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """Store nothing more for the epochs up to and including `epoch`."""
+
+    log: LogId
+    epoch: Epoch
+    sealed_by: NodeId
+    last_clean: Epoch  # nothing needs to be said about epochs up to here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochTail:
+    """The newest record a node has of an epoch, and how far it knows the epoch to be good."""
+
+    epoch: Epoch
+    good_end: Lsn
+    record_end: Lsn  # one after the newest record
+    timestamp_ms: int = 0  # of that record, as are the counters
+    entry_end: int = 0
+    byte_end: int = 0
+
+
+class SealStatus(Enum):
+    OK = "OK"
+    PREEMPTED = "PREEMPTED"  # sealed by somebody with a higher epoch
+    REBUILDING = "REBUILDING"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """Answer to SEAL, after the seal is durable. An epoch of which the node has nothing is not listed."""
+
+    log: LogId
+    epoch: Epoch  # of the SEAL
+    status: SealStatus
+    tails: tuple[EpochTail, ...] = ()
+    trim_end: Lsn = Lsn(0)
+    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
+    sealed_by: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DigestRequest:
+    """Send me your copies of this epoch from `start` on, released or not."""
+
+    log: LogId
+    epoch: Epoch
+    start: Lsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestRecords:
+    """Answer to DIGEST: what the node has of [start, next). It ends at the end of the epoch."""
+
+    log: LogId
+    epoch: Epoch
+    start: Lsn
+    next: Lsn
+    records: tuple[Record, ...]
+    has_failed: bool = False  # the store could not be read
+    under_replicated: bool = False  # the node may have lost records of this stretch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clean:
+    """The epoch is decided: what you have of [good_end, end of the epoch) is what recovery stored there."""
+
+    log: LogId
+    epoch: Epoch
+    seal_epoch: Epoch
+    good_end: Lsn  # recovery left everything below as it was
+    end: Lsn  # one after the last LSN that recovery decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """Answer to CLEAN, after the node has noted it durably."""
+
+    log: LogId
+    epoch: Epoch
+    status: SealStatus
+    seal_epoch: Epoch = Epoch(0)
+    sealed_by: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetEpochRecovery:
+    """I missed the recovery of this epoch: what came out of it?"""
+
+    log: LogId
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRecovered:
+    """Answer to GET EPOCH RECOVERY."""
+
+    log: LogId
+    epoch: Epoch
+    is_known: bool  # False: this node took no part in it either
+    good_end: Lsn = Lsn(0)
+    end: Lsn = Lsn(0)

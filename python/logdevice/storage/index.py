@@ -1,0 +1,190 @@
+"""The index of a store: which records a node has and where their bodies are, in RocksDB.
+
+RocksDB keeps no log of its own here: the segments are that log. Every group's changes are written to it
+as one batch together with the position behind the group, so whatever RocksDB has kept after a crash is
+the state at some earlier position, and the rest is replayed. An index that is gone or unreadable is
+rebuilt. What is small (trim points, seals, bridges, how much of each segment is in use) is also held in
+memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
+
+from logdevice.settings import StorageSettings
+from logdevice.storage import index_layout as layout
+from logdevice.storage.index_layout import Position, Usage
+from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, LsnRange
+
+# The name under which the ranges are kept in which this store may have lost records.
+UNDER_REPLICATED: Final = "store.under_replicated"
+# A file of this name in the index's directory: do not trust it, rebuild it.
+_DISTRUST: Final = "rebuild"
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What is small about one log."""
+
+    trim_end: Lsn = field(default_factory=Lsn)
+    reclaimed_end: Lsn = field(default_factory=Lsn)  # up to here the entries below the trim point are gone
+    states: dict[str, bytes] = field(default_factory=dict)
+    bridges: dict[Epoch, Lsn] = field(default_factory=dict)
+    under_replicated: tuple[LsnRange, ...] = ()
+    highest: Lsn | None = None  # nothing was stored above it; None: not looked up yet
+
+
+_NOTHING: Final = LogFacts()
+
+
+class Index:
+    """Any thread may read; one at a time may write."""
+
+    def __init__(self, directory: Path, settings: StorageSettings) -> None:
+        self._directory = directory
+        self._settings = settings
+        self.facts: dict[LogId, LogFacts] = {}
+        self.usage: dict[int, Usage] = {}
+        self.position: Position | None = None
+        self._no_log = WriteOptions()
+        # A method in the type stubs, a property in fact.
+        setattr(self._no_log, "disable_wal", True)  # noqa: B010
+        if (directory / _DISTRUST).exists():
+            shutil.rmtree(directory)
+        try:
+            self._open()
+        except Exception:
+            # Damaged beyond opening, in whatever way: it can be rebuilt, so there is nothing to lose.
+            self.wipe()
+
+    def wipe(self) -> None:
+        """Forgets everything, to be filled again from the segments."""
+        if getattr(self, "_db", None) is not None:
+            self._db.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._open()
+
+    def distrust(self) -> None:
+        """Has the index rebuilt when the store is opened next."""
+        (self._directory / _DISTRUST).touch()
+
+    def known(self, log: LogId) -> LogFacts:
+        """To look at, not to change."""
+        return self.facts.get(log) or _NOTHING
+
+    def log(self, log: LogId) -> LogFacts:
+        """To change: a log that is not known yet is from now on."""
+        facts = self.facts.get(log)
+        return self.facts.setdefault(log, LogFacts()) if facts is None else facts
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._db.get(key)
+        return value
+
+    def entries(self, log: LogId, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and entries of the records of [start, end), also of those that are trimmed but still here."""
+        return self._items(layout.record_key(log, start), layout.record_key(log, end))
+
+    def first(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
+        """The first record of [start, end) and its entry."""
+        found = next(iter(self.entries(log, start, end)), None)
+        return None if found is None else (layout.key_lsn(found[0]), found[1])
+
+    def last(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
+        """The last record of [start, end) and its entry."""
+        iterator = self._db.iter()
+        iterator.seek_for_prev(layout.record_key(log, end - 1))
+        if not iterator.valid() or iterator.key() < layout.record_key(log, start):
+            return None
+        return layout.key_lsn(iterator.key()), iterator.value()
+
+    def write(self, batch: WriteBatch) -> None:
+        self._db.write(batch, self._no_log)
+
+    def forget(self, key: bytes) -> None:
+        self._db.delete(key, self._no_log)
+
+    def flush(self, *, wait: bool) -> None:
+        """Has RocksDB write what it holds in memory. Other threads run meanwhile."""
+        self._db.flush(wait)
+
+    def close(self) -> None:
+        self._db.flush(True)
+        self._db.close()
+
+    def disk_bytes(self) -> int:
+        return self._db.property_int_value("rocksdb.total-sst-files-size") or 0
+
+    def _open(self) -> None:
+        self.facts, self.usage, self.position = {}, {}, None
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(str(self._directory), _options(self._settings))
+        position = self.get(layout.POSITION_KEY)
+        if position is not None:
+            self.position = layout.decode_position(position)
+        self._load()
+
+    def _load(self) -> None:
+        """Reads what is small into memory."""
+        for key, value in self._prefixed(layout.SEGMENT_KEYS):
+            self.usage[int.from_bytes(key[1:], "big")] = layout.decode_usage(value)
+        for key, value in self._prefixed(layout.TRIM_KEYS):
+            self.log(layout.key_log(key)).trim_end = layout.decode_lsn(value)
+        for key, value in self._prefixed(layout.BRIDGE_KEYS):
+            bridge = layout.decode_lsn(value)
+            self.log(layout.key_log(key)).bridges[bridge.epoch] = bridge
+        for key, value in self._prefixed(layout.STATE_KEYS):
+            facts, name = self.log(layout.key_log(key)), key[9:].decode()
+            facts.states[name] = value
+            if name == UNDER_REPLICATED:
+                facts.under_replicated = layout.decode_ranges(value)
+        self._find_logs()
+
+    def _find_logs(self) -> None:
+        """Notes every log that has a record, by one seek for each."""
+        iterator = self._db.iter()
+        iterator.seek(layout.RECORD_KEYS)
+        while iterator.valid() and iterator.key().startswith(layout.RECORD_KEYS):
+            log = layout.key_log(iterator.key())
+            self.log(log)
+            iterator.seek(layout.record_key(log, LSN_MAX))
+
+    def _prefixed(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._items(prefix, bytes([prefix[0] + 1]))
+
+    def _items(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        items: Iterator[Any] = self._db.items(from_key=start, read_opt=options)
+        return items
+
+
+def _options(settings: StorageSettings) -> Options:
+    table = BlockBasedOptions()
+    if settings.index_cache_bytes:
+        table.set_block_cache(Cache(settings.index_cache_bytes))
+    table.set_bloom_filter(10, False)
+    options = Options(raw_mode=True)
+    options.set_block_based_table_factory(table)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(settings.index_memory_bytes)
+    options.set_max_open_files(256)
+    # Its own log of what it does: enough for a look back, not more.
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1024 * 1024)
+    return options

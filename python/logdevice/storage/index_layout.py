@@ -1,0 +1,155 @@
+"""Every byte of the index: keys that sort by log and position, and what they say.
+
+Pure, like layout.py. A record's entry starts with its *route*, copyset and flags, which is all that is
+looked at to decide whether this node sends the record; where its parts are comes next, then its header as
+record_format encodes it. Everything in an index can be rebuilt from the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import Final, NamedTuple
+
+from logdevice.types import LogId, Lsn, LsnRange, NodeId
+
+
+class Location(NamedTuple):
+    """Where the parts of a stored record are."""
+
+    body_segment: int
+    body_offset: int
+    body_bytes: int
+    header_segment: int  # of the last change of its header: the body's, until it is amended
+
+
+# The first byte of a key says what it is about.
+POSITION_KEY: Final = b"p"
+RECORD_KEYS, BRIDGE_KEYS, SEGMENT_KEYS, STATE_KEYS, TRIM_KEYS = b"r", b"b", b"s", b"n", b"t"
+_LONG_KEY: Final = Struct(">cQQ")
+_SHORT_KEY: Final = Struct(">cQ")
+
+_LOCATION: Final = Struct("<QQIQ")
+_USAGE: Final = Struct("<QQQQ")
+_POSITION: Final = Struct("<QQQQ")
+_LSN: Final = Struct("<Q")
+_ROUTE_HEAD: Final = Struct("<BH")
+
+
+def record_key(log: LogId, lsn: int) -> bytes:
+    return _LONG_KEY.pack(RECORD_KEYS, log, lsn)
+
+
+def key_log(key: bytes) -> LogId:
+    """The log of a key that has one."""
+    return LogId(int.from_bytes(key[1:9], "big"))
+
+
+def key_lsn(key: bytes) -> Lsn:
+    return Lsn(int.from_bytes(key[9:], "big"))
+
+
+def bridge_key(log: LogId, epoch: int) -> bytes:
+    return _LONG_KEY.pack(BRIDGE_KEYS, log, epoch)
+
+
+def segment_key(segment: int) -> bytes:
+    return _SHORT_KEY.pack(SEGMENT_KEYS, segment)
+
+
+def state_key(log: LogId, name: str) -> bytes:
+    return _SHORT_KEY.pack(STATE_KEYS, log) + name.encode()
+
+
+def trim_key(log: LogId) -> bytes:
+    return _SHORT_KEY.pack(TRIM_KEYS, log)
+
+
+# A log has few copysets and many records.
+@lru_cache(maxsize=4096)
+def encode_route(copyset: tuple[NodeId, ...], flags: int) -> bytes:
+    return _ROUTE_HEAD.pack(len(copyset), flags) + _nodes(len(copyset)).pack(*copyset)
+
+
+def encode_entry(route: bytes, location: Location, header: bytes) -> bytes:
+    return route + _LOCATION.pack(*location) + header
+
+
+def route_bytes(entry: bytes) -> int:
+    return _ROUTE_HEAD.size + 2 * entry[0]
+
+
+@lru_cache(maxsize=4096)
+def decode_route(route: bytes) -> tuple[tuple[NodeId, ...], int]:
+    """Copyset and flags."""
+    count, flags = _ROUTE_HEAD.unpack_from(route)
+    return tuple(NodeId(node) for node in _nodes(count).unpack_from(route, _ROUTE_HEAD.size)), flags
+
+
+def decode_flags(route: bytes) -> int:
+    flags: int = _ROUTE_HEAD.unpack_from(route)[1]
+    return flags
+
+
+def entry_location(entry: bytes) -> Location:
+    return Location(*_LOCATION.unpack_from(entry, route_bytes(entry)))
+
+
+def entry_header(entry: bytes) -> bytes:
+    return entry[route_bytes(entry) + _LOCATION.size :]
+
+
+def _nodes(count: int) -> Struct:
+    return Struct(f"<{count}H")
+
+
+class Usage(NamedTuple):
+    """How much of a segment is still needed."""
+
+    records: int = 0  # whose body or latest header is in it
+    live_bytes: int = 0  # of records whose body is in it
+    put_bytes: int = 0  # the same, of all that ever were
+    deletes: int = 0  # they keep records of older segments away when an index is rebuilt
+
+
+class Position(NamedTuple):
+    """Up to where the index has seen the segments."""
+
+    store: int
+    segment: int
+    offset: int
+    group: int  # the number of the next group
+
+
+def encode_usage(usage: Usage) -> bytes:
+    return _USAGE.pack(*usage)
+
+
+def decode_usage(value: bytes) -> Usage:
+    return Usage(*_USAGE.unpack(value))
+
+
+def encode_position(position: Position) -> bytes:
+    return _POSITION.pack(*position)
+
+
+def decode_position(value: bytes) -> Position:
+    return Position(*_POSITION.unpack(value))
+
+
+def encode_lsn(lsn: int) -> bytes:
+    return _LSN.pack(lsn)
+
+
+def decode_lsn(value: bytes) -> Lsn:
+    return Lsn(_LSN.unpack(value)[0])
+
+
+def encode_ranges(ranges: Sequence[LsnRange]) -> bytes:
+    return b"".join(_LSN.pack(range_.start) + _LSN.pack(range_.end) for range_ in ranges)
+
+
+def decode_ranges(value: bytes) -> tuple[LsnRange, ...]:
+    lsns = [Lsn(lsn) for (lsn,) in _LSN.iter_unpack(value)]
+    return tuple(LsnRange(start, end) for start, end in zip(lsns[::2], lsns[1::2], strict=True))

@@ -1,0 +1,182 @@
+"""Turns the changes of a group into one write to the index.
+
+It lives for one group: live, right after the group became durable, or when the group is replayed. Both
+ways must come to the same index, so this is the only place where changes are given their meaning. It
+also keeps the books: how many records each segment still holds, and which bodies are now dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rocksdict import WriteBatch
+
+from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
+from logdevice.record_format import decode_header, encode_header
+from logdevice.storage import index_layout as layout
+from logdevice.storage.index import UNDER_REPLICATED, Index
+from logdevice.storage.index_layout import Location, Position, Usage
+from logdevice.storage.layout import Change, RecordPut
+from logdevice.types import LogId, Lsn, RecordFlags, epoch_start
+
+_BRIDGE = int(RecordFlags.BRIDGE)
+# The fields of Usage, by place: they are counted up for every record.
+_RECORDS, _LIVE_BYTES, _PUT_BYTES, _DELETES = range(4)
+
+
+class IndexUpdate:
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._values: dict[bytes, bytes | None] = {}  # what keys will say; None: nothing
+        self._usage: dict[int, list[int]] = {}  # what is added to the use of each segment
+        self._segment = 0
+        self._body_offset = 0
+        self.dead: list[Location] = []
+
+    def apply(self, changes: Iterable[Change], segment: int, bodies_offset: int) -> None:
+        self._segment = segment
+        self._body_offset = bodies_offset
+        for change in changes:
+            match change:
+                case RecordPut():
+                    self._on_put(change)
+                case AmendRecord():
+                    self._on_amend(change)
+                case DeleteRecords():
+                    self._on_delete(change)
+                case PutState():
+                    self._on_state(change)
+                case TrimLog():
+                    self._on_trim(change)
+
+    def remove(self, key: bytes, entry: bytes) -> None:
+        """The record of this key goes."""
+        self._values[key] = None
+        self._count(entry, -1)
+        self._forget_bridge(layout.key_log(key), layout.key_lsn(key))
+
+    def commit(self, position: Position | None = None) -> None:
+        """Writes everything at once. `position`: up to where the segments are in the index with it."""
+        batch = WriteBatch(raw_mode=True)
+        for segment, added in self._usage.items():
+            old = self._index.usage.get(segment, Usage())
+            usage = Usage(*(count + more for count, more in zip(old, added, strict=True)))
+            self._index.usage[segment] = usage
+            self._values[layout.segment_key(segment)] = layout.encode_usage(usage)
+        for key, value in self._values.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        if position is not None:
+            batch.put(layout.POSITION_KEY, layout.encode_position(position))
+            self._index.position = position
+        self._index.write(batch)
+
+    def _on_put(self, put: RecordPut) -> None:
+        location = Location(self._segment, self._body_offset, put.body_bytes, self._segment)
+        self._body_offset += put.body_bytes
+        self._usage_of(self._segment)[_PUT_BYTES] += put.body_bytes + len(put.header)
+        facts = self._index.log(put.log)
+        if put.lsn < facts.trim_end:
+            self.dead.append(location)
+            return
+        key = layout.record_key(put.log, put.lsn)
+        highest = self._highest(put.log)
+        if put.lsn > highest:
+            facts.highest = put.lsn
+        elif (old := self._get(key)) is not None:
+            self._count(old, -1)
+        route = put.route
+        if route is None:
+            record = decode_header(put.header).record
+            route = layout.encode_route(record.copyset, record.flags)
+        self._set(key, layout.encode_entry(route, location, put.header))
+        self._note_bridge(put.log, put.lsn, layout.decode_flags(route))
+
+    def _on_amend(self, amend: AmendRecord) -> None:
+        key = layout.record_key(amend.log, amend.lsn)
+        old = self._get(key)
+        if old is None or amend.lsn < self._index.log(amend.log).trim_end:
+            return
+        self._count(old, -1, body_stays=True)
+        record, body_bytes, body_crc, _ = decode_header(layout.entry_header(old))
+        record = replace(record, copyset=amend.copyset, flags=amend.flags, wave=amend.wave)
+        header = encode_header(record, body_crc=body_crc, body_length=body_bytes)
+        location = layout.entry_location(old)._replace(header_segment=self._segment)
+        route = layout.encode_route(record.copyset, record.flags)
+        self._set(key, layout.encode_entry(route, location, header))
+        self._note_bridge(amend.log, amend.lsn, amend.flags)
+
+    def _on_delete(self, delete: DeleteRecords) -> None:
+        found: dict[bytes, bytes | None] = dict(self._index.entries(delete.log, delete.start, delete.end))
+        first, end = (layout.record_key(delete.log, lsn) for lsn in (delete.start, delete.end))
+        found.update({key: value for key, value in self._values.items() if first <= key < end})
+        for key, entry in found.items():
+            if entry is not None:
+                self.remove(key, entry)
+        if any(entry is not None for entry in found.values()):
+            self._usage_of(self._segment)[_DELETES] += 1
+
+    def _on_state(self, put: PutState) -> None:
+        facts = self._index.log(put.log)
+        facts.states[put.name] = put.value
+        if put.name == UNDER_REPLICATED:
+            facts.under_replicated = layout.decode_ranges(put.value)
+        self._values[layout.state_key(put.log, put.name)] = put.value
+
+    def _on_trim(self, trim: TrimLog) -> None:
+        """Moves the trim point; the entries below it go later, in steps."""
+        facts = self._index.log(trim.log)
+        end = trim.end
+        # Nothing was ever behind a bridge: with it goes the rest of its epoch.
+        for epoch, bridge in sorted(facts.bridges.items()):
+            if bridge < end:
+                end = max(end, epoch_start(epoch + 1))
+                self._forget_bridge(trim.log, bridge)
+        if end > facts.trim_end:
+            facts.trim_end = end
+            self._values[layout.trim_key(trim.log)] = layout.encode_lsn(end)
+
+    def _highest(self, log: LogId) -> Lsn:
+        """At least the highest LSN of the log in the index."""
+        facts = self._index.log(log)
+        if facts.highest is None:
+            last = self._index.last(log, 0, 1 << 63)
+            facts.highest = Lsn(0) if last is None else last[0]
+        return facts.highest
+
+    def _get(self, key: bytes) -> bytes | None:
+        return self._values[key] if key in self._values else self._index.get(key)
+
+    def _set(self, key: bytes, entry: bytes) -> None:
+        self._values[key] = entry
+        self._count(entry, 1)
+
+    def _count(self, entry: bytes, sign: int, *, body_stays: bool = False) -> None:
+        """Adds a record to the segments that hold its parts, or takes it away from them."""
+        location = layout.entry_location(entry)
+        usage = self._usage_of(location.body_segment)
+        usage[_RECORDS] += sign
+        usage[_LIVE_BYTES] += sign * (location.body_bytes + len(entry))
+        if location.header_segment != location.body_segment:
+            self._usage_of(location.header_segment)[_RECORDS] += sign
+        if sign < 0 and not body_stays:
+            self.dead.append(location)
+
+    def _usage_of(self, segment: int) -> list[int]:
+        return self._usage.setdefault(segment, [0, 0, 0, 0])
+
+    def _note_bridge(self, log: LogId, lsn: Lsn, flags: int) -> None:
+        if flags & _BRIDGE:
+            self._index.log(log).bridges[lsn.epoch] = lsn
+            self._values[layout.bridge_key(log, lsn.epoch)] = layout.encode_lsn(lsn)
+        else:
+            self._forget_bridge(log, lsn)
+
+    def _forget_bridge(self, log: LogId, lsn: Lsn) -> None:
+        bridges = self._index.log(log).bridges
+        if bridges.get(lsn.epoch) == lsn:
+            del bridges[lsn.epoch]
+            self._values[layout.bridge_key(log, lsn.epoch)] = None

@@ -1,0 +1,109 @@
+"""The way of every change: into a segment, then into the index, in that order.
+
+What is durable in a segment will be in the index, at the latest when the store is opened again: opening
+replays what the index has not seen. So the journal alone decides what the segments and the index may
+disagree about, which is nothing but the last few groups before a crash. One thread at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from logdevice.protocol.store_write import PersistError, PutState, TrimLog
+from logdevice.storage.index import UNDER_REPLICATED, Index
+from logdevice.storage.index_layout import Location, Position, encode_ranges
+from logdevice.storage.index_update import IndexUpdate
+from logdevice.storage.layout import Buffer, Change, decode_changes, encode_change
+from logdevice.storage.segment_scan import Damage
+from logdevice.storage.segments import Segments
+from logdevice.types import LSN_MAX, LSN_OLDEST, LsnRange
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class Journal:
+    def __init__(self, index: Index, segments: Segments) -> None:
+        self._index = index
+        self._segments = segments
+        self.is_broken = False  # the index failed under a write: only opening the store again helps
+        self.dead: list[Location] = []  # bodies that nothing refers to any more, for who gives space back
+        self.counts: Counter[str] = Counter()  # by the names of StoreStats
+
+    def append(
+        self, changes: Sequence[Change], bodies: Sequence[Buffer], *, keeps_floor: bool
+    ) -> PersistError | None:
+        """Makes the changes durable as one group, with the bodies of its RecordPut in their order."""
+        if self.is_broken:
+            return PersistError.IO_ERROR
+        encoded = [encode_change(change) for change in changes]
+        newest = self._segments.position.segment
+        try:
+            written = self._segments.append(encoded, bodies, self._snapshot, keeps_floor=keeps_floor)
+        except OSError as problem:
+            is_full = problem.errno in _NO_SPACE
+            self.counts["writes_refused" if is_full else "writes_failed"] += 1
+            return PersistError.NO_SPACE if is_full else PersistError.IO_ERROR
+        self.counts["groups_written"] += 1
+        self.counts["bytes_written"] += written.size
+        self.counts["body_bytes_written"] += sum(map(len, bodies))
+        update = IndexUpdate(self._index)
+        update.apply(changes, written.segment, written.bodies_offset)
+        try:
+            update.commit(self._segments.position)
+            if written.segment != newest:
+                self._index.flush(wait=False)
+        except Exception:
+            # It is durable in the segment and will be found when the store is opened again.
+            self.is_broken = True
+            self.counts["writes_failed"] += 1
+            return PersistError.IO_ERROR
+        self.dead += update.dead
+        return None
+
+    def recover(self) -> None:
+        """Brings the index up to the end of the segments; nothing may be appended before."""
+        position = self._index.position
+        if position is not None and position.store != self._segments.store:
+            self._index.wipe()
+            position = None
+        if position is not None:
+            self._segments.continue_at(position.group)
+        is_damaged = False
+        for group in self._segments.replay(position):
+            if isinstance(group, Damage):
+                is_damaged = True
+                self.counts["damaged_groups"] += 1
+                continue
+            number = group.head.number + 1
+            self._segments.continue_at(number)
+            update = IndexUpdate(self._index)
+            update.apply(decode_changes(group.changes), group.segment, group.bodies_offset)
+            # Behind a damaged place the index goes on only together with the confession.
+            after = Position(self._segments.store, group.segment, group.end, number)
+            update.commit(None if is_damaged else after)
+        if is_damaged:
+            self._confess()
+
+    def _confess(self) -> None:
+        """Changes that were durable are lost, nobody knows of which log: each may miss something."""
+        lost = []
+        for log, facts in self._index.facts.items():
+            last = self._index.last(log, 0, LSN_MAX)
+            if last is not None:
+                ranges = (*facts.under_replicated, LsnRange(LSN_OLDEST, last[0].next))
+                lost.append(PutState(log, UNDER_REPLICATED, encode_ranges(ranges)))
+        update = IndexUpdate(self._index)
+        update.apply(lost, 0, 0)
+        update.commit(self._segments.position)
+
+    def _snapshot(self) -> list[bytes]:
+        """The small state of every log, with which a new segment starts."""
+        changes: list[Change] = []
+        for log, facts in sorted(self._index.facts.items()):
+            if facts.trim_end:
+                changes.append(TrimLog(log, facts.trim_end))
+            changes += [PutState(log, name, value) for name, value in sorted(facts.states.items())]
+        return [encode_change(change) for change in changes]

@@ -1,0 +1,90 @@
+"""What a storage node's shell asks of its store, whatever the store keeps things in.
+
+One thread at a time may change a store; any number may read it meanwhile. Nothing here raises for what
+disks do: a write that failed and a read that failed are answers. A record below the trim point is taken
+and forgotten at once. The words (record, entry, segment) are explained in docs/glossary.md and
+docs/storage.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
+from logdevice.types import LogId, Lsn, LsnRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    """How a store is doing. Counts start at zero when it is opened."""
+
+    logs: int = 0
+    segments: int = 0
+    occupied_bytes: int = 0  # of the disk, by segments
+    live_bytes: int = 0  # of bodies that can still be read
+    index_bytes: int = 0
+    groups_written: int = 0  # each is one sync of the disk
+    bytes_written: int = 0
+    body_bytes_written: int = 0
+    writes_refused: int = 0  # for want of space
+    writes_failed: int = 0
+    reads: int = 0
+    reads_failed: int = 0
+    body_bytes_read: int = 0
+    corrupt_records: int = 0  # found by reading
+    damaged_groups: int = 0  # found by replaying segments
+    segments_dropped: int = 0
+    bytes_compacted: int = 0
+    bytes_punched: int = 0
+
+
+class LogStore(Protocol):
+    def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
+        """Makes the batches durable by one sync, in order, each all or none; one answer for each."""
+
+    def scan(self, read: StoreRead) -> RecordsRead | ReadFailed: ...
+
+    def state(self, log: LogId, name: str) -> bytes | None:
+        """What PutState last stored under this name."""
+
+    def logs(self) -> tuple[LogId, ...]:
+        """Every log that something was ever stored about."""
+
+    def trim_end(self, log: LogId) -> Lsn: ...
+
+    def tail(self, log: LogId) -> Lsn | None:
+        """The last LSN held."""
+
+    def find_time(self, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
+        """Between what the first record of this time or later is, as far as this store can say: above the
+        first LSN (the last one held that is older; the one below the trim point if none is), and not
+        above the second (the first one held that is not older; LSN_MAX if none is).
+        """
+
+    def lsn_after(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
+    ) -> Lsn:
+        """The `end` for which [start, end) holds about so many entries or bytes of the log: a search in the
+        counters that records carry. What is held ends before that: the end of what is held.
+        """
+
+    def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
+        """About how many bytes of bodies the log has in [start, end), by the same counters."""
+
+    def expire(self, log: LogId, before_ms: int) -> Lsn:
+        """Trims what is older, up to the first record held that is not. Returns the trim point."""
+
+    def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
+        """From now on reads say that records of this range may have been lost."""
+
+    def clear_under_replicated(self, log: LogId) -> None: ...
+
+    def reclaim(self) -> bool:
+        """Does a bounded piece of giving trimmed space back. True: there is more to do."""
+
+    def stats(self) -> StoreStats: ...
+
+    def close(self) -> None: ...

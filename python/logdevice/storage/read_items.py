@@ -1,0 +1,47 @@
+"""What every store must decide alike when it answers a read: what is outside, what is silence.
+
+Pure functions over one StoreRead, shared by the store in memory, which the simulator uses, and the store
+on disk, so that what is proven about the one holds for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from logdevice.protocol.store_read import FilteredOut, StoreRead
+from logdevice.types import Lsn, LsnRange, Record, RecordFlags
+
+_HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
+
+
+def is_outside(record: Record, read: StoreRead) -> bool:
+    """Whether the reader asked not to see records of this time."""
+    # Holes and bridges are about the log, not about a time: the reader needs them all.
+    return (
+        read.time_range is not None
+        and not record.flags & _HOLE
+        and record.timestamp_ms not in read.time_range
+    )
+
+
+def add_filtered_out(items: list[Record | FilteredOut], lsn: Lsn) -> None:
+    """Adds an LSN to the FilteredOut at the end of the items, or begins one."""
+    last = items[-1] if items else None
+    if isinstance(last, FilteredOut) and last.end == lsn:
+        items[-1] = FilteredOut(last.start, lsn.next)
+    else:
+        items.append(FilteredOut(lsn, lsn.next))
+
+
+def silence_end(read: StoreRead, next_record: Lsn | None, under_replicated: Iterable[LsnRange]) -> Lsn:
+    """Up to where there is nothing behind a read: the next record, or region with another answer."""
+    ends = [read.gap_end] if next_record is None else [read.gap_end, next_record]
+    for lost in under_replicated:
+        ends += (lost.start, lost.end)
+    return min(end for end in ends if end >= read.end)
+
+
+def is_under_replicated(read: StoreRead, next_lsn: Lsn, under_replicated: Iterable[LsnRange]) -> bool:
+    """Whether something of what was looked at may have been lost."""
+    return any(lost.start < next_lsn and read.start < lost.end for lost in under_replicated)

@@ -1,0 +1,80 @@
+"""Finding a position in a log by what its records carry: append times and cumulative counters.
+
+All of these grow with the LSN, so a search halves the range of LSNs in every step and asks the index for
+the first record of the upper half. A node holds only some of a log's records, but the counters count all
+of them: an answer is exact to the nearest record held. LSNs themselves are never counted: epochs leave
+billions of them unused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from logdevice.record_format import DecodedHeader, decode_header
+from logdevice.storage import index_layout as layout
+from logdevice.storage.index import Index
+from logdevice.types import LSN_MAX, LogId, Lsn
+
+
+class Measure(NamedTuple):
+    """Something a log has more of with every record."""
+
+    total: Callable[[DecodedHeader], int]  # up to and including the record
+    own: Callable[[DecodedHeader], int]  # what the record added
+
+
+ENTRIES: Final = Measure(lambda header: header.record.entry_end, lambda header: header.record.entries)
+BODY_BYTES: Final = Measure(lambda header: header.record.byte_end, lambda header: header.body_length)
+
+
+def find_time(index: Index, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
+    trim_end = index.known(log).trim_end
+    newer = _first_where(index, log, trim_end, lambda header: header.record.timestamp_ms >= timestamp_ms)
+    older = index.last(log, trim_end, LSN_MAX if newer is None else newer)
+    low = Lsn(max(0, trim_end - 1)) if older is None else older[0]
+    return low, LSN_MAX if newer is None else newer
+
+
+def lsn_after(index: Index, log: LogId, start: Lsn, count: int, measure: Measure) -> Lsn:
+    start = max(start, index.known(log).trim_end)
+    first = index.first(log, start, LSN_MAX)
+    if first is None or count <= 0:
+        return start
+    header = _header(first[1])
+    target = measure.total(header) - measure.own(header) + count
+    reached = _first_where(index, log, start, lambda header: measure.total(header) >= target)
+    if reached is None:
+        last = index.last(log, start, LSN_MAX)
+        reached = first[0] if last is None else last[0]
+    return reached.next
+
+
+def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:
+    start = max(start, index.known(log).trim_end)
+    first, last = index.first(log, start, max(start, end)), index.last(log, start, end)
+    if first is None or last is None:
+        return 0
+    oldest, newest = _header(first[1]), _header(last[1])
+    return max(0, BODY_BYTES.total(newest) - BODY_BYTES.total(oldest) + BODY_BYTES.own(oldest))
+
+
+def _first_where(index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedHeader], bool]) -> Lsn | None:
+    """The first LSN held from `start` on for which `holds`, which must go on holding from there."""
+    found = None
+    last = index.last(log, start, LSN_MAX)
+    low, high = start, start if last is None else last[0].next
+    while low < high:
+        middle = Lsn((low + high) // 2)
+        entry = index.first(log, middle, high)
+        if entry is None:
+            high = middle
+        elif holds(_header(entry[1])):
+            found, high = entry[0], middle
+        else:
+            low = entry[0].next
+    return found
+
+
+def _header(entry: bytes) -> DecodedHeader:
+    return decode_header(layout.entry_header(entry))

@@ -1,0 +1,262 @@
+"""The segment files of one store: appending groups to the newest, reading from all, dropping the dead.
+
+Segments are the only truth: what is durable in them can be rebuilt into an index. One thread at a time
+appends; any thread may read. Each new segment starts with a snapshot of the small state of all logs, so
+that older segments can go without taking it along. The store lives in one directory; one process at a
+time may have it open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from logdevice.errors import DataError
+from logdevice.settings import StorageSettings
+from logdevice.storage.index_layout import Location, Position
+from logdevice.storage.layout import (
+    GROUP_HEAD_BYTES,
+    SECTOR,
+    Buffer,
+    GroupHead,
+    SegmentHeader,
+    decode_segment_header,
+    encode_group_head,
+    encode_segment_header,
+    padded,
+)
+from logdevice.storage.raw_disk import RawDisk
+from logdevice.storage.segment_file import SegmentFile
+from logdevice.storage.segment_scan import Damage, Group, SegmentScan
+
+_SUFFIX: Final = ".segment"
+
+
+class Written(NamedTuple):
+    """Where a group went."""
+
+    segment: int
+    bodies_offset: int
+    size: int
+
+
+class Segments:
+    def __init__(self, directory: Path, settings: StorageSettings, disk: RawDisk) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._disk = disk
+        self._files: OrderedDict[int, SegmentFile] = OrderedDict()  # the open ones, longest unused first
+        self._files_lock = threading.Lock()
+        self._headers: dict[int, SegmentHeader] = {}
+        self.store = 0
+        self._group = 1  # the number of the next group
+        self._offset = 0  # where it goes, in the newest segment
+        self._allocated = 0
+        self._is_fresh = False  # the newest segment holds nothing but its snapshot
+        self._is_torn = False  # a write failed: nobody knows what is behind `_offset`
+        self._read_headers()
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(self._headers)
+
+    @property
+    def position(self) -> Position:
+        """Where the next group will go."""
+        newest = max(self._headers, default=0)
+        return Position(self.store, newest, self._offset, self._group)
+
+    def file(self, number: int) -> SegmentFile | None:
+        """The open file of a segment; None if there is no such segment."""
+        with self._files_lock:
+            file = self._files.get(number)
+            if file is None:
+                if number not in self._headers:
+                    return None
+                file = SegmentFile(self._disk, self._path(number), number)
+                self._files[number] = file
+                if len(self._files) > self._settings.open_segments_max:
+                    self._files.popitem(last=False)
+            self._files.move_to_end(number)
+            return file
+
+    def read_body(self, location: Location) -> bytes | None:
+        """The bytes of a body, less if the file ends early; None if its segment is gone."""
+        file = self.file(location.body_segment)
+        return None if file is None else file.read(location.body_offset, location.body_bytes)
+
+    def replay(self, start: Position | None) -> Iterator[Group | Damage]:
+        """Everything behind `start`, oldest first. Only after its end may anything be appended."""
+        numbers = self.numbers
+        for number in numbers:
+            if start is not None and number < start.segment:
+                continue
+            file = self._newest(number)
+            offset = start.offset if start is not None and number == start.segment else SECTOR
+            self._offset = yield from SegmentScan(file, self.store, self._end_of(number)).groups(offset)
+            self._allocated = file.size
+
+    def continue_at(self, group: int) -> None:
+        """The number of the next group, once everything has been replayed."""
+        self._group = group
+
+    def append(
+        self,
+        changes: Sequence[bytes],
+        bodies: Sequence[Buffer],
+        snapshot: Callable[[], list[bytes]],
+        *,
+        keeps_floor: bool,
+    ) -> Written:
+        """Makes a group durable. Raises OSError if it cannot; then it is not stored, as far as one knows.
+
+        A group that `keeps_floor` is refused when the disk would be left with too little free space.
+        """
+        size = padded(GROUP_HEAD_BYTES + sum(map(len, changes)) + sum(map(len, bodies)))
+        if self._needs_rotation(size):
+            self._rotate(snapshot(), keeps_floor)
+        self._make_room(size, keeps_floor)
+        return self._write_group(self._newest(max(self._headers)), changes, bodies)
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Removes segments that nothing refers to any more. Scans that still read them finish."""
+        assert max(self._headers) not in numbers, "the newest segment is being written"
+        for number in numbers:
+            with self._files_lock:
+                del self._headers[number]
+                self._files.pop(number, None)
+            self._disk.remove(self._path(number))
+        self._disk.sync_directory(self._directory)
+
+    def scan_segment(self, number: int) -> Iterator[Group | Damage]:
+        """The groups of one segment other than the newest."""
+        file = self.file(number)
+        if file is not None:
+            yield from SegmentScan(file, self.store, self._end_of(number)).groups(SECTOR)
+
+    def close(self) -> None:
+        with self._files_lock:
+            self._files.clear()
+
+    def _write_group(self, file: SegmentFile, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> Written:
+        section = b"".join(changes)
+        bodies_crc = bodies_bytes = 0
+        for body in bodies:
+            bodies_crc = crc32c(body, bodies_crc)
+            bodies_bytes += len(body)
+        head = GroupHead(self._group, len(section), crc32c(section), bodies_bytes, bodies_crc)
+        encoded = encode_group_head(head, store=self.store, segment=file.number, offset=self._offset)
+        padding = bytes(head.size - GROUP_HEAD_BYTES - len(section) - bodies_bytes)
+        try:
+            file.write([encoded + section, *bodies, padding], self._offset)
+        except OSError:
+            self._is_torn = True
+            raise
+        written = Written(file.number, self._offset + GROUP_HEAD_BYTES + len(section), head.size)
+        self._offset += head.size
+        self._group += 1
+        self._is_fresh = False
+        return written
+
+    def _needs_rotation(self, size: int) -> bool:
+        if not self._headers or self._is_torn:
+            return True
+        return not self._is_fresh and self._offset + size > self._settings.segment_bytes
+
+    def _rotate(self, snapshot: list[bytes], keeps_floor: bool) -> None:
+        """Starts a new segment. If that fails, everything is as it was."""
+        previous = max(self._headers, default=0)
+        number, previous_end = previous + 1, self._offset
+        state = (self._offset, self._allocated, self._is_torn)
+        header = SegmentHeader(self.store, number, previous_end)
+        path = self._path(number)
+        try:
+            file = SegmentFile(self._disk, path, number, create=True)
+            self._offset, self._allocated = SECTOR, 0
+            self._headers[number] = header
+            self._files[number] = file
+            self._make_room(sum(map(len, snapshot)) + GROUP_HEAD_BYTES, keeps_floor)
+            file.write([encode_segment_header(header)], 0)
+            self._write_group(file, snapshot, [])
+            self._disk.sync_directory(self._directory)
+        except OSError:
+            self._offset, self._allocated, self._is_torn = state
+            self._headers.pop(number, None)
+            self._files.pop(number, None)
+            self._disk.remove(path)
+            raise
+        self._is_fresh, self._is_torn = True, False
+        self._give_back_rest(previous, previous_end)
+
+    def _give_back_rest(self, number: int, end: int) -> None:
+        file = self.file(number)
+        if file is not None and file.size > end:
+            file.truncate(end)
+
+    def _make_room(self, size: int, keeps_floor: bool) -> None:
+        missing = self._offset + size - self._allocated
+        if missing <= 0:
+            return
+        # In steps, so that a store with little in it does not take a whole segment.
+        step = max(padded(missing), min(self._settings.preallocate_bytes, self._settings.segment_bytes))
+        if keeps_floor and self._disk.free_bytes(self._directory) - step < self._settings.free_bytes_floor:
+            raise OSError(errno.ENOSPC, "the free space of the disk is at its floor")
+        self._newest(max(self._headers)).allocate(self._allocated, step)
+        self._allocated += step
+
+    def _newest(self, number: int) -> SegmentFile:
+        file = self.file(number)
+        assert file is not None, f"segment {number} is not there"
+        return file
+
+    def _end_of(self, number: int) -> int | None:
+        """Where a segment ends; None for the newest, and where the header that knew is damaged."""
+        following = next((other for other in self.numbers if other > number), None)
+        if following != number + 1:
+            # The next one was dropped, and what it knew about this one is gone with it: a segment that
+            # is followed by another was given its real length.
+            return None if following is None else self._newest(number).size
+        return self._headers[following].previous_end or None
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:010d}{_SUFFIX}"
+
+    def _read_headers(self) -> None:
+        numbers = sorted(int(path.stem) for path in self._directory.glob(f"*{_SUFFIX}"))
+        unreadable = []
+        for number in numbers:
+            header = decode_segment_header(
+                SegmentFile(self._disk, self._path(number), number).read(0, SECTOR)
+            )
+            if header is None:
+                unreadable.append(number)
+            else:
+                self._headers[number] = header
+        self.store = next(iter(self._headers.values())).store if self._headers else _random_store()
+        for number in unreadable:
+            self._keep_or_remove(number, is_only=len(numbers) == 1, is_newest=number == numbers[-1])
+        for number in self.numbers[:-1]:
+            self._give_back_rest(number, self._end_of(number) or self._newest(number).size)
+
+    def _keep_or_remove(self, number: int, *, is_only: bool, is_newest: bool) -> None:
+        """A segment without a header is one whose making was interrupted, or a damaged one."""
+        file = SegmentFile(self._disk, self._path(number), number)
+        if is_newest and not SegmentScan(file, self.store, None).has_groups():
+            if is_only and any(file.read(0, SECTOR)):
+                raise DataError(f"{file.path} is not a segment of this version, or its header is damaged")
+            self._disk.remove(file.path)
+        elif not self._headers:
+            raise DataError(f"no segment in {self._directory} has a readable header")
+        else:
+            self._headers[number] = SegmentHeader(self.store, number, 0)
+
+
+def _random_store() -> int:
+    return int.from_bytes(os.urandom(8), "little") >> 1

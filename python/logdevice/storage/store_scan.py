@@ -1,0 +1,118 @@
+"""One read of a store on disk: headers from the index first, bodies only of what is sent.
+
+Lives for one StoreRead. Most of what it passes by belongs to other nodes, so passing by must cost next to
+nothing: the decision hangs on the first bytes of an index entry, and is looked up by them. While it runs,
+records may be trimmed or moved to another segment; a body that is not what the index said is therefore
+looked up once more before it is called corrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from crc32c import crc32c
+
+from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
+from logdevice.record_format import decode_header
+from logdevice.storage import index_layout as layout
+from logdevice.storage.index import Index, LogFacts
+from logdevice.storage.read_items import add_filtered_out, is_outside, is_under_replicated, silence_end
+from logdevice.storage.segments import Segments
+from logdevice.types import Lsn, Record, RecordFlags
+
+_CORRUPT: Final = int(RecordFlags.CORRUPT)
+# How many entries are passed between two looks at the clock.
+_CLOCK_EVERY: Final = 32
+
+
+class StoreScan:
+    def __init__(self, index: Index, segments: Segments, read: StoreRead, clock: Callable[[], float]) -> None:
+        self._index = index
+        self._segments = segments
+        self._read = read
+        self._clock = clock
+        self._deadline = clock() + read.time_ms_max / 1000
+        self._ships: dict[bytes, bool] = {}  # by route
+        self._items: list[Record | FilteredOut] = []
+        self._size = 0
+        self.body_bytes = 0
+        self.corrupt_records = 0
+
+    def run(self) -> RecordsRead:
+        read = self._read
+        facts = self._index.known(read.log)
+        next_lsn, end = self._collect(facts)
+        under_replicated = is_under_replicated(read, next_lsn, facts.under_replicated)
+        bridge = facts.bridges.get(read.start.epoch)
+        is_behind_bridge = bridge is not None and bridge < read.start
+        return RecordsRead(
+            read.read_id, tuple(self._items), next_lsn, end, under_replicated, is_behind_bridge
+        )
+
+    def _collect(self, facts: LogFacts) -> tuple[Lsn, ReadEnd]:
+        """How far it looked and why it stopped."""
+        read = self._read
+        start = max(read.start, facts.trim_end)
+        end_key = layout.record_key(read.log, read.end)
+        ships = self._ships
+        # Up to gap_end and not only to the end: the first record behind the end is wanted too.
+        entries = self._index.entries(read.log, start, max(start, read.gap_end))
+        for examined, (key, entry) in enumerate(entries):
+            if key >= end_key:
+                return silence_end(read, layout.key_lsn(key), facts.under_replicated), ReadEnd.LIMIT
+            if not examined % _CLOCK_EVERY and examined and self._clock() >= self._deadline:
+                return layout.key_lsn(key), ReadEnd.TIME
+            route = entry[: 3 + 2 * entry[0]]
+            sends = ships.get(route)
+            if sends is None:
+                sends = ships[route] = read.filter.ships(*layout.decode_route(route))
+            if sends and not self._add(key, entry):
+                return layout.key_lsn(key), ReadEnd.BYTES
+        return silence_end(read, None, facts.under_replicated), ReadEnd.LIMIT
+
+    def _add(self, key: bytes, entry: bytes) -> bool:
+        """Takes a record that this node sends; False if it does not fit."""
+        read = self._read
+        header = decode_header(layout.entry_header(entry))
+        record = header.record
+        if is_outside(record, read):
+            add_filtered_out(self._items, record.lsn)
+            return True
+        if not read.headers_only and header.body_length:
+            size = record.size + header.body_length
+            if self._size and self._size + size > read.bytes_max:
+                return False
+            found = self._with_body(key, entry)
+            if found is None:
+                return True
+            record = found
+        elif self._size and self._size + record.size > read.bytes_max:
+            return False
+        self._size += record.size
+        self._items.append(record)
+        return True
+
+    def _with_body(self, key: bytes, entry: bytes) -> Record | None:
+        """The record, with its body or found corrupt; None if it went away meanwhile."""
+        while True:
+            record, _, expected_crc, _ = decode_header(layout.entry_header(entry))
+            body = self._segments.read_body(layout.entry_location(entry))
+            if body is not None and crc32c(body) == expected_crc:
+                self.body_bytes += len(body)
+                return _complete(record, body, record.flags)
+            newer = self._index.get(key)
+            if newer is None or record.lsn < self._index.known(self._read.log).trim_end:
+                return None
+            if newer == entry:
+                self.corrupt_records += 1
+                return _complete(record, b"", record.flags | _CORRUPT)
+            entry = newer
+
+
+def _complete(header: Record, body: bytes, flags: int) -> Record:
+    # By position: `replace` costs three times as much, and this is done for every record sent.
+    return Record(
+        header.lsn, header.timestamp_ms, header.copyset, body, flags, header.wave,
+        header.entries, header.entry_end, header.byte_end, header.tag,
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""The calling side: one channel to one node, which connects when it is used and again when it was lost.
+
+A channel says hello before anything else, so that a wrong address shows as what it is and not as a
+failed call. It lives until it is closed, in one event loop of one process. `Channels` keeps one for
+each node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import Any
+
+import grpc
+
+from logdevice.errors import (
+    LogDeviceError,
+    OutcomeUnknownError,
+    RemoteProtocolError,
+    UnavailableError,
+)
+from logdevice.settings import WireSettings
+from logdevice.types import NodeId
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.hello import Hello
+from logdevice.wire.status import from_rpc, is_ours
+from logdevice.wire.transport import (
+    FORK_GUARD,
+    HELLO_KEY,
+    HELLO_METHOD,
+    check_size,
+    client_options,
+    path,
+)
+
+
+class ClientStream:
+    """Messages in both directions, in order, until either side ends it or the connection is lost."""
+
+    def __init__(self, call: Any, settings: WireSettings) -> None:
+        self._call, self._settings = call, settings
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._call.write(check_size(data, self._settings))
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            # Why the stream ended is known to whoever receives; here it only matters that it did.
+            raise UnavailableError("the stream has ended, nothing more can be sent") from None
+
+    async def receive(self) -> bytes | None:
+        """The next message; None once the node has ended the stream as it should."""
+        try:
+            data = await self._call.read()
+        except grpc.RpcError as error:
+            raise from_rpc(error) from None
+        return None if data is grpc.aio.EOF else data
+
+    async def end(self) -> None:
+        """Says that nothing more will be sent; the node may still have something to say."""
+        await self._call.done_writing()
+
+    def cancel(self) -> None:
+        """Drops the stream, whatever is in it."""
+        self._call.cancel()
+
+
+class WireChannel:
+    """`hello` is what the caller says about itself, and whom it expects at the address."""
+
+    def __init__(self, address: str, hello: Hello, settings: WireSettings) -> None:
+        FORK_GUARD.opened()
+        self.address = address
+        self.peer: Hello | None = None  # what the node said about itself, once it has been reached
+        self._settings = settings
+        self._metadata = ((HELLO_KEY, encode(hello)),)
+        self._channel: Any = grpc.aio.insecure_channel(address, options=client_options(settings))
+        self._is_closed = False
+        self._connecting = asyncio.Lock()
+
+    async def connect(self) -> Hello:
+        """Reaches the node and says hello, unless that is done already."""
+        async with self._connecting:
+            is_ready = self._channel.get_state() is grpc.ChannelConnectivity.READY
+            if self.peer is None or not is_ready:
+                self.peer = await self._say_hello()
+            return self.peer
+
+    async def call(self, method: str, request: bytes, *, timeout_ms: int, idempotent: bool) -> bytes:
+        """The answer to one request. When it is lost, the outcome is unknown; for an idempotent request
+        that does not matter, and the call may simply be made again.
+        """
+        check_size(request, self._settings)
+        await self.connect()
+        try:
+            return await self._unary(method, request, timeout_ms)
+        except grpc.RpcError as error:
+            lost = from_rpc(error)
+            if is_ours(error) or idempotent or not isinstance(lost, UnavailableError):
+                raise lost from None
+            raise OutcomeUnknownError(f"{method} got no answer: {lost.message}") from None
+
+    async def open(self, method: str) -> ClientStream:
+        await self.connect()
+        call = self._channel.stream_stream(path(method))(metadata=self._metadata)
+        return ClientStream(call, self._settings)
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self._channel.close()
+            FORK_GUARD.closed()
+
+    async def _unary(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+        call = self._channel.unary_unary(path(method))
+        answer: bytes = await call(request, metadata=self._metadata, timeout=timeout_ms / 1000)
+        return answer
+
+    async def _say_hello(self) -> Hello:
+        try:
+            answer = decode(await self._unary(HELLO_METHOD, b"", self._settings.connect_timeout_ms))
+        except grpc.RpcError as error:
+            problem = from_rpc(error)
+            raise type(problem)(
+                f"{self.address} cannot be used: {problem.message}", node=problem.node
+            ) from None
+        except LogDeviceError as error:
+            raise RemoteProtocolError(f"{self.address} answers, but not as a node: {error.message}") from None
+        if not isinstance(answer, Hello):
+            raise RemoteProtocolError(f"{self.address} answers the hello with {type(answer).__name__}")
+        return answer
+
+
+class Channels:
+    """One channel for each address and expected node, made when first asked for."""
+
+    def __init__(self, hello: Hello, settings: WireSettings) -> None:
+        self._hello, self._settings = hello, settings
+        self._open: dict[tuple[int, str, NodeId | None], WireChannel] = {}
+
+    def get(self, address: str, node: NodeId | None = None) -> WireChannel:
+        # By process: what was there before a fork belongs to the parent.
+        key = (os.getpid(), address, node)
+        if key not in self._open:
+            self._open[key] = WireChannel(address, replace(self._hello, callee=node), self._settings)
+        return self._open[key]
+
+    async def close(self) -> None:
+        mine = [key for key in self._open if key[0] == os.getpid()]
+        await asyncio.gather(*(self._open.pop(key).close() for key in mine))

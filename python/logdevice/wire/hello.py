@@ -1,0 +1,46 @@
+"""Who talks to whom: sent with every call, checked by whoever is called.
+
+The hello is the one message that every version can read, so it never changes: what is to be said in
+addition gets a place of its own. A call from a process of another version or cluster, or meant for
+another node (an address that was given to somebody else), is refused before anything is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from logdevice.errors import LogDeviceError, RemoteProtocolError, WrongClusterError
+from logdevice.types import Location, NodeId
+
+PROTOCOL_VERSION: Final = 1
+# The oldest that is still understood; raising it is a decision about rolling upgrades.
+PROTOCOL_VERSION_MIN: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What one side says about itself, and whom it believes to be talking to."""
+
+    version: int = PROTOCOL_VERSION
+    cluster: str
+    caller: NodeId | None = None  # None: a client
+    callee: NodeId | None = None  # None: whoever is there
+    location: Location = Location()
+
+
+def refusal(theirs: Hello, *, cluster: str, node: NodeId) -> LogDeviceError | None:
+    """Why a node of this cluster does not talk to them; None if it does."""
+    if not PROTOCOL_VERSION_MIN <= theirs.version <= PROTOCOL_VERSION:
+        return RemoteProtocolError(
+            f"the caller speaks version {theirs.version}, this node speaks {PROTOCOL_VERSION_MIN} "
+            f"to {PROTOCOL_VERSION}",
+            node=node,
+        )
+    if theirs.cluster != cluster:
+        return WrongClusterError(
+            f"the caller wants cluster {theirs.cluster!r}, this node belongs to {cluster!r}", node=node
+        )
+    if theirs.callee not in (None, node):
+        return WrongClusterError(f"the caller wants {theirs.callee}, this is another node", node=node)
+    return None

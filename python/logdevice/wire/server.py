@@ -1,0 +1,144 @@
+"""The called side: a gRPC server whose handlers see bytes, and raise our errors.
+
+A handler is called only after the hello of its caller was accepted. What it raises reaches the caller
+as the same error; a bug in it is logged and reaches the caller as LogDeviceError, and the server lives
+on. The server lives from `start` to `stop`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import grpc
+
+from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError
+from logdevice.settings import WireSettings
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.status import to_rpc
+from logdevice.wire.transport import (
+    FORK_GUARD,
+    HELLO_KEY,
+    HELLO_METHOD,
+    SERVICE,
+    check_size,
+    server_options,
+)
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who calls, by their own word and by their address."""
+
+    hello: Hello
+    address: str
+
+
+class ServerStream:
+    """One caller's stream, as its handler sees it. When the caller goes away, the handler is cancelled."""
+
+    def __init__(self, context: Any, settings: WireSettings) -> None:
+        self._context, self._settings = context, settings
+
+    async def receive(self) -> bytes | None:
+        """The next message; None once the caller has said that there will be no more."""
+        data = await self._context.read()
+        return None if data is grpc.aio.EOF else data
+
+    async def send(self, data: bytes) -> None:
+        """Returns once there is room for more: a caller that does not read makes us wait here."""
+        await self._context.write(check_size(data, self._settings))
+
+
+UnaryHandler = Callable[[Peer, bytes], Awaitable[bytes]]
+StreamHandler = Callable[[Peer, ServerStream], Awaitable[None]]
+
+
+class WireServer:
+    """`hello` is what this node says about itself: its cluster, and as caller its own id."""
+
+    def __init__(self, hello: Hello, settings: WireSettings) -> None:
+        assert hello.caller is not None, "a server is a node and has an id"
+        self._hello, self._node, self._settings = hello, hello.caller, settings
+        self._handlers: dict[str, Any] = {}
+        self._server: Any = None
+        self.add_unary(HELLO_METHOD, self._say_hello)
+
+    def add_unary(self, method: str, handler: UnaryHandler) -> None:
+        async def serve(request: bytes, context: Any) -> bytes:
+            try:
+                return check_size(await handler(self._greet(context), request), self._settings)
+            except Exception as error:
+                raise await _abort(context, method, error) from None
+
+        self._handlers[method] = grpc.unary_unary_rpc_method_handler(serve)
+
+    def add_stream(self, method: str, handler: StreamHandler) -> None:
+        async def serve(_: Any, context: Any) -> None:
+            try:
+                await handler(self._greet(context), ServerStream(context, self._settings))
+            except Exception as error:
+                raise await _abort(context, method, error) from None
+
+        self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)
+
+    async def start(self, address: str) -> int:
+        """Listens on `host:port`; the port that was chosen, where 0 was asked for."""
+        FORK_GUARD.opened()
+        self._server = grpc.aio.server(options=server_options(self._settings))
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, self._handlers),)
+        )
+        try:
+            port: int = self._server.add_insecure_port(address)
+        except RuntimeError as problem:
+            raise InvalidArgumentError(f"cannot listen on {address}: {problem}") from None
+        await self._server.start()
+        return port
+
+    async def stop(self, grace_ms: int = 0) -> None:
+        """Takes no more calls, and cancels what is not done after `grace_ms`."""
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.stop(grace_ms / 1000)
+            FORK_GUARD.closed()
+
+    async def _say_hello(self, peer: Peer, request: bytes) -> bytes:
+        return encode(self._hello)
+
+    def _greet(self, context: Any) -> Peer:
+        values = [value for key, value in context.invocation_metadata() or () if key == HELLO_KEY]
+        if len(values) != 1:
+            raise RemoteProtocolError("the caller did not say hello", node=self._node)
+        hello = _decode_hello(values[0])
+        problem = refusal(hello, cluster=self._hello.cluster, node=self._node)
+        if problem is not None:
+            raise problem
+        return Peer(hello, context.peer())
+
+
+# A caller says the same hello with every call.
+@lru_cache(maxsize=1024)
+def _decode_hello(encoded: bytes) -> Hello:
+    hello = decode(encoded)
+    if not isinstance(hello, Hello):
+        raise RemoteProtocolError(f"the caller said {type(hello).__name__} where a hello should be")
+    return hello
+
+
+async def _abort(context: Any, method: str, error: Exception) -> Exception:
+    """Ends the call with this error. What gRPC raises for that is to be raised on."""
+    if not isinstance(error, LogDeviceError):
+        _logger.error("%s failed", method, exc_info=error)
+        error = LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")
+    try:
+        await context.abort(*to_rpc(error))
+    except Exception as end:
+        return end
+    return error

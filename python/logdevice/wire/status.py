@@ -1,0 +1,117 @@
+"""Errors across a connection: one table of error classes and gRPC statuses.
+
+The status is for tools that know gRPC and nothing else. Our own callers get the error itself: its code,
+message and place travel in the trailing metadata, and `from_rpc` makes the same exception of them. What
+comes without it was said by gRPC, or by a server that is none of ours, and is translated by its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import grpc
+import msgpack
+
+from logdevice.errors import (
+    AccessError,
+    CorruptRecordError,
+    DataError,
+    DataLossError,
+    InvalidArgumentError,
+    InvalidSettingError,
+    LocalProtocolError,
+    LogDeviceError,
+    NoSequencerError,
+    NoSpaceError,
+    NotEnoughNodesError,
+    OutcomeUnknownError,
+    OutOfRangeError,
+    OverloadedError,
+    PayloadTooLargeError,
+    ProtocolError,
+    RemoteProtocolError,
+    TrimmedError,
+    UnavailableError,
+    UnknownLogError,
+    UsageError,
+    WrongClusterError,
+)
+from logdevice.types import LogId, Lsn, NodeId
+
+ERROR_KEY: Final = "logdevice-error-bin"
+# Metadata has to fit into 8 KB together with everything else that is in it.
+MESSAGE_LENGTH_MAX: Final = 1000
+
+STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
+    LogDeviceError: grpc.StatusCode.UNKNOWN,
+    UsageError: grpc.StatusCode.INVALID_ARGUMENT,
+    InvalidSettingError: grpc.StatusCode.INVALID_ARGUMENT,
+    InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
+    OutOfRangeError: grpc.StatusCode.OUT_OF_RANGE,
+    PayloadTooLargeError: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownLogError: grpc.StatusCode.NOT_FOUND,
+    AccessError: grpc.StatusCode.PERMISSION_DENIED,
+    WrongClusterError: grpc.StatusCode.FAILED_PRECONDITION,
+    UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    NoSequencerError: grpc.StatusCode.UNAVAILABLE,
+    NotEnoughNodesError: grpc.StatusCode.UNAVAILABLE,
+    OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    NoSpaceError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    OutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    DataError: grpc.StatusCode.NOT_FOUND,
+    TrimmedError: grpc.StatusCode.OUT_OF_RANGE,
+    DataLossError: grpc.StatusCode.DATA_LOSS,
+    CorruptRecordError: grpc.StatusCode.DATA_LOSS,
+    ProtocolError: grpc.StatusCode.INTERNAL,
+    LocalProtocolError: grpc.StatusCode.INTERNAL,
+    RemoteProtocolError: grpc.StatusCode.INTERNAL,
+}
+_BY_CODE: Final = {error.code: error for error in STATUSES}
+
+# What gRPC says by itself. Everything that is not here means that the peer is none of ours.
+_FOREIGN: Final[dict[grpc.StatusCode, type[LogDeviceError]]] = {
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.CANCELLED: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: UnavailableError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: PayloadTooLargeError,  # the only resource gRPC counts by itself
+}
+
+
+def to_rpc(error: LogDeviceError) -> tuple[grpc.StatusCode, str, tuple[tuple[str, bytes], ...]]:
+    """Status, text and trailing metadata for an error."""
+    message = error.message[:MESSAGE_LENGTH_MAX]
+    fields = [int(error.code), message, error.log, error.lsn, error.node]
+    return STATUSES[type(error)], message, ((ERROR_KEY, msgpack.packb(fields)),)
+
+
+def from_rpc(error: grpc.RpcError) -> LogDeviceError:
+    """The error a peer reported, or what gRPC's own report means to us."""
+    for key, value in _trailing(error):
+        if key == ERROR_KEY:
+            return _decoded(value)
+    kind = _FOREIGN.get(error.code(), RemoteProtocolError)
+    return kind(f"{error.code().name.lower()}: {error.details() or 'no further words'}"[:MESSAGE_LENGTH_MAX])
+
+
+def is_ours(error: grpc.RpcError) -> bool:
+    """Whether a node of ours has answered; if not, nobody knows what became of the call."""
+    return any(key == ERROR_KEY for key, _ in _trailing(error))
+
+
+def _trailing(error: grpc.RpcError) -> Iterable[tuple[str, Any]]:
+    return error.trailing_metadata() or ()
+
+
+def _decoded(value: Any) -> LogDeviceError:
+    try:
+        code, message, log, lsn, node = msgpack.unpackb(value)
+        kind = _BY_CODE.get(code, LogDeviceError)  # a newer peer may know codes that we do not
+        return kind(
+            str(message),
+            log=None if log is None else LogId(int(log)),
+            lsn=None if lsn is None else Lsn(lsn),
+            node=None if node is None else NodeId(node),
+        )
+    except (msgpack.UnpackException, TypeError, ValueError) as problem:
+        return RemoteProtocolError(f"a peer reported an error that cannot be decoded: {problem!r}")

@@ -1,0 +1,89 @@
+"""What errors promise across a connection: the caller gets the error that was raised."""
+
+from __future__ import annotations
+
+import grpc
+import msgpack
+import pytest
+
+from logdevice.docs import errors
+from logdevice.errors import (
+    LogDeviceError,
+    PayloadTooLargeError,
+    RemoteProtocolError,
+    UnavailableError,
+    UsageError,
+)
+from logdevice.types import LogId, Lsn, NodeId
+from logdevice.wire.status import ERROR_KEY, STATUSES, from_rpc, is_ours, to_rpc
+
+ALL = list(errors())
+
+
+def rpc_error(
+    status: grpc.StatusCode, details: str | None = None, metadata: tuple[tuple[str, bytes], ...] = ()
+) -> grpc.RpcError:
+    return grpc.aio.AioRpcError(status, grpc.aio.Metadata(), grpc.aio.Metadata(*metadata), details)
+
+
+def test_every_error_has_a_status() -> None:
+    assert set(STATUSES) == set(ALL)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_an_error_arrives_as_it_was_raised(kind: type[LogDeviceError]) -> None:
+    status, details, metadata = to_rpc(kind("öffnen failed", log=LogId(7), lsn=Lsn(5), node=NodeId(3)))
+    error = rpc_error(status, details, metadata)
+    arrived = from_rpc(error)
+    assert is_ours(error)
+    assert type(arrived) is kind
+    assert (arrived.message, arrived.log, arrived.lsn, arrived.node) == ("öffnen failed", 7, 5, 3)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_tool_that_knows_only_statuses_sees_what_may_be_retried(kind: type[LogDeviceError]) -> None:
+    if kind.retriable:
+        assert STATUSES[kind] in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    else:
+        assert STATUSES[kind] is not grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_long_message_is_cut() -> None:
+    _, details, metadata = to_rpc(UsageError("x" * 100_000))
+    assert len(details) == 1000
+    assert len(metadata[0][1]) < 1100
+
+
+def test_a_code_of_the_future_is_still_an_error() -> None:
+    metadata = ((ERROR_KEY, msgpack.packb([999, "new trouble", None, None, None])),)
+    arrived = from_rpc(rpc_error(grpc.StatusCode.UNKNOWN, metadata=metadata))
+    assert type(arrived) is LogDeviceError
+    assert arrived.message == "new trouble"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"\xc1", b"", msgpack.packb(5), msgpack.packb([1, 2]), msgpack.packb([[], "x", {}, [], "y"])],
+)
+def test_an_error_that_cannot_be_decoded_is_an_error_too(value: bytes) -> None:
+    arrived = from_rpc(rpc_error(grpc.StatusCode.UNKNOWN, metadata=((ERROR_KEY, value),)))
+    assert type(arrived) is RemoteProtocolError
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, UnavailableError),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, UnavailableError),
+        (grpc.StatusCode.CANCELLED, UnavailableError),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, PayloadTooLargeError),
+        (grpc.StatusCode.UNIMPLEMENTED, RemoteProtocolError),
+        (grpc.StatusCode.UNKNOWN, RemoteProtocolError),
+    ],
+)
+def test_what_grpc_says_by_itself_is_translated(status: grpc.StatusCode, kind: type[LogDeviceError]) -> None:
+    error = rpc_error(status, "socket closed")
+    assert not is_ours(error)
+    assert type(from_rpc(error)) is kind
+    assert from_rpc(error).message == f"{status.name.lower()}: socket closed"
+    assert "no further words" in from_rpc(rpc_error(status)).message
