@@ -44,11 +44,13 @@ lint: setup ## ruff, and the architecture test: who may import whom, how long th
 types: setup ## mypy, strict
 	@$(BIN)/mypy
 
-docs: setup ## rewrite docs/settings.md and docs/errors.md from the code
+docs: setup ## rewrite what is generated in docs/: settings, errors, the tables from rule to test
 	@$(BIN)/python -m logdevice.docs
+	@$(BIN)/python python/tools/rule_table.py
 
 docs-check: setup ## fail if those pages are not what the code says
 	@$(BIN)/python -m logdevice.docs --check
+	@$(BIN)/python python/tools/rule_table.py --check
 
 sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace
 	@$(BIN)/python -m logdevice.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))

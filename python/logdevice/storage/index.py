@@ -102,7 +102,7 @@ class Index:
 
     def first(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
         """The first record of [start, end) and its entry."""
-        found = next(iter(self.entries(log, start, end)), None)
+        found = next(self.entries(log, start, end), None)
         return None if found is None else (layout.key_lsn(found[0]), found[1])
 
     def last(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
@@ -168,10 +168,16 @@ class Index:
         return self._items(prefix, bytes([prefix[0] + 1]))
 
     def _items(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        # With a bound, because behind it may be thousands of entries that were deleted but are not gone yet.
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
         items: Iterator[Any] = self._db.items(from_key=start, read_opt=options)
-        return items
+        # RocksDB looks at the bound through `options`, which rocksdict does not keep alive: this frame must,
+        # for longer than the iterator.
+        try:
+            yield from items
+        finally:
+            del items
 
 
 def _options(settings: StorageSettings) -> Options:

@@ -13,30 +13,8 @@ from typing import Any, Final
 import grpc
 import msgpack
 
-from logdevice.errors import (
-    AccessError,
-    CorruptRecordError,
-    DataError,
-    DataLossError,
-    InvalidArgumentError,
-    InvalidSettingError,
-    LocalProtocolError,
-    LogDeviceError,
-    NoSequencerError,
-    NoSpaceError,
-    NotEnoughNodesError,
-    OutcomeUnknownError,
-    OutOfRangeError,
-    OverloadedError,
-    PayloadTooLargeError,
-    ProtocolError,
-    RemoteProtocolError,
-    TrimmedError,
-    UnavailableError,
-    UnknownLogError,
-    UsageError,
-    WrongClusterError,
-)
+from logdevice import errors
+from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.types import LogId, Lsn, NodeId
 
 ERROR_KEY: Final = "logdevice-error-bin"
@@ -44,37 +22,42 @@ ERROR_KEY: Final = "logdevice-error-bin"
 MESSAGE_LENGTH_MAX: Final = 1000
 
 STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
-    LogDeviceError: grpc.StatusCode.UNKNOWN,
-    UsageError: grpc.StatusCode.INVALID_ARGUMENT,
-    InvalidSettingError: grpc.StatusCode.INVALID_ARGUMENT,
-    InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
-    OutOfRangeError: grpc.StatusCode.OUT_OF_RANGE,
-    PayloadTooLargeError: grpc.StatusCode.INVALID_ARGUMENT,
-    UnknownLogError: grpc.StatusCode.NOT_FOUND,
-    AccessError: grpc.StatusCode.PERMISSION_DENIED,
-    WrongClusterError: grpc.StatusCode.FAILED_PRECONDITION,
-    UnavailableError: grpc.StatusCode.UNAVAILABLE,
-    NoSequencerError: grpc.StatusCode.UNAVAILABLE,
-    NotEnoughNodesError: grpc.StatusCode.UNAVAILABLE,
-    OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    NoSpaceError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    OutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
-    DataError: grpc.StatusCode.NOT_FOUND,
-    TrimmedError: grpc.StatusCode.OUT_OF_RANGE,
-    DataLossError: grpc.StatusCode.DATA_LOSS,
-    CorruptRecordError: grpc.StatusCode.DATA_LOSS,
-    ProtocolError: grpc.StatusCode.INTERNAL,
-    LocalProtocolError: grpc.StatusCode.INTERNAL,
-    RemoteProtocolError: grpc.StatusCode.INTERNAL,
+    errors.LogDeviceError: grpc.StatusCode.UNKNOWN,
+    errors.UsageError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.InvalidSettingError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.InvalidArgumentError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.OutOfRangeError: grpc.StatusCode.OUT_OF_RANGE,
+    errors.PayloadTooLargeError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.UnknownLogError: grpc.StatusCode.NOT_FOUND,
+    errors.AccessError: grpc.StatusCode.PERMISSION_DENIED,
+    errors.WrongClusterError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ConflictError: grpc.StatusCode.ABORTED,
+    errors.NameTakenError: grpc.StatusCode.ALREADY_EXISTS,
+    errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.NoSequencerError: grpc.StatusCode.UNAVAILABLE,
+    errors.NotEnoughNodesError: grpc.StatusCode.UNAVAILABLE,
+    errors.OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.NoSpaceError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    errors.MetadataUnavailableError: grpc.StatusCode.UNAVAILABLE,
+    errors.OutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.MetadataOutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.DataError: grpc.StatusCode.NOT_FOUND,
+    errors.TrimmedError: grpc.StatusCode.OUT_OF_RANGE,
+    errors.DataLossError: grpc.StatusCode.DATA_LOSS,
+    errors.CorruptRecordError: grpc.StatusCode.DATA_LOSS,
+    errors.UnreadableMetadataError: grpc.StatusCode.DATA_LOSS,
+    errors.ProtocolError: grpc.StatusCode.INTERNAL,
+    errors.LocalProtocolError: grpc.StatusCode.INTERNAL,
+    errors.RemoteProtocolError: grpc.StatusCode.INTERNAL,
 }
 _BY_CODE: Final = {error.code: error for error in STATUSES}
 
 # What gRPC says by itself. Everything that is not here means that the peer is none of ours.
 _FOREIGN: Final[dict[grpc.StatusCode, type[LogDeviceError]]] = {
-    grpc.StatusCode.UNAVAILABLE: UnavailableError,
-    grpc.StatusCode.CANCELLED: UnavailableError,
-    grpc.StatusCode.DEADLINE_EXCEEDED: UnavailableError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: PayloadTooLargeError,  # the only resource gRPC counts by itself
+    grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
+    grpc.StatusCode.CANCELLED: errors.UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # the only resource gRPC counts by itself
 }
 
 

@@ -55,6 +55,7 @@ def in_racks(*racks: int) -> list[NodeId]:
     ],
 )
 def test_three_of_five_nodes_are_an_f_majority_of_three_copies(heard: int, expected: Answer) -> None:
+    """Q1"""
     assert answer(ANYWHERE, "3", range(heard)) is expected
 
 
@@ -71,6 +72,7 @@ def test_the_same_vote_twice_counts_once() -> None:
 
 
 def test_an_empty_node_leaves_the_set() -> None:
+    """Q2"""
     seven = {node: Location() for node in nodes(range(1, 8))}
     assert answer(seven, "3", [1, 2, 3, 4]) is Answer.NONE
     assert answer(seven, "3", [1, 2, 3, 4], {5: EMPTY}) is Answer.INCOMPLETE
@@ -78,35 +80,43 @@ def test_an_empty_node_leaves_the_set() -> None:
 
 
 def test_the_vote_of_an_empty_node_counts_for_nothing() -> None:
+    """Q2"""
     assert answer(ANYWHERE, "3", [0, 1], {0: EMPTY}) is Answer.NONE
 
 
 def test_nobody_waits_for_a_node_that_lost_its_data() -> None:
+    """Q3"""
     assert answer(ANYWHERE, "3", [0, 1, 2], {3: LOST, 4: LOST}) is Answer.COMPLETE
 
 
 def test_too_many_nodes_that_lost_their_data_leave_an_answer_without_authority() -> None:
+    """Q6"""
     assert answer(ANYWHERE, "3", [0, 1], {2: LOST, 3: LOST, 4: LOST}) is Answer.NON_AUTHORITATIVE
 
 
 def test_the_vote_of_a_node_that_lost_its_data_counts_for_nothing() -> None:
+    """Q3"""
     assert answer(ANYWHERE, "3", [0, 1, 2], {2: LOST}) is Answer.NONE
 
 
 def test_an_unavailable_node_is_waited_for() -> None:
+    """Q4"""
     assert answer(ANYWHERE, "3", [0, 1], {2: AWAY, 3: AWAY, 4: AWAY}) is Answer.NONE
     assert answer(ANYWHERE, "3", [0, 1, 2], {3: AWAY, 4: AWAY}) is Answer.INCOMPLETE
 
 
 def test_the_vote_of_an_unavailable_node_counts() -> None:
+    """Q4"""
     assert answer(ANYWHERE, "3", range(5), {4: AWAY}) is Answer.COMPLETE
 
 
 def test_when_every_node_lost_its_data_everything_is_answered_without_authority() -> None:
+    """Q6"""
     assert answer(ANYWHERE, "3", [], dict.fromkeys(range(5), LOST)) is Answer.NON_AUTHORITATIVE
 
 
 def test_when_every_node_is_empty_everything_is_answered_completely() -> None:
+    """Q5"""
     assert answer(ANYWHERE, "3", [], dict.fromkeys(range(5), EMPTY)) is Answer.COMPLETE
 
 
@@ -121,11 +131,13 @@ def test_a_status_that_changes_back_leaves_no_trace() -> None:
 
 
 def test_four_of_five_racks_are_an_f_majority_of_two_racks() -> None:
+    """Q1"""
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2, 3)) is Answer.INCOMPLETE
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2)) is Answer.NONE
 
 
 def test_a_rack_counts_only_when_all_its_nodes_have_spoken() -> None:
+    """Q1"""
     # Seven nodes in four racks; one more would be an f-majority of nodes as well.
     heard = in_racks(0, 1, 2, 3)[:-1]
     assert len(heard) == 7
@@ -133,22 +145,26 @@ def test_a_rack_counts_only_when_all_its_nodes_have_spoken() -> None:
 
 
 def test_enough_nodes_are_an_f_majority_whatever_their_racks() -> None:
+    """Q1"""
     # Eight of ten nodes with factor three: the two that are silent, in two racks, can hold no copyset.
     heard = [node for node in RACKS if node not in (0, 1)]
     assert answer(RACKS, "node: 3, rack: 2", heard) is Answer.INCOMPLETE
 
 
 def test_a_whole_region_that_must_hold_a_copy_is_an_f_majority() -> None:
+    """Q1"""
     assert answer(RACKS, "node: 3, region: 2", in_racks(0, 1)) is Answer.INCOMPLETE
 
 
 def test_an_empty_region_proves_nothing_by_its_silence() -> None:
+    """Q1"""
     empty = dict.fromkeys(map(int, in_racks(0, 1)), EMPTY)
     assert answer(RACKS, "node: 3, region: 2", in_racks(0, 1), empty) is Answer.NONE
     assert answer(RACKS, "node: 3, region: 2", in_racks(2, 3, 4), empty) is Answer.COMPLETE
 
 
 def test_in_a_set_smaller_than_a_copyset_everybody_must_speak() -> None:
+    """Q1"""
     # No copyset fits, but each node may hold the only copy that is left of an older one.
     pair = {node: Location() for node in nodes([0, 1])}
     assert answer(pair, "3", []) is Answer.NONE
@@ -157,15 +173,18 @@ def test_in_a_set_smaller_than_a_copyset_everybody_must_speak() -> None:
 
 
 def test_an_empty_rack_leaves_the_number_of_racks() -> None:
+    """Q2"""
     empty = dict.fromkeys(map(int, in_racks(4)), EMPTY)
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2), empty) is Answer.INCOMPLETE
 
 
 def test_a_node_that_lost_its_data_keeps_its_rack_from_proving_anything() -> None:
+    """Q3"""
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2, 3), {0: LOST}) is Answer.NONE
 
 
 def test_with_one_copy_in_one_rack_every_rack_must_speak() -> None:
+    """Q1"""
     assert answer(RACKS, "node: 1, rack: 1", in_racks(0, 1, 2, 3)) is Answer.NONE
     assert answer(RACKS, "node: 1, rack: 1", RACKS) is Answer.COMPLETE
 
@@ -206,6 +225,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 6), st.booleans() | STATUSES), max_s
 def test_counting_step_by_step_agrees_with_recounting(
     places: list[str], replication_text: str, changes: list[tuple[int, bool | AuthoritativeStatus]]
 ) -> None:
+    """Q6"""
     locations = {NodeId(index): Location.parse(place) for index, place in enumerate(places)}
     replication = Replication.parse(replication_text)
     quorum = Quorum(locations, replication)
@@ -251,6 +271,7 @@ def recounted(
 def test_an_f_majority_meets_every_possible_copyset(
     places: list[str], replication_text: str, heard: frozenset[int], empty: frozenset[int]
 ) -> None:
+    """Q1"""
     locations = {NodeId(index): Location.parse(place) for index, place in enumerate(places)}
     replication = Replication.parse(replication_text)
     quorum = Quorum(locations, replication)

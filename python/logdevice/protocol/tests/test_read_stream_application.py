@@ -187,6 +187,7 @@ def test_a_filtered_range_is_not_a_loss_even_when_everybody_is_past_it() -> None
 
 
 def test_a_reader_without_permission_gets_one_gap_and_the_end() -> None:
+    """X1"""
     bench = Reading()
     bench.started(1, status=StartedStatus.ACCESS)
     assert bench.delivered == [Gap(GapType.ACCESS, lsn(1), LSN_MAX)]
@@ -195,6 +196,7 @@ def test_a_reader_without_permission_gets_one_gap_and_the_end() -> None:
 
 
 def test_one_refusal_beats_the_data_of_nodes_that_have_not_heard_of_it_yet() -> None:
+    """X1"""
     bench = reading(end=10)
     bench.records(1, 1, 3)
     bench.started(2, status=StartedStatus.ACCESS)
@@ -232,6 +234,7 @@ def test_a_refusal_waits_behind_a_rejected_record() -> None:
 
 
 def test_a_removed_log_gets_one_gap_and_the_end() -> None:
+    """X1"""
     bench = reading(end=10)
     bench.records(1, 1)
     bench.feed(LogRemoved())

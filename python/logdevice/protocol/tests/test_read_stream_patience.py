@@ -7,6 +7,7 @@ from collections.abc import Callable
 from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.read_stream.events import Rejected, Resumed
 from logdevice.protocol.tests.reading import Reading, lsn
+from logdevice.types import AuthoritativeStatus
 
 ALL = (1, 2, 3, 4, 5)
 
@@ -110,6 +111,19 @@ def test_the_grace_of_one_head_is_not_spent_on_the_next() -> None:
     assert bench.version == 1
     bench.wait(2)
     assert bench.version == 2
+
+
+def test_a_rewind_begins_the_grace_period_anew() -> None:
+    """G4: after it, nobody has had any time yet to speak up."""
+    bench = reading(nodes=6)
+    bench.lost(6)
+    bench.gap((1, 2, 3, 4), 1, 3)
+    bench.wait(50)
+    bench.status(1, N6=AuthoritativeStatus.AUTHORITATIVE_EMPTY)
+    bench.rewind()
+    bench.started(1, 2, 3, 4, 5, released=1_000)
+    bench.gap((1, 2, 3, 4), 1, 3)
+    assert bench.wait_until(lambda: bench.version == 3) > 100
 
 
 # ---- the second look ----------------------------------------------------------------------------

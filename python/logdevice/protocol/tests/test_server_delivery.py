@@ -15,6 +15,7 @@ from logdevice.types import LSN_MAX, Lsn, RecordFlags, epoch_start
 
 
 def test_no_gap_follows_a_read_that_was_full() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     assert stream.found(10, 12, next=15, end=ReadEnd.BYTES) == [records(10, 12)]
@@ -22,12 +23,14 @@ def test_no_gap_follows_a_read_that_was_full() -> None:
 
 
 def test_a_full_read_without_a_record_is_closed_with_a_gap() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     assert stream.found(next=15, end=ReadEnd.BYTES) == [gap(10, 15)]
 
 
 def test_a_read_that_took_too_long_is_closed_with_a_gap() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     assert stream.found(11, next=40, end=ReadEnd.TIME) == [records(11), gap(12, 40)]
@@ -35,6 +38,7 @@ def test_a_read_that_took_too_long_is_closed_with_a_gap() -> None:
 
 
 def test_what_a_full_read_left_out_is_covered_when_the_next_one_finds_nothing() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     stream.found(10, next=15, end=ReadEnd.BYTES)
@@ -49,6 +53,7 @@ def test_a_store_that_looked_outside_of_its_read_is_a_mistake() -> None:
 
 
 def test_a_gap_may_reach_past_the_window() -> None:
+    """S4"""
     stream = Stream()
     stream.start()
     assert stream.found(12, next=80) == [records(12), gap(13, 80)]
@@ -58,6 +63,7 @@ def test_a_gap_may_reach_past_the_window() -> None:
 
 
 def test_a_gap_reaches_neither_past_the_released_lsn_nor_past_the_end() -> None:
+    """S4"""
     for released, gap_end in ((70, 70), (1000, 100)):
         stream = Stream(released=released)
         stream.start()
@@ -68,6 +74,7 @@ def test_a_gap_reaches_neither_past_the_released_lsn_nor_past_the_end() -> None:
 
 
 def test_what_is_trimmed_is_skipped_with_a_trim_gap() -> None:
+    """S7"""
     stream = Stream()
     stream.start()
     stream.found()
@@ -77,6 +84,7 @@ def test_what_is_trimmed_is_skipped_with_a_trim_gap() -> None:
 
 
 def test_a_trim_point_below_what_was_sent_says_nothing() -> None:
+    """S7"""
     stream = Stream()
     stream.start()
     stream.found(20)
@@ -84,28 +92,33 @@ def test_a_trim_point_below_what_was_sent_says_nothing() -> None:
 
 
 def test_the_trim_point_never_goes_back() -> None:
+    """S7"""
     stream = Stream(trimmed=20)
     stream.trim(15)
     assert stream.start() == [started(), gap(10, 20, GapReason.TRIM)]
 
 
 def test_a_trim_and_then_nothing_is_a_trim_gap_and_then_an_empty_one() -> None:
+    """S7"""
     stream = Stream(released=30, trimmed=20)
     stream.start()
     assert stream.found() == [gap(20, 30)]
 
 
 def test_a_trim_gap_may_reach_past_the_window() -> None:
+    """S7"""
     stream = Stream(trimmed=80)
     assert stream.start() == [started(), gap(10, 80, GapReason.TRIM)]
 
 
 def test_a_log_that_is_trimmed_for_good_ends_the_stream() -> None:
+    """S7"""
     stream = Stream(trimmed=int(LSN_MAX))
     assert stream.start() == [started(), gap(10, 100, GapReason.TRIM), EndStream()]
 
 
 def test_records_read_before_the_trim_are_not_sent_behind_its_gap() -> None:
+    """S7"""
     stream = Stream()
     stream.start()
     assert stream.trim(20) == [gap(10, 20, GapReason.TRIM)]
@@ -118,6 +131,7 @@ def test_records_read_before_the_trim_are_not_sent_behind_its_gap() -> None:
 
 
 def test_a_trim_past_the_read_in_flight_leaves_nothing_of_it() -> None:
+    """S7"""
     stream = Stream(released=30)
     stream.start()
     assert stream.trim(40) == [gap(10, 40, GapReason.TRIM)]
@@ -130,6 +144,7 @@ def test_a_trim_past_the_read_in_flight_leaves_nothing_of_it() -> None:
 
 
 def test_a_gap_in_an_under_replicated_region_says_so() -> None:
+    """S9"""
     stream = Stream()
     stream.start()
     assert stream.found(12, thin=True) == [
@@ -139,6 +154,7 @@ def test_a_gap_in_an_under_replicated_region_says_so() -> None:
 
 
 def test_a_gap_behind_an_under_replicated_region_is_an_ordinary_one() -> None:
+    """S9"""
     stream = Stream()
     stream.start()
     stream.found(next=20, end=ReadEnd.TIME, thin=True)
@@ -146,6 +162,7 @@ def test_a_gap_behind_an_under_replicated_region_is_an_ordinary_one() -> None:
 
 
 def test_what_a_full_read_of_an_under_replicated_region_left_out_is_still_doubtful() -> None:
+    """S9"""
     stream = Stream()
     stream.start()
     stream.found(10, next=15, end=ReadEnd.BYTES, thin=True)
@@ -153,6 +170,7 @@ def test_what_a_full_read_of_an_under_replicated_region_left_out_is_still_doubtf
 
 
 def test_a_full_read_of_an_under_replicated_region_that_left_nothing_out_casts_no_doubt_on_the_next() -> None:
+    """S9"""
     stream = Stream()
     stream.start()
     stream.found(10, next=11, end=ReadEnd.BYTES, thin=True)
@@ -160,6 +178,7 @@ def test_a_full_read_of_an_under_replicated_region_that_left_nothing_out_casts_n
 
 
 def test_a_filtered_out_gap_does_not_hide_an_under_replicated_region_in_front_of_it() -> None:
+    """S9"""
     stream = Stream()
     stream.start()
     assert stream.found(FilteredOut(Lsn(20), Lsn(50)), thin=True) == [
@@ -179,6 +198,7 @@ def test_a_corrupt_record_is_a_checksum_gap_and_never_a_record() -> None:
 
 
 def test_filtered_records_are_a_gap_in_order_with_the_records() -> None:
+    """S10"""
     stream = Stream()
     stream.start()
     assert stream.found(10, 11, FilteredOut(Lsn(12), Lsn(20)), 22, FilteredOut(Lsn(49), Lsn(50))) == [

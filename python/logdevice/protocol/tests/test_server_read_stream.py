@@ -1,19 +1,16 @@
-"""The server read stream, rule by rule: starting, limits, send queue, rebuilding, broken disks."""
+"""The server read stream, rule by rule: starting, limits, send queue."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus, StatusNotice
+from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus
 from logdevice.protocol.server_read_stream import (
     EndStream,
     MessageSent,
     ReadEnd,
     ReadFailed,
-    RebuildingChanged,
     RecordsRead,
-    Send,
-    StatusChanged,
     StopReceived,
 )
 from logdevice.protocol.tests.served_stream import (
@@ -26,24 +23,27 @@ from logdevice.protocol.tests.served_stream import (
     started,
 )
 from logdevice.settings import NodeReadSettings
-from logdevice.types import RECORD_HEADER_BYTES, AuthoritativeStatus, Lsn, NodeId, TimeRange, nodes
+from logdevice.types import RECORD_HEADER_BYTES, Lsn, TimeRange, nodes
 
 # Starting, rewinding, stopping.
 
 
 def test_a_start_is_answered_before_anything_is_read_or_sent() -> None:
+    """S1"""
     stream = Stream(trimmed=20)
     assert stream.start() == [started(), gap(10, 20, GapReason.TRIM)]
     assert stream.reading == (20, 50)
 
 
 def test_a_started_is_sent_even_when_there_is_nothing_to_send_yet() -> None:
+    """S1"""
     stream = Stream()
     assert stream.start(replace(START, window_end=Lsn(5))) == [started()]
     assert stream.reads == []
 
 
 def test_a_window_that_ends_before_the_start_waits_for_a_window() -> None:
+    """S14"""
     stream = Stream()
     stream.start(replace(START, window_end=Lsn(5)))
     assert stream.window(9) == []
@@ -53,6 +53,7 @@ def test_a_window_that_ends_before_the_start_waits_for_a_window() -> None:
 
 
 def test_nothing_is_read_while_the_released_lsn_is_unknown() -> None:
+    """S4"""
     stream = Stream(released=0)
     assert stream.start() == [started(released=0)]
     assert stream.reads == []
@@ -71,6 +72,7 @@ def test_the_read_carries_what_the_reader_asked_for() -> None:
 
 
 def test_a_higher_version_starts_again_even_further_back() -> None:
+    """S2"""
     stream = Stream()
     stream.start()
     stream.found(10, 20)
@@ -80,6 +82,7 @@ def test_a_higher_version_starts_again_even_further_back() -> None:
 
 
 def test_the_same_version_again_only_moves_the_window() -> None:
+    """S2"""
     stream = Stream()
     stream.start()
     assert stream.start(replace(START, start=Lsn(5), window_end=Lsn(60))) == []
@@ -88,6 +91,7 @@ def test_the_same_version_again_only_moves_the_window() -> None:
 
 
 def test_a_lower_version_is_ignored() -> None:
+    """S2"""
     stream = Stream()
     stream.start(replace(START, filter_version=2))
     assert stream.start(replace(START, window_end=Lsn(90))) == []
@@ -96,6 +100,7 @@ def test_a_lower_version_is_ignored() -> None:
 
 
 def test_a_read_of_an_older_version_is_not_shipped() -> None:
+    """S3"""
     stream = Stream()
     stream.start()
     stream.start(replace(START, filter_version=2, mode=ReadMode.ALL_SEND_ALL))
@@ -105,6 +110,7 @@ def test_a_read_of_an_older_version_is_not_shipped() -> None:
 
 
 def test_the_new_version_waits_for_the_old_read_so_that_only_one_is_in_flight() -> None:
+    """S6"""
     stream = Stream()
     stream.start()
     stream.start(replace(START, filter_version=2))
@@ -114,6 +120,7 @@ def test_the_new_version_waits_for_the_old_read_so_that_only_one_is_in_flight() 
 
 
 def test_a_failure_of_an_outdated_read_is_no_failure_of_the_new_version() -> None:
+    """S3"""
     stream = Stream()
     stream.start()
     stream.start(replace(START, filter_version=2))
@@ -122,6 +129,7 @@ def test_a_failure_of_an_outdated_read_is_no_failure_of_the_new_version() -> Non
 
 
 def test_a_result_nobody_waits_for_is_ignored() -> None:
+    """S3"""
     stream = Stream()
     assert stream.feed(RecordsRead(9, (record(10),), Lsn(50), ReadEnd.LIMIT)) == []
     stream.start()
@@ -129,6 +137,7 @@ def test_a_result_nobody_waits_for_is_ignored() -> None:
 
 
 def test_a_range_that_ends_before_it_starts_is_refused() -> None:
+    """S13"""
     stream = Stream()
     assert stream.start(replace(START, end=Lsn(9))) == [started(StartedStatus.FAILED)]
     assert stream.window(90) == []
@@ -136,6 +145,7 @@ def test_a_range_that_ends_before_it_starts_is_refused() -> None:
 
 
 def test_stop_ends_the_stream_and_what_is_being_read_is_dropped() -> None:
+    """S11"""
     stream = Stream()
     stream.start()
     assert stream.feed(StopReceived()) == [EndStream()]
@@ -144,6 +154,7 @@ def test_stop_ends_the_stream_and_what_is_being_read_is_dropped() -> None:
 
 
 def test_a_stream_that_was_stopped_starts_anew_with_any_version() -> None:
+    """S11"""
     stream = Stream()
     stream.start(replace(START, filter_version=5))
     stream.feed(StopReceived())
@@ -154,6 +165,7 @@ def test_a_stream_that_was_stopped_starts_anew_with_any_version() -> None:
 
 
 def test_nothing_at_or_above_end_release_and_window_is_read() -> None:
+    """S4"""
     for start, released, limit in (
         (START, 1000, 50),
         (START, 40, 40),
@@ -165,24 +177,28 @@ def test_nothing_at_or_above_end_release_and_window_is_read() -> None:
 
 
 def test_at_the_end_of_the_window_a_gap_says_that_nothing_is_left_in_it() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     assert stream.found(10, 12) == [records(10, 12), gap(13, 50)]
 
 
 def test_no_gap_follows_a_record_at_the_very_end_of_the_window() -> None:
+    """S8"""
     stream = Stream()
     stream.start()
     assert stream.found(49) == [records(49)]
 
 
 def test_caught_up_is_said_with_a_gap_up_to_the_released_lsn() -> None:
+    """S8"""
     stream = Stream(released=20)
     stream.start()
     assert stream.found(11) == [records(11), gap(12, 20)]
 
 
 def test_a_caught_up_stream_goes_on_when_more_is_released() -> None:
+    """S8"""
     stream = Stream(released=20)
     stream.start()
     stream.found()
@@ -191,6 +207,7 @@ def test_a_caught_up_stream_goes_on_when_more_is_released() -> None:
 
 
 def test_the_released_lsn_never_goes_back() -> None:
+    """S4"""
     stream = Stream(released=20)
     stream.start()
     assert stream.release(15) == []
@@ -199,6 +216,7 @@ def test_the_released_lsn_never_goes_back() -> None:
 
 
 def test_a_window_that_arrives_during_a_read_is_not_lost() -> None:
+    """S14"""
     stream = Stream()
     stream.start()
     stream.window(70)
@@ -207,6 +225,7 @@ def test_a_window_that_arrives_during_a_read_is_not_lost() -> None:
 
 
 def test_a_release_that_arrives_during_a_read_is_not_lost() -> None:
+    """S14"""
     stream = Stream(released=20)
     stream.start()
     stream.release(30)
@@ -215,6 +234,7 @@ def test_a_release_that_arrives_during_a_read_is_not_lost() -> None:
 
 
 def test_a_window_of_another_version_is_ignored() -> None:
+    """S3"""
     stream = Stream()
     stream.start()
     stream.found()
@@ -223,6 +243,7 @@ def test_a_window_of_another_version_is_ignored() -> None:
 
 
 def test_a_window_never_shrinks() -> None:
+    """S3"""
     stream = Stream()
     stream.start()
     stream.window(20, size=1)
@@ -232,22 +253,26 @@ def test_a_window_never_shrinks() -> None:
 
 
 def test_at_its_end_a_stream_says_so_and_ends() -> None:
+    """S11"""
     stream = Stream()
     stream.start(replace(START, end=Lsn(30)))
     assert stream.found(29) == [records(29), EndStream()]
 
 
 def test_the_last_gap_reaches_to_the_end_when_the_last_record_is_not_ours() -> None:
+    """S11"""
     stream = Stream()
     stream.start(replace(START, end=Lsn(30)))
     assert stream.found(12) == [records(12), gap(13, 30), EndStream()]
 
 
 def test_an_empty_range_ends_at_once() -> None:
+    """S11"""
     assert Stream().start(replace(START, end=Lsn(10))) == [started(), EndStream()]
 
 
 def test_no_further_record_is_read_once_the_byte_window_is_used_up() -> None:
+    """S5"""
     stream = Stream()
     stream.start(replace(START, window_bytes=2 * RECORD_HEADER_BYTES))
     stream.found(10, 11, next=12, end=ReadEnd.BYTES)
@@ -258,6 +283,7 @@ def test_no_further_record_is_read_once_the_byte_window_is_used_up() -> None:
 
 
 def test_a_record_may_go_over_the_byte_window() -> None:
+    """S5"""
     stream = Stream()
     stream.start(replace(START, window_bytes=1))
     big = record(10, body=5000)
@@ -267,6 +293,7 @@ def test_a_record_may_go_over_the_byte_window() -> None:
 
 
 def test_a_new_version_has_a_byte_window_of_its_own() -> None:
+    """S5"""
     stream = Stream()
     stream.start(replace(START, window_bytes=100))
     stream.found(record(10, body=100), next=11, end=ReadEnd.BYTES)
@@ -275,6 +302,7 @@ def test_a_new_version_has_a_byte_window_of_its_own() -> None:
 
 
 def test_a_stream_stopped_by_the_byte_window_tells_what_it_has_seen() -> None:
+    """S5"""
     stream = Stream()
     stream.start(replace(START, window_bytes=1))
     # The store passed over 11 to 19, which others send, and found 20 too large to add.
@@ -285,6 +313,7 @@ def test_a_stream_stopped_by_the_byte_window_tells_what_it_has_seen() -> None:
 
 
 def test_nothing_is_read_while_the_send_queue_is_full() -> None:
+    """S6"""
     stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100))
     stream.start()
     assert stream.reads[-1].bytes_max == 100
@@ -297,12 +326,14 @@ def test_nothing_is_read_while_the_send_queue_is_full() -> None:
 
 
 def test_a_read_returns_no_more_than_the_setting_allows() -> None:
+    """S6"""
     stream = Stream(settings=NodeReadSettings(read_bytes_max=100))
     stream.start()
     assert stream.reads[-1].bytes_max == 100
 
 
 def test_a_rewind_does_not_forget_what_waits_to_be_sent() -> None:
+    """S6"""
     stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100))
     stream.start()
     stream.found(record(10, body=200), next=11, end=ReadEnd.BYTES)
@@ -313,61 +344,8 @@ def test_a_rewind_does_not_forget_what_waits_to_be_sent() -> None:
 
 
 def test_more_bytes_sent_than_queued_do_not_make_room_for_more() -> None:
+    """S6"""
     stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100))
     stream.feed(MessageSent(1000))
     stream.start()
     assert stream.reads[-1].bytes_max == 100
-
-
-# Rebuilding, broken disks, the event log.
-
-
-def test_a_rebuilding_node_says_so_and_sends_nothing() -> None:
-    stream = Stream(rebuilding=True, trimmed=20)
-    assert stream.start() == [started(StartedStatus.REBUILDING)]
-    assert stream.window(60) == []
-    assert stream.reads == []
-
-
-def test_a_rebuilt_node_goes_on_by_itself_without_a_second_started() -> None:
-    stream = Stream(rebuilding=True)
-    stream.start()
-    assert stream.feed(RebuildingChanged(False)) == []
-    assert stream.found(10) == [records(10), gap(11, 50)]
-
-
-def test_what_was_read_before_the_data_was_lost_is_read_again() -> None:
-    stream = Stream()
-    stream.start()
-    stream.feed(RebuildingChanged(True))
-    assert stream.found() == []
-    stream.feed(RebuildingChanged(False))
-    assert stream.reading == (10, 50)
-    assert len(stream.reads) == 2
-
-
-def test_a_failed_read_is_reported_once_and_nothing_follows() -> None:
-    stream = Stream()
-    stream.start()
-    assert stream.feed(ReadFailed(1)) == [started(StartedStatus.FAILED)]
-    assert stream.feed(ReadFailed(1)) == []
-    assert stream.window(60) == []
-    assert stream.start() == []
-    assert len(stream.reads) == 1
-
-
-def test_after_a_failed_read_a_new_version_tries_again() -> None:
-    stream = Stream()
-    stream.start()
-    stream.feed(ReadFailed(1))
-    assert stream.start(replace(START, filter_version=2)) == [started(version=2)]
-    assert stream.reading == (10, 50)
-
-
-def test_a_newer_status_is_passed_on_and_an_older_one_is_not() -> None:
-    stream = Stream()
-    notice = StatusNotice(5, ((NodeId(2), AuthoritativeStatus.UNAVAILABLE),))
-    assert stream.feed(StatusChanged(notice)) == [Send(notice)]
-    assert stream.feed(StatusChanged(notice)) == []
-    assert stream.feed(StatusChanged(StatusNotice(4, ()))) == []
-    assert stream.feed(StatusChanged(StatusNotice(6, ()))) == [Send(StatusNotice(6, ()))]
