@@ -1,6 +1,6 @@
 """Entries and the body that carries them: columns in, one Arrow IPC message out, compressed as a whole.
 
-A body is an 8-byte head, then the (perhaps compressed) columns:
+A body is an 8-byte prefix, then the (perhaps compressed) columns:
 
     version u8 | codec u8 | schema u8 | zero u8 | size of the columns before compression u32
 
@@ -26,7 +26,7 @@ VERSION: Final = 1
 ENTRIES: Final = pa.schema([pa.field("key", pa.binary()), pa.field("payload", pa.binary(), nullable=False)])
 ENTRIES_WITH_ATTRIBUTES: Final = ENTRIES.append(pa.field("attributes", pa.map_(pa.string(), pa.string())))
 
-_HEAD: Final = Struct("<BBBBI")
+_PREFIX: Final = Struct("<BBBBI")
 _OWN_SCHEMA: Final = 0
 _SCHEMAS: Final = {1: ENTRIES, 2: ENTRIES_WITH_ATTRIBUTES}
 
@@ -83,7 +83,7 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
         columns = _compressor(codec, settings.batch_zstd_level).compress(raw)
         if columns.size >= raw.size:
             codec, columns = Codec.NONE, raw
-    body = b"".join((_HEAD.pack(VERSION, codec, schema, 0, raw.size), columns))
+    body = b"".join((_PREFIX.pack(VERSION, codec, schema, 0, raw.size), columns))
     if len(body) > settings.body_bytes_max:
         raise PayloadTooLargeError(f"the body has {len(body)} bytes, allowed are {settings.body_bytes_max}")
     return body
@@ -91,9 +91,9 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
 
 def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
     """The batch in a body; of an uncompressed one, the columns are views into it."""
-    if len(body) < _HEAD.size:
-        raise CorruptRecordError(f"the body has {len(body)} bytes, too few for its head")
-    version, codec, schema, zero, raw_size = _HEAD.unpack_from(body)
+    if len(body) < _PREFIX.size:
+        raise CorruptRecordError(f"the body has {len(body)} bytes, too few for its prefix")
+    version, codec, schema, zero, raw_size = _PREFIX.unpack_from(body)
     if version != VERSION or zero:
         raise CorruptRecordError(f"the body is of format {version}, known is {VERSION}")
     if schema not in _SCHEMAS and schema != _OWN_SCHEMA:
@@ -102,7 +102,7 @@ def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
         raise CorruptRecordError(
             f"the body says it unpacks to {raw_size} bytes, allowed are {settings.batch_raw_bytes_max}"
         )
-    raw = _decompress(pa.py_buffer(memoryview(body)[_HEAD.size :]), codec, raw_size)
+    raw = _decompress(pa.py_buffer(memoryview(body)[_PREFIX.size :]), codec, raw_size)
     batch = _deserialize(raw, _SCHEMAS.get(schema))
     if batch.num_rows > settings.batch_entries_max:
         raise CorruptRecordError(

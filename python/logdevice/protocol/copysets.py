@@ -50,7 +50,7 @@ def choose_copyset(
     if not can_replicate({node: locations[node] for node in usable}, replication):
         return None  # K4
     order = _draw_order(usable, candidates, rng)
-    chosen = _satisfying(order, locations, replication)
+    chosen = first_satisfying(order, locations, replication)
     rest = [node for node in order if node not in chosen]
     return tuple(chosen + rest[:extras])
 
@@ -61,7 +61,7 @@ def _draw_order(usable: list[NodeId], candidates: Candidates, rng: random.Random
     return sorted(usable, key=lambda node: (-keys[node], node))
 
 
-def _satisfying(
+def first_satisfying(
     order: list[NodeId], locations: Mapping[NodeId, Location], replication: Replication
 ) -> list[NodeId]:
     """The first R nodes of the order with which every scope still gets its domains (K1)."""

@@ -38,6 +38,7 @@ class Copies:
         self._turn = turn
         self._look_ups: dict[int, tuple[int, Store | Delete]] = {}
         self._unwritten: dict[Lsn, Precedence] = {}  # copies on their way to the store
+        self._fences: dict[Epoch, tuple[int, int]] = {}  # seal and attempt of the newest digest
 
     def store(self, reply_to: int, store: Store) -> None:
         record = store.record
@@ -53,6 +54,20 @@ class Copies:
     def delete(self, reply_to: int, delete: Delete) -> None:
         self._look_up(reply_to, delete, delete.lsn)
 
+    def is_busy(self, epoch: Epoch) -> bool:
+        """Whether stores of an epoch have not come to their end."""
+        return any(lsn.epoch == epoch for lsn in self._unwritten) or any(
+            isinstance(request, Store) and request.record.lsn.epoch == epoch
+            for _, request in self._look_ups.values()
+        )
+
+    def fence(self, epoch: Epoch, seal_epoch: Epoch, attempt: int) -> None:
+        """J12: what an earlier attempt of a recovery still sends comes too late."""
+        self._fences[epoch] = max(self._fences.get(epoch, (0, 0)), (seal_epoch, attempt))
+
+    def is_fenced(self, epoch: Epoch, seal_epoch: int, attempt: int) -> bool:
+        return (seal_epoch, attempt) < self._fences.get(epoch, (0, 0))
+
     def refuse(self, reply_to: int, store: Store, status: StoreStatus) -> None:
         self._answer(reply_to, store, status)
 
@@ -66,9 +81,10 @@ class Copies:
     def _refuse_sealed(self, reply_to: int, store: Store) -> bool:
         """J1 to J3. Asked again after a look at the store: a seal may have come meanwhile."""
         record, seal, soft_seal = store.record, self._stored.seal, self._stored.soft_seal
-        is_soft = False
+        is_soft = is_late = False
         if record.flags & _BY_RECOVERY:
             is_sealed = record.wave < seal.epoch
+            is_late = self.is_fenced(record.lsn.epoch, record.wave, store.attempt)
         else:
             is_sealed = record.lsn.epoch <= seal.epoch
             is_soft = not is_sealed and record.lsn.epoch <= soft_seal.epoch and not store.is_draining
@@ -76,7 +92,9 @@ class Copies:
             self._answer(reply_to, store, StoreStatus.PREEMPTED, seal)
         elif is_soft:
             self._answer(reply_to, store, StoreStatus.PREEMPTED, soft_seal, is_soft=True)
-        return is_sealed or is_soft
+        elif is_late:
+            self._answer(reply_to, store, StoreStatus.FAILED)
+        return is_sealed or is_soft or is_late
 
     def _look_up(self, reply_to: int, request: Store | Delete, lsn: Lsn) -> None:
         look_up_id = self._turn.next_id()
@@ -154,6 +172,7 @@ class Copies:
             lsn=store.record.lsn,
             wave=store.record.wave,
             status=status,
+            attempt=store.attempt,
             seal_epoch=Epoch(0) if seal is None else seal.epoch,
             sealed_by=None if seal is None else seal.node,
             is_soft=is_soft,

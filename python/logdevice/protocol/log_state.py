@@ -84,8 +84,10 @@ class LogState:
         )
         self._all_copies = CopyFilter(me, everything, {})
         self._release_wanted = stored.released_end
+        self._trim_wanted = stored.trim_end
         self._purging: Epoch | None = None
-        self._digests: dict[int, tuple[int, DigestRequest]] = {}
+        self._waiting_digests: list[tuple[int, DigestRequest]] = []
+        self._digests: dict[int, tuple[int, DigestRequest]] = {}  # being read
 
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._turn.begin(now_ms)
@@ -113,6 +115,7 @@ class LogState:
                 self._turn.flush(self.stored)
             case _:
                 assert_never(event)
+        self._read_digests()
         self._turn.finish()
         return effects
 
@@ -126,14 +129,14 @@ class LogState:
             case Delete():
                 self._copies.delete(reply_to, request)
             case Release():
-                self._release_wanted = max(self._release_wanted, request.end)
-                self._release()
+                self._on_release(request)
             case Trim():
                 self._on_trim(reply_to, request.end)
             case Seal():
                 self._on_seal(reply_to, request)
             case DigestRequest():
-                self._on_digest(reply_to, request)
+                self._copies.fence(request.epoch, request.seal_epoch, request.attempt)
+                self._waiting_digests.append((reply_to, request))
             case Clean():
                 self._on_clean(reply_to, request)
             case GetEpochRecovery():
@@ -169,7 +172,16 @@ class LogState:
         )
         self._turn.reply(reply_to, sealed)
 
-    def _on_digest(self, reply_to: int, request: DigestRequest) -> None:
+    def _read_digests(self) -> None:
+        """J12: a digest shows every store of its epoch that came before it."""
+        waiting, self._waiting_digests = self._waiting_digests, []
+        for reply_to, request in waiting:
+            if self._copies.is_busy(request.epoch):
+                self._waiting_digests.append((reply_to, request))
+            else:
+                self._read_digest(reply_to, request)
+
+    def _read_digest(self, reply_to: int, request: DigestRequest) -> None:
         read_id = self._turn.next_id()
         end = Lsn.of(request.epoch + 1, 0)
         self._digests[read_id] = reply_to, request
@@ -194,6 +206,7 @@ class LogState:
             log=self._log,
             epoch=request.epoch,
             start=request.start,
+            attempt=request.attempt,
             next=request.start if isinstance(event, ReadFailed) else event.next,
             records=() if isinstance(event, ReadFailed) else _records(event),
             has_failed=has_failed,
@@ -204,24 +217,28 @@ class LogState:
     def _on_clean(self, reply_to: int, clean: Clean) -> None:
         seal = self.stored.seal
         if clean.seal_epoch < seal.epoch:
-            self._answer_clean(reply_to, clean.epoch, SealStatus.PREEMPTED)
+            self._answer_clean(reply_to, clean, SealStatus.PREEMPTED)
+            return
+        if self._copies.is_fenced(clean.epoch, clean.seal_epoch, clean.attempt):
+            self._answer_clean(reply_to, clean, SealStatus.FAILED)
             return
         self._turn.persist(
             [self._recovered_write(clean.epoch, clean.good_end, clean.end)],
             lambda: self._end_clean(reply_to, clean),
-            lambda _: self._answer_clean(reply_to, clean.epoch, SealStatus.FAILED),
+            lambda _: self._answer_clean(reply_to, clean, SealStatus.FAILED),
         )
 
     def _end_clean(self, reply_to: int, clean: Clean) -> None:
         self._note_recovered(clean.epoch, clean.good_end, clean.end)
-        self._answer_clean(reply_to, clean.epoch, SealStatus.OK)
+        self._answer_clean(reply_to, clean, SealStatus.OK)
         self._release()
 
-    def _answer_clean(self, reply_to: int, epoch: Epoch, status: SealStatus) -> None:
+    def _answer_clean(self, reply_to: int, clean: Clean, status: SealStatus) -> None:
         seal = self.stored.seal if status is SealStatus.PREEMPTED else None
         cleaned = Cleaned(
             log=self._log,
-            epoch=epoch,
+            epoch=clean.epoch,
+            attempt=clean.attempt,
             status=status,
             seal_epoch=Epoch(0) if seal is None else seal.epoch,
             sealed_by=None if seal is None else seal.node,
@@ -248,6 +265,14 @@ class LogState:
         )
         self._turn.reply(reply_to, answer)
 
+    def _on_release(self, release: Release) -> None:
+        """The sequencer of a later epoch has recovered all before it: they are sealed (J10)."""
+        closed = Epoch(release.end.epoch - 1)
+        if closed > self.stored.seal.epoch:
+            self.stored.seal = SealPoint(closed, release.sequencer)
+        self._release_wanted = max(self._release_wanted, release.end)
+        self._release()
+
     def _release(self) -> None:
         """J10: as far as no epoch is left that may hold what recovery decided against."""
         wanted, stored = self._release_wanted, self.stored
@@ -271,8 +296,12 @@ class LogState:
             self._purging = None
             self._release()
             return
-        writes = [self._recovered_write(epoch, recovered.good_end, recovered.end)]
-        # Y3: what is known to be good was stored well enough for recovery to find it, too.
+        # Y3: with the seal, so that nothing of the epoch is taken again after a crash.
+        writes = [
+            PutState(self._log, SEAL, self.stored.encode_seals()),
+            self._recovered_write(epoch, recovered.good_end, recovered.end),
+        ]
+        # What is known to be good was stored well enough for recovery to find it, too.
         start = max(recovered.good_end, self.stored.epoch(epoch).good_end)
         deletes = [DeleteRecords(self._log, start, Lsn.of(epoch + 1, 0))] if recovered.is_known else []
         self._turn.persist(
@@ -295,8 +324,9 @@ class LogState:
             self._turn.reply(reply_to, Trimmed(self._log, self.stored.trim_end))
             return
         # J11: the trim point is durable before a reader hears of it, and that before anything goes.
+        wanted = self._trim_wanted = max(self._trim_wanted, end)
         self._turn.persist(
-            [PutState(self._log, TRIM, encode_lsn(end))], lambda: self._end_trim(reply_to, end)
+            [PutState(self._log, TRIM, encode_lsn(wanted))], lambda: self._end_trim(reply_to, wanted)
         )
 
     def _end_trim(self, reply_to: int, end: Lsn) -> None:

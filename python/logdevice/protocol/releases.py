@@ -16,9 +16,10 @@ from logdevice.write_settings import WriteSettings
 
 
 class Releases:
-    def __init__(self, log: LogId, settings: WriteSettings) -> None:
+    def __init__(self, log: LogId, me: NodeId, settings: WriteSettings) -> None:
         self.end = Lsn(0)  # everything below may be delivered
         self._log = log
+        self._me = me
         self._settings = settings
         self._nodes: tuple[NodeId, ...] = ()
         self._sent_end = Lsn(0)
@@ -54,7 +55,11 @@ class Releases:
 
     def to(self, node: NodeId) -> list[SendRelease]:
         """What a node that has just come (back) needs to hear."""
-        return [SendRelease(node, Release(self._log, self.end))] if self.end and node in self._nodes else []
+        return (
+            [SendRelease(node, Release(self._log, self.end, self._me))]
+            if self.end and node in self._nodes
+            else []
+        )
 
     def stop(self) -> None:
         """Another sequencer releases from now on."""

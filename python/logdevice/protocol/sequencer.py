@@ -63,7 +63,7 @@ class Sequencer:
         self._draining: EpochSequencer | None = None
         self._opening: Opening | None = None  # of the current epoch
         self._activation = Activation(log, me, settings)
-        self._releases = Releases(log, settings)
+        self._releases = Releases(log, me, settings)
         self._log = log
         self._me = me
         self._config = config

@@ -84,6 +84,7 @@ class Store:
     sequencer: NodeId  # who sends this
     is_amend: bool = False  # the node has the body from an earlier wave; only the header is new
     is_draining: bool = False  # of an epoch whose own sequencer has moved on: soft seals do not count
+    attempt: int = 0  # of a recovery, which may begin again under the same seal
 
 
 class StoreStatus(Enum):
@@ -103,6 +104,7 @@ class Stored:
     lsn: Lsn
     wave: int
     status: StoreStatus
+    attempt: int = 0
     seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
     sealed_by: NodeId | None = None
     is_soft: bool = False  # it is only a store of a higher epoch that stands in the way
@@ -119,10 +121,11 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Everything below `end` may be delivered to readers."""
+    """Everything below `end` may be delivered to readers, and all epochs before its own are closed."""
 
     log: LogId
     end: Lsn
+    sequencer: NodeId  # who sends this
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +186,18 @@ class Sealed:
     sealed_by: NodeId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRequest:
-    """Send me your copies of this epoch from `start` on, released or not."""
+    """Send me your copies of this epoch from `start` on, released or not.
+
+    From here on you store nothing for the epoch that an earlier attempt, or an older seal, sent.
+    """
 
     log: LogId
     epoch: Epoch
     start: Lsn
+    seal_epoch: Epoch
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +207,7 @@ class DigestRecords:
     log: LogId
     epoch: Epoch
     start: Lsn
+    attempt: int
     next: Lsn
     records: tuple[Record, ...]
     has_failed: bool = False  # the store could not be read
@@ -214,6 +223,7 @@ class Clean:
     seal_epoch: Epoch
     good_end: Lsn  # recovery left everything below as it was
     end: Lsn  # one after the last LSN that recovery decided
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +232,7 @@ class Cleaned:
 
     log: LogId
     epoch: Epoch
+    attempt: int
     status: SealStatus
     seal_epoch: Epoch = Epoch(0)
     sealed_by: NodeId | None = None

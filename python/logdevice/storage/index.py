@@ -29,7 +29,7 @@ from rocksdict import (
 from logdevice.settings import StorageSettings
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index_layout import Position, Usage
-from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, LsnRange
+from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange
 
 # The name under which the ranges are kept in which this store may have lost records.
 UNDER_REPLICATED: Final = "store.under_replicated"
@@ -44,7 +44,7 @@ class LogFacts:
     trim_end: Lsn = field(default_factory=Lsn)
     reclaimed_end: Lsn = field(default_factory=Lsn)  # up to here the entries below the trim point are gone
     states: dict[str, bytes] = field(default_factory=dict)
-    bridges: dict[Epoch, Lsn] = field(default_factory=dict)
+    bridges: tuple[Lsn, ...] = ()  # in LSN order; replaced as a whole, scans may be looking at it
     under_replicated: tuple[LsnRange, ...] = ()
     highest: Lsn | None = None  # nothing was stored above it; None: not looked up yet
 
@@ -145,9 +145,8 @@ class Index:
             self.usage[int.from_bytes(key[1:], "big")] = layout.decode_usage(value)
         for key, value in self._prefixed(layout.TRIM_KEYS):
             self.log(layout.key_log(key)).trim_end = layout.decode_lsn(value)
-        for key, value in self._prefixed(layout.BRIDGE_KEYS):
-            bridge = layout.decode_lsn(value)
-            self.log(layout.key_log(key)).bridges[bridge.epoch] = bridge
+        for key, _ in self._prefixed(layout.BRIDGE_KEYS):
+            self.log(layout.key_log(key)).bridges += (layout.key_lsn(key),)
         for key, value in self._prefixed(layout.STATE_KEYS):
             facts, name = self.log(layout.key_log(key)), key[9:].decode()
             facts.states[name] = value

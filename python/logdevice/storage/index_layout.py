@@ -50,8 +50,8 @@ def key_lsn(key: bytes) -> Lsn:
     return Lsn(int.from_bytes(key[9:], "big"))
 
 
-def bridge_key(log: LogId, epoch: int) -> bytes:
-    return _LONG_KEY.pack(BRIDGE_KEYS, log, epoch)
+def bridge_key(log: LogId, lsn: int) -> bytes:
+    return _LONG_KEY.pack(BRIDGE_KEYS, log, lsn)
 
 
 def segment_key(segment: int) -> bytes:

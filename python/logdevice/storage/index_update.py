@@ -7,6 +7,7 @@ also keeps the books: how many records each segment still holds, and which bodie
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -18,7 +19,8 @@ from logdevice.storage import index_layout as layout
 from logdevice.storage.index import UNDER_REPLICATED, Index
 from logdevice.storage.index_layout import Location, Position, Usage
 from logdevice.storage.layout import Change, RecordPut
-from logdevice.types import LogId, Lsn, RecordFlags, epoch_start
+from logdevice.storage.read_items import trimmed_to
+from logdevice.types import LogId, Lsn, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
 # The fields of Usage, by place: they are counted up for every record.
@@ -54,7 +56,7 @@ class IndexUpdate:
         """The record of this key goes."""
         self._values[key] = None
         self._count(entry, -1)
-        self._forget_bridge(layout.key_log(key), layout.key_lsn(key))
+        self._note_bridge(layout.key_log(key), layout.key_lsn(key), 0)
 
     def commit(self, position: Position | None = None) -> None:
         """Writes everything at once. `position`: up to where the segments are in the index with it."""
@@ -129,12 +131,10 @@ class IndexUpdate:
     def _on_trim(self, trim: TrimLog) -> None:
         """Moves the trim point; the entries below it go later, in steps."""
         facts = self._index.log(trim.log)
-        end = trim.end
-        # Nothing was ever behind a bridge: with it goes the rest of its epoch.
-        for epoch, bridge in sorted(facts.bridges.items()):
+        end = trimmed_to(trim.end, facts.bridges)
+        for bridge in facts.bridges:
             if bridge < end:
-                end = max(end, epoch_start(epoch + 1))
-                self._forget_bridge(trim.log, bridge)
+                self._note_bridge(trim.log, bridge, 0)
         if end > facts.trim_end:
             facts.trim_end = end
             self._values[layout.trim_key(trim.log)] = layout.encode_lsn(end)
@@ -169,14 +169,12 @@ class IndexUpdate:
         return self._usage.setdefault(segment, [0, 0, 0, 0])
 
     def _note_bridge(self, log: LogId, lsn: Lsn, flags: int) -> None:
-        if flags & _BRIDGE:
-            self._index.log(log).bridges[lsn.epoch] = lsn
-            self._values[layout.bridge_key(log, lsn.epoch)] = layout.encode_lsn(lsn)
-        else:
-            self._forget_bridge(log, lsn)
-
-    def _forget_bridge(self, log: LogId, lsn: Lsn) -> None:
-        bridges = self._index.log(log).bridges
-        if bridges.get(lsn.epoch) == lsn:
-            del bridges[lsn.epoch]
-            self._values[layout.bridge_key(log, lsn.epoch)] = None
+        """Notes that the record at this LSN is a bridge now, or is not."""
+        facts = self._index.log(log)
+        bridges, is_bridge = facts.bridges, bool(flags & _BRIDGE)
+        place = bisect_left(bridges, lsn)
+        was_bridge = bridges[place : place + 1] == (lsn,)
+        if is_bridge == was_bridge:
+            return
+        facts.bridges = bridges[:place] + ((lsn,) if is_bridge else ()) + bridges[place + was_bridge :]
+        self._values[layout.bridge_key(log, lsn)] = b"" if is_bridge else None

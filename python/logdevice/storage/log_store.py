@@ -51,7 +51,7 @@ class LogStore(Protocol):
         """What PutState last stored under this name."""
 
     def logs(self) -> tuple[LogId, ...]:
-        """Every log that something was ever stored about."""
+        """Every log of which there is a record, a trim point or a state."""
 
     def trim_end(self, log: LogId) -> Lsn: ...
 

@@ -24,8 +24,15 @@ from logdevice.protocol.store_write import (
     TrimLog,
 )
 from logdevice.storage.log_store import StoreStats
-from logdevice.storage.read_items import add_filtered_out, is_outside, is_under_replicated, silence_end
-from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, epoch_start
+from logdevice.storage.read_items import (
+    add_filtered_out,
+    is_behind_bridge,
+    is_outside,
+    is_under_replicated,
+    silence_end,
+    trimmed_to,
+)
+from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
 _CORRUPT = int(RecordFlags.CORRUPT)
@@ -38,7 +45,7 @@ class _Log:
     corrupt: set[Lsn] = field(default_factory=set)
     under_replicated: list[LsnRange] = field(default_factory=list)
     trim_end: Lsn = field(default_factory=Lsn)
-    bridges: dict[Epoch, Lsn] = field(default_factory=dict)  # the bridge of an epoch, where there is one
+    bridges: list[Lsn] = field(default_factory=list)  # sorted
     states: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -59,7 +66,7 @@ class MemoryLogStore:
             insort(content.lsns, record.lsn)
         content.records[record.lsn] = record
         content.corrupt.discard(record.lsn)
-        self._note_bridge(content, record)
+        _note_bridge(content, record.lsn, record.flags)
 
     def get(self, log: LogId, lsn: Lsn) -> Record | None:
         """The copy as it was put, even if it has been damaged since."""
@@ -74,15 +81,14 @@ class MemoryLogStore:
         record = content.records[lsn]
         record = replace(record, copyset=copyset, flags=record.flags if flags is None else flags)
         content.records[lsn] = record
-        self._note_bridge(content, record)
+        _note_bridge(content, record.lsn, record.flags)
 
     def remove(self, log: LogId, lsn: Lsn) -> None:
         content = self._log(log)
         if content.records.pop(lsn, None) is not None:
             del content.lsns[bisect_left(content.lsns, lsn)]
             content.corrupt.discard(lsn)
-            if content.bridges.get(lsn.epoch) == lsn:
-                del content.bridges[lsn.epoch]
+            _note_bridge(content, lsn, 0)
 
     def corrupt(self, log: LogId, lsn: Lsn) -> None:
         """Damages the body of a copy: reads find a wrong checksum."""
@@ -95,10 +101,8 @@ class MemoryLogStore:
     def trim(self, log: LogId, end: Lsn) -> None:
         """Drops everything below `end`. Behind a bridge that goes nothing was ever: that goes with it."""
         content = self._log(log)
-        for epoch, bridge in sorted(content.bridges.items()):
-            if bridge < end:
-                end = max(end, epoch_start(epoch + 1))
-                del content.bridges[epoch]
+        end = trimmed_to(end, content.bridges)
+        del content.bridges[: bisect_left(content.bridges, end)]
         content.trim_end = max(content.trim_end, end)
         count = bisect_left(content.lsns, end)
         for lsn in content.lsns[:count]:
@@ -124,9 +128,8 @@ class MemoryLogStore:
         content = self._log(read.log)
         items, next_lsn, end = self._collect(content, read)
         under_replicated = is_under_replicated(read, next_lsn, content.under_replicated)
-        bridge = content.bridges.get(read.start.epoch)
-        is_behind_bridge = bridge is not None and bridge < read.start
-        return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated, is_behind_bridge)
+        is_behind = is_behind_bridge(read.start, content.bridges)
+        return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated, is_behind)
 
     def _collect(self, content: _Log, read: StoreRead) -> tuple[list[Record | FilteredOut], Lsn, ReadEnd]:
         """What the node sends, how far it looked and why it stopped."""
@@ -238,13 +241,13 @@ class MemoryLogStore:
         first, last = bisect_left(content.lsns, start), bisect_left(content.lsns, end)
         return [content.records[lsn] for lsn in content.lsns[first:last]]
 
-    @staticmethod
-    def _note_bridge(content: _Log, record: Record) -> None:
-        epoch = record.lsn.epoch
-        if record.flags & _BRIDGE:
-            content.bridges[epoch] = record.lsn
-        elif content.bridges.get(epoch) == record.lsn:
-            del content.bridges[epoch]
-
     def _log(self, log: LogId) -> _Log:
         return self._logs.setdefault(log, _Log())
+
+
+def _note_bridge(content: _Log, lsn: Lsn, flags: int) -> None:
+    """Notes that the record at this LSN is a bridge now, or is not."""
+    if lsn in content.bridges:
+        content.bridges.remove(lsn)
+    if flags & _BRIDGE:
+        insort(content.bridges, lsn)

@@ -6,11 +6,12 @@ on disk, so that what is proven about the one holds for the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from logdevice.protocol.store_read import FilteredOut, StoreRead
-from logdevice.types import Lsn, LsnRange, Record, RecordFlags
+from logdevice.types import Lsn, LsnRange, Record, RecordFlags, epoch_start
 
 _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 
@@ -40,6 +41,20 @@ def silence_end(read: StoreRead, next_record: Lsn | None, under_replicated: Iter
     for lost in under_replicated:
         ends += (lost.start, lost.end)
     return min(end for end in ends if end >= read.end)
+
+
+def is_behind_bridge(start: Lsn, bridges: Sequence[Lsn]) -> bool:
+    """Whether one of these bridges, in LSN order, is in the epoch of `start` and below it."""
+    below = bisect_left(bridges, start)
+    return below > 0 and bridges[below - 1].epoch == start.epoch
+
+
+def trimmed_to(end: Lsn, bridges: Iterable[Lsn]) -> Lsn:
+    """Where a trim to `end` really ends: behind a bridge nothing was ever, so that goes with it."""
+    for bridge in bridges:
+        if bridge < end:
+            end = max(end, epoch_start(bridge.epoch + 1))
+    return end
 
 
 def is_under_replicated(read: StoreRead, next_lsn: Lsn, under_replicated: Iterable[LsnRange]) -> bool:

@@ -97,7 +97,10 @@ class SegmentLogStore:
         return self._index.known(log).states.get(name)
 
     def logs(self) -> tuple[LogId, ...]:
-        return tuple(sorted(self._index.facts))
+        facts = list(self._index.facts.items())
+        return tuple(
+            sorted(log for log, fact in facts if fact.states or fact.trim_end or self.tail(log) is not None)
+        )
 
     def trim_end(self, log: LogId) -> Lsn:
         return self._index.known(log).trim_end

@@ -17,7 +17,13 @@ from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, Sto
 from logdevice.record_format import decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index, LogFacts
-from logdevice.storage.read_items import add_filtered_out, is_outside, is_under_replicated, silence_end
+from logdevice.storage.read_items import (
+    add_filtered_out,
+    is_behind_bridge,
+    is_outside,
+    is_under_replicated,
+    silence_end,
+)
 from logdevice.storage.segments import Segments
 from logdevice.types import Lsn, Record, RecordFlags
 
@@ -44,11 +50,8 @@ class StoreScan:
         facts = self._index.known(read.log)
         next_lsn, end = self._collect(facts)
         under_replicated = is_under_replicated(read, next_lsn, facts.under_replicated)
-        bridge = facts.bridges.get(read.start.epoch)
-        is_behind_bridge = bridge is not None and bridge < read.start
-        return RecordsRead(
-            read.read_id, tuple(self._items), next_lsn, end, under_replicated, is_behind_bridge
-        )
+        is_behind = is_behind_bridge(read.start, facts.bridges)
+        return RecordsRead(read.read_id, tuple(self._items), next_lsn, end, under_replicated, is_behind)
 
     def _collect(self, facts: LogFacts) -> tuple[Lsn, ReadEnd]:
         """How far it looked and why it stopped."""

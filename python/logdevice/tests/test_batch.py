@@ -195,7 +195,7 @@ def test_too_many_bytes_are_refused_before_and_after_compression() -> None:
 def test_a_refusal_says_what_is_wrong() -> None:
     columns = bytes(batch_of(3).serialize())
     size = len(columns)
-    assert refusal(b"\x01") == "the body has 1 bytes, too few for its head"
+    assert refusal(b"\x01") == "the body has 1 bytes, too few for its prefix"
     assert refusal(body_of(2, 0, 1, 0, size, columns)) == "the body is of format 2, known is 1"
     assert refusal(body_of(1, 0, 9, 0, size, columns)) == "the body has the unknown schema 9"
     assert refusal(body_of(1, 9, 1, 0, size, columns)) == "the body is compressed by the unknown codec 9"

@@ -1,8 +1,8 @@
 """Messages as bytes, and back.
 
-    head length u32 | head | section
+    envelope length u32 | envelope | section
 
-The head is a msgpack list: the code of the message, then its fields in order. The section holds what
+The envelope is a msgpack list: the code of the message, then its fields in order. The section holds what
 msgpack should not touch: bodies and records, exactly as they are stored. MESSAGES is the whole
 vocabulary; a new message is one line there. A code is never used again, and a message whose fields
 change gets a new one. Decoding is strict: anything but exactly one whole message is a
@@ -18,6 +18,8 @@ import msgpack
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
 from logdevice.protocol import messages as read
+from logdevice.protocol import write_messages as write
+from logdevice.wire import service_messages as service
 from logdevice.wire.forms import Form, Misfit, Parts, Section, fields_of
 from logdevice.wire.hello import Hello
 
@@ -30,6 +32,47 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     5: read.Records,
     6: read.GapNotice,
     7: read.StatusNotice,
+    16: write.Append,
+    17: write.Appended,
+    18: write.GetTail,
+    19: write.Tail,
+    20: write.Store,
+    21: write.Stored,
+    22: write.Delete,
+    23: write.Release,
+    24: write.Trim,
+    25: write.Trimmed,
+    26: write.Seal,
+    27: write.Sealed,
+    28: write.DigestRequest,
+    29: write.DigestRecords,
+    30: write.Clean,
+    31: write.Cleaned,
+    32: write.GetEpochRecovery,
+    33: write.EpochRecovered,
+    64: service.Failure,
+    65: service.Done,
+    66: service.GetCluster,
+    67: service.ClusterView,
+    68: service.Ping,
+    69: service.Pong,
+    70: service.GetStatus,
+    71: service.NodeStatus,
+    72: service.GetLogs,
+    73: service.LogsView,
+    74: service.ChangeLogs,
+    75: service.FindSequencer,
+    76: service.SequencerIs,
+    77: service.GetEpochMetadata,
+    78: service.EpochMetadataIs,
+    79: service.GetStoredRange,
+    80: service.StoredRange,
+    81: service.FindTime,
+    82: service.TimeFound,
+    83: service.FindLsnAfter,
+    84: service.LsnFound,
+    85: service.GetSize,
+    86: service.SizeIs,
 }
 
 _LENGTH: Final = Struct("<I")
@@ -42,10 +85,10 @@ def encode(message: object) -> bytes:
     code = _CODES[type(message)]
     parts: Parts = []
     try:
-        head = msgpack.packb([code, *_FORMS[code].pack(message, parts)])
+        envelope = msgpack.packb([code, *_FORMS[code].pack(message, parts)])
     except (OverflowError, TypeError, ValueError, AttributeError) as problem:
         raise LocalProtocolError(f"{type(message).__name__} cannot be encoded: {problem}") from None
-    return b"".join((_LENGTH.pack(len(head)), head, *parts))
+    return b"".join((_LENGTH.pack(len(envelope)), envelope, *parts))
 
 
 def decode(data: bytes | memoryview) -> Any:
@@ -68,13 +111,15 @@ def _split(view: memoryview) -> tuple[int, list[Any], Section]:
     """Code, packed fields and section of a message."""
     if len(view) < _LENGTH.size:
         raise RemoteProtocolError(f"a message of {len(view)} bytes is too short")
-    head_end = _LENGTH.size + _LENGTH.unpack_from(view)[0]
-    if head_end > len(view):
-        raise RemoteProtocolError(f"a message of {len(view)} bytes has a head that ends at {head_end}")
+    envelope_end = _LENGTH.size + _LENGTH.unpack_from(view)[0]
+    if envelope_end > len(view):
+        raise RemoteProtocolError(
+            f"a message of {len(view)} bytes has an envelope that ends at {envelope_end}"
+        )
     try:
-        head = msgpack.unpackb(view[_LENGTH.size : head_end])
+        envelope = msgpack.unpackb(view[_LENGTH.size : envelope_end])
     except (msgpack.UnpackException, ValueError, TypeError) as problem:
-        raise RemoteProtocolError(f"the head of a message is no msgpack: {problem!r}") from None
-    if type(head) is not list or not head or type(head[0]) is not int:
-        raise RemoteProtocolError("the head of a message does not start with its code")
-    return head[0], head[1:], Section(view[head_end:])
+        raise RemoteProtocolError(f"the envelope of a message is no msgpack: {problem!r}") from None
+    if type(envelope) is not list or not envelope or type(envelope[0]) is not int:
+        raise RemoteProtocolError("the envelope of a message does not start with its code")
+    return envelope[0], envelope[1:], Section(view[envelope_end:])

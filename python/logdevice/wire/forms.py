@@ -1,8 +1,8 @@
 """How the type of a field decides its form on the wire.
 
 A form is worked out once, from the annotations of a dataclass, and lives as long as the process. Small
-values go into the message's head, which msgpack encodes; bytes and records go into the section behind
-it as they are, and the head says how long they are. A value that does not fit its type is a Misfit,
+values go into the message's envelope, which msgpack encodes; bytes and records go into the section behind
+it as they are, and the envelope says how long they are. A value that does not fit its type is a Misfit,
 which says what was expected; whoever knows the message and the field makes an error of it.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Final, NewType, get_args, get_origin, get_type_hints
+from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
 
 from logdevice.errors import CorruptRecordError
 from logdevice.record_format import decode_records, encode_records
@@ -29,7 +29,7 @@ class Misfit(ValueError):
 
 
 class Section:
-    """The bytes behind a head, taken one piece after the other."""
+    """The bytes behind an envelope, taken one piece after the other."""
 
     __slots__ = ("_offset", "_view")
 
@@ -72,7 +72,7 @@ def _exactly(wanted: type, name: str) -> Form:
 def _number(make: Callable[[int], Any], name: str, highest: int) -> Form:
     def unpack(value: Any, section: Section) -> Any:
         if type(value) is not int or not 0 <= value <= highest:
-            raise Misfit(f"{name} from 0 to {highest}", value)
+            raise Misfit(f"{name} from 0 to {int(highest)}", value)
         return make(value)
 
     return Form(lambda value, parts: int(value), unpack)
@@ -149,7 +149,8 @@ def form_of(hint: Any) -> Form:
     if hint in _KNOWN:
         return _KNOWN[hint]
     arguments = get_args(hint)
-    if isinstance(hint, UnionType) and NoneType in arguments and len(arguments) == 2:
+    # `LogId | None` is a typing.Union, because a NewType is no class; `int | None` is a UnionType.
+    if get_origin(hint) in (Union, UnionType) and NoneType in arguments and len(arguments) == 2:
         return _optional(form_of(next(argument for argument in arguments if argument is not NoneType)))
     if get_origin(hint) is tuple and arguments[1:] == (Ellipsis,):
         return _many(form_of(arguments[0]))

@@ -16,6 +16,7 @@ import msgpack
 from logdevice import errors
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.types import LogId, Lsn, NodeId
+from logdevice.wire.service_messages import Failure
 
 ERROR_KEY: Final = "logdevice-error-bin"
 # Metadata has to fit into 8 KB together with everything else that is in it.
@@ -57,7 +58,7 @@ _FOREIGN: Final[dict[grpc.StatusCode, type[LogDeviceError]]] = {
     grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
     grpc.StatusCode.CANCELLED: errors.UnavailableError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # the only resource gRPC counts by itself
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # all that gRPC counts
 }
 
 
@@ -80,6 +81,23 @@ def from_rpc(error: grpc.RpcError) -> LogDeviceError:
 def is_ours(error: grpc.RpcError) -> bool:
     """Whether a node of ours has answered; if not, nobody knows what became of the call."""
     return any(key == ERROR_KEY for key, _ in _trailing(error))
+
+
+def failure_of(error: LogDeviceError) -> Failure:
+    """The error as an answer in a conversation."""
+    return Failure(
+        code=int(error.code),
+        message=error.message[:MESSAGE_LENGTH_MAX],
+        log=error.log,
+        lsn=error.lsn,
+        node=error.node,
+    )
+
+
+def error_from(failure: Failure) -> LogDeviceError:
+    # A newer peer may know codes that we do not.
+    kind = next((kind for code, kind in _BY_CODE.items() if code == failure.code), LogDeviceError)
+    return kind(failure.message, log=failure.log, lsn=failure.lsn, node=failure.node)
 
 
 def _trailing(error: grpc.RpcError) -> Iterable[tuple[str, Any]]:

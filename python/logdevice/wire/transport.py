@@ -37,6 +37,8 @@ def options(settings: WireSettings) -> Options:
         ("grpc.max_send_message_length", -1),
         ("grpc.keepalive_time_ms", settings.keepalive_interval_ms),
         ("grpc.keepalive_timeout_ms", settings.keepalive_timeout_ms),
+        # The keepalive timeout alone does nothing: gRPC waits a minute for the answer to a ping.
+        ("grpc.http2.ping_timeout_ms", settings.keepalive_timeout_ms),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
     ]

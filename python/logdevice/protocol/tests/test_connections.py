@@ -42,6 +42,15 @@ def test_a_lost_node_is_asked_again_at_the_head_under_the_same_version() -> None
     assert not start.reconnect
 
 
+def test_what_a_lost_node_sent_before_counts_until_it_is_consumed() -> None:
+    """W5: 65 bytes are still with the application, shared by five nodes with 130 bytes each."""
+    bench = reading(consumes=False, window_bytes=5 * 130)
+    bench.records(1, 1)
+    bench.lost(1)
+    pause_ms(bench)
+    assert bench.start_of(1).window_bytes == 130 - 65 // 5
+
+
 def test_the_pause_before_the_next_try_doubles_up_to_a_limit() -> None:
     """Up to half as much again is added by chance, so that readers do not come back all at once."""
     bench = reading(reconnect_delay_ms_min=100, reconnect_delay_ms_max=400)

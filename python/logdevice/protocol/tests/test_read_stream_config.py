@@ -53,6 +53,16 @@ def test_single_copy_delivery_can_be_turned_on() -> None:
     assert (bench.mode, bench.known_down) == (SCD, (4,))
 
 
+def test_silence_is_watched_from_the_moment_it_is_turned_on() -> None:
+    """R8, D4"""
+    bench = reading(scd=False, scd_timeout_ms=10_000)
+    bench.configure(scd=True)
+    rewound(bench)
+    bench.gap([2, 3, 4, 5], 1, 50)
+    bench.wait(10_001)
+    assert bench.known_down == (1,)
+
+
 def test_turning_it_off_while_all_send_everything_changes_nothing() -> None:
     """R8: it only does not come back."""
     bench = fallen_back(window_lsns=4)

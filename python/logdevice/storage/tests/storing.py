@@ -21,7 +21,11 @@ OTHER_LOG = LogId(8)
 OURS, THEIRS = nodes([1, 2]), nodes([2, 1])
 # Small, so that a few records already fill a segment.
 SMALL = StorageSettings(
-    segment_bytes=16_384, preallocate_bytes=4096, free_bytes_floor=0, punch_stretch_bytes=4096, open_segments_max=2
+    segment_bytes=16_384,
+    preallocate_bytes=4096,
+    free_bytes_floor=0,
+    punch_stretch_bytes=4096,
+    open_segments_max=2,
 )
 
 
@@ -102,7 +106,17 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
         file.write(data)
 
 
-class FaultyDisk(RawDisk):
+class HastyDisk(RawDisk):
+    """A disk that never waits: for tests in which no power fails, where only the order of writes counts."""
+
+    def sync(self, file: int) -> None:
+        pass
+
+    def sync_directory(self, path: Path) -> None:
+        pass
+
+
+class FaultyDisk(HastyDisk):
     """A disk whose calls fail while their error is set."""
 
     def __init__(self) -> None:

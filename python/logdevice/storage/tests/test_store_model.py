@@ -7,6 +7,7 @@ was torn is not, and nothing else has changed.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import shutil
@@ -26,8 +27,8 @@ from logdevice.protocol.store_write import (
 )
 from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.segment_log_store import SegmentLogStore
-from logdevice.storage.tests.storing import read, segment_paths, small_store
-from logdevice.types import LogId, Lsn, LsnRange, Record, RecordFlags, TimeRange, WriterTag, nodes
+from logdevice.storage.tests.storing import HastyDisk, read, segment_paths, small_store
+from logdevice.types import LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, TimeRange, WriterTag, nodes
 
 LOGS = (LogId(1), LogId(2), LogId(1 << 40))
 ESNS = 40
@@ -42,7 +43,7 @@ class Pair:
         self.root = directory
         self.lives = 0
         self.directory = directory / "0"
-        self.disk: SegmentLogStore = small_store(self.directory)
+        self.disk: SegmentLogStore = small_store(self.directory, HastyDisk())
         self.memory = MemoryLogStore()
         self.write_id = 0
 
@@ -71,12 +72,12 @@ class Pair:
 
     def reopen(self) -> None:
         self.disk.close()
-        self.disk = small_store(self.directory)
+        self.disk = small_store(self.directory, HastyDisk())
 
     def lose_index(self) -> None:
         self.disk.close()
         shutil.rmtree(self.directory / "index")
-        self.disk = small_store(self.directory)
+        self.disk = small_store(self.directory, HastyDisk())
 
     def crash(self) -> None:
         self.continue_with(self.copied())
@@ -110,14 +111,19 @@ class Pair:
     def copied(self) -> Path:
         self.lives += 1
         target = self.root / str(self.lives)
-        shutil.copytree(self.directory, target)
+        for path in sorted(self.directory.rglob("*")):
+            # RocksDB removes files in the background; a crash finds them there or not.
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                copied = target / path.relative_to(self.directory)
+                copied.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copied)
         return target
 
     def continue_with(self, directory: Path) -> None:
         self.disk.close()
         shutil.rmtree(self.directory)
         self.directory = directory
-        self.disk = small_store(directory)
+        self.disk = small_store(directory, HastyDisk())
 
     def batch(self) -> Persist:
         self.write_id += 1
@@ -128,7 +134,9 @@ class Pair:
         if kind < 0.75:
             return PutRecord(log, self.record())
         if kind < 0.85:
-            return AmendRecord(log, self.lsn(), self.copyset(), self.dice.choice([0, 8]), self.dice.randint(0, 9))
+            return AmendRecord(
+                log, self.lsn(), self.copyset(), self.dice.choice([0, 8]), self.dice.randint(0, 9)
+            )
         if kind < 0.90:
             start = self.lsn()
             return DeleteRecords(log, start, Lsn(start + self.dice.randint(0, 5)))
@@ -150,7 +158,7 @@ class Pair:
     def lsn(self) -> Lsn:
         return Lsn.of(self.dice.randint(1, 3), self.dice.randint(1, ESNS))
 
-    def copyset(self) -> tuple:  # type: ignore[type-arg]
+    def copyset(self) -> tuple[NodeId, ...]:
         return self.dice.choice([nodes([1, 2]), nodes([2, 1]), nodes([2, 3]), nodes([3, 1, 4])])
 
     def compare(self) -> None:
@@ -170,7 +178,7 @@ class Pair:
             mode=self.dice.choice([ReadMode.SCD, ReadMode.ALL_SEND_ALL]),
             time_range=self.dice.choice([None, TimeRange(6000, 9000)]), headers_only=self.dice.random() < 0.2,
         )  # fmt: skip
-        assert disk.scan(request) == memory.scan(request)
+        assert disk.scan(request) == memory.scan(request), request
         time_ms, count = self.dice.randint(0, 20_000), self.dice.randint(0, 60)
         assert disk.find_time(log, time_ms) == memory.find_time(log, time_ms)
         assert disk.lsn_after(log, start, entries=count) == memory.lsn_after(log, start, entries=count)
@@ -180,10 +188,10 @@ class Pair:
         assert disk.size(log, start, end) == memory.size(log, start, end)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_store_on_disk_answers_like_the_store_in_memory(seed: int, tmp_path: Path) -> None:
     pair = Pair(seed, tmp_path)
-    for _ in range(120):
+    for _ in range(100):
         pair.step()
         pair.compare()
     pair.disk.close()

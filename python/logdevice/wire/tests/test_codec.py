@@ -63,8 +63,8 @@ GAP = GapNotice(LogId(7), 3, Lsn(10), Lsn(20), GapReason.TRIM)
 RECORDS = Records(LogId(7), 3, (Record(Lsn(5), 9, nodes((1, 2)), b"body"), Record(Lsn(6), 9, nodes((1, 2)))))
 
 
-def framed(head: Any, section: bytes = b"") -> bytes:
-    packed: bytes = msgpack.packb(head)
+def framed(envelope: Any, section: bytes = b"") -> bytes:
+    packed: bytes = msgpack.packb(envelope)
     return len(packed).to_bytes(4, "little") + packed + section
 
 
@@ -146,9 +146,9 @@ def test_a_refusal_names_the_message_and_the_field() -> None:
 
 @pytest.mark.parametrize("location", [5, "not a place"])
 def test_a_location_that_is_none_is_refused(location: object) -> None:
-    head = msgpack.unpackb(encode(MINIMAL_START)[4:])
-    head[11] = location
-    assert "field location: expected a location" in refusal(framed(head))
+    envelope = msgpack.unpackb(encode(MINIMAL_START)[4:])
+    envelope[11] = location
+    assert "field location: expected a location" in refusal(framed(envelope))
 
 
 MINIMAL_START = Start(
@@ -158,15 +158,15 @@ MINIMAL_START = Start(
 
 def test_what_is_no_message_is_refused() -> None:
     assert refusal(b"abc") == "a message of 3 bytes is too short"
-    assert refusal(b"\xff\x00\x00\x00abc") == "a message of 7 bytes has a head that ends at 259"
+    assert refusal(b"\xff\x00\x00\x00abc") == "a message of 7 bytes has an envelope that ends at 259"
     assert refusal(framed([99])) == "a message has the unknown code 99"
-    assert refusal(framed({"code": 1})) == "the head of a message does not start with its code"
-    assert refusal(b"\x01\x00\x00\x00\xc1").startswith("the head of a message is no msgpack")
+    assert refusal(framed({"code": 1})) == "the envelope of a message does not start with its code"
+    assert refusal(b"\x01\x00\x00\x00\xc1").startswith("the envelope of a message is no msgpack")
     assert refusal(encode(GAP) + b"more") == "GapNotice has 4 bytes too many"
 
 
 @pytest.mark.parametrize(
-    ("head", "section", "words"),
+    ("envelope", "section", "words"),
     [
         ([2, 72], b"", "a length of at most the 0 bytes that are left, got 72"),
         ([1, -1], b"", "a length of at most"),
@@ -177,9 +177,9 @@ def test_what_is_no_message_is_refused() -> None:
     ids=["too long", "negative", "garbage", "no pair", "too few"],
 )
 def test_a_record_section_that_is_not_what_the_head_says_is_refused(
-    head: object, section: bytes, words: str
+    envelope: object, section: bytes, words: str
 ) -> None:
-    assert f"field records: {words}" in refusal(framed([5, 1, 1, head, False], section)).replace(
+    assert f"field records: {words}" in refusal(framed([5, 1, 1, envelope, False], section)).replace(
         "expected a length", "a length"
     )
 

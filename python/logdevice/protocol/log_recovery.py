@@ -1,0 +1,315 @@
+"""Log recovery: making every epoch before a sequencer's own definite, in order.
+
+It seals all nodes of the unclean epochs, tells the sequencer where the log stood, recovers epoch after
+epoch and notes each clean one in the epoch store. It lives until all are clean or somebody with a
+higher epoch takes over. It promises that two recoveries which compete end with the same log: the lower
+one is refused by every node that the higher one sealed. Rules V1 to V5 and V16 to V18 are in
+docs/protocol/recovery.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import assert_never
+
+from logdevice.protocol.epoch_recovery import EpochRecovery, RecoveryContext, Stage, recovery_quorum, tail_of
+from logdevice.protocol.epoch_state import (
+    EpochStoreRead,
+    EpochStoreWritten,
+    LogTail,
+    ReadEpochStore,
+    WriteEpochStore,
+    metadata_of,
+)
+from logdevice.protocol.quorum import Answer
+from logdevice.protocol.read_stream.turn import back_off_ms
+from logdevice.protocol.recovery_events import (
+    AnswerReceived,
+    CompleteRecovery,
+    Effect,
+    Event,
+    NodeLost,
+    PreemptRecovery,
+    ReportTail,
+    SendRequest,
+    StatusesChanged,
+)
+from logdevice.protocol.timers import Timers, Woken
+from logdevice.protocol.write_messages import (
+    Cleaned,
+    DigestRecords,
+    Seal,
+    Sealed,
+    SealStatus,
+    Stored,
+    StoreStatus,
+)
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, NodeId
+
+
+class _Timer(Enum):
+    RETRY = "RETRY"
+    GRACE = "GRACE"
+    PROGRESS = "PROGRESS"
+    EPOCH_STORE = "EPOCH_STORE"
+
+
+class LogRecovery:
+    """Recovers the epochs after `last_clean` up to and including `context.seal_epoch`."""
+
+    def __init__(
+        self,
+        context: RecoveryContext,
+        last_clean: Epoch,
+        history: tuple[EpochMetadata, ...],
+        statuses: Mapping[NodeId, AuthoritativeStatus],
+    ) -> None:
+        self.is_over = False
+        self._context = context
+        self._last_clean = last_clean
+        self._history = history
+        self._statuses = dict(statuses)
+        self._epochs = [Epoch(epoch) for epoch in range(last_clean + 1, context.seal_epoch + 1)]
+        self._nodes = sorted({node for epoch in self._epochs for node in self._metadata(epoch).nodeset})
+        self._sealed: dict[NodeId, Sealed] = {}
+        self._recovering: EpochRecovery | None = None
+        self._is_advancing = False  # the epoch store is asked to note a clean epoch
+        self._has_reported_tail = False
+        self._tail = LogTail()  # where the last clean epoch ended
+        self._attempts = 0
+        self._timers: Timers[_Timer] = Timers()
+        self._now_ms = 0
+        self._effects: list[Effect] = []
+
+    def start(self, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        self._seal()
+        self._begin_epoch()
+        self._settle()
+        return effects
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        if self.is_over:
+            return effects
+        match event:
+            case AnswerReceived():
+                self._on_answer(event)
+            case NodeLost():
+                self._lose(event.node)
+            case StatusesChanged():
+                self._on_statuses(event.statuses)
+            case EpochStoreRead():
+                self._on_epoch_store_read(event)
+            case EpochStoreWritten():
+                self._on_epoch_store_written(event)
+            case Woken():
+                self._on_woken()
+            case _:
+                assert_never(event)
+        self._settle()
+        return effects
+
+    def _begin(self, now_ms: int) -> list[Effect]:
+        self._now_ms = now_ms
+        self._effects = []
+        return self._effects
+
+    def _metadata(self, epoch: Epoch) -> EpochMetadata:
+        return metadata_of(self._history, epoch)
+
+    def _seal(self) -> None:
+        """V1: all that are not sealed; again, until they are."""
+        context = self._context
+        seal = Seal(
+            log=context.log, epoch=context.seal_epoch, sealed_by=context.me, last_clean=self._last_clean
+        )
+        self._effects += [SendRequest(node, seal) for node in self._nodes if node not in self._sealed]
+        self._arm_retry()
+
+    def _arm_retry(self) -> None:
+        settings = self._context.settings
+        delay_ms = back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max)
+        self._timers.arm(_Timer.RETRY, self._now_ms + delay_ms)
+
+    def _begin_epoch(self) -> None:
+        if not self._epochs:
+            self._end(CompleteRecovery())
+            return
+        epoch = self._epochs[0]
+        self._recovering = EpochRecovery(
+            self._context, epoch, self._metadata(epoch), self._tail, self._statuses, self._sealed
+        )
+        self._note_progress()
+
+    def _end(self, effect: CompleteRecovery | PreemptRecovery) -> None:
+        self.is_over = True
+        self._recovering = None
+        self._effects.append(effect)
+
+    def _preempt(self, seal_epoch: Epoch, sealed_by: NodeId | None) -> None:
+        """V16: nothing more is written; whoever has the higher epoch decides."""
+        self._end(PreemptRecovery(seal_epoch, sealed_by))
+
+    def _on_answer(self, event: AnswerReceived) -> None:
+        node, answer = event.node, event.answer
+        match answer:
+            case Sealed():
+                self._on_sealed(node, answer)
+            case DigestRecords():
+                recovering = self._of_epoch(answer.epoch)
+                if recovering is not None:
+                    self._effects += recovering.digest(node, answer)
+                    self._note_progress()
+            case Stored():
+                self._on_stored(node, answer)
+            case Cleaned():
+                self._on_cleaned(node, answer)
+            case _:
+                assert_never(answer)
+
+    def _of_epoch(self, epoch: Epoch) -> EpochRecovery | None:
+        recovering = self._recovering
+        return recovering if recovering is not None and recovering.epoch == epoch else None
+
+    def _on_sealed(self, node: NodeId, answer: Sealed) -> None:
+        if answer.epoch != self._context.seal_epoch or node not in self._nodes:
+            return
+        if answer.status is SealStatus.PREEMPTED:
+            self._preempt(answer.seal_epoch, answer.sealed_by)
+        elif answer.status is SealStatus.OK and node not in self._sealed:
+            self._sealed[node] = answer
+            if self._recovering is not None:
+                self._effects += self._recovering.sealed(node, answer)
+
+    def _report_tail(self) -> None:
+        """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
+        if self._has_reported_tail or self.is_over:
+            return
+        for epoch in self._epochs:
+            metadata = self._metadata(epoch)
+            quorum = recovery_quorum(metadata, self._context.locations, self._statuses, self._sealed)
+            if quorum.answer() is Answer.NONE:
+                return
+        self._has_reported_tail = True
+        tail = LogTail()
+        for answer in self._sealed.values():
+            for epoch_tail in answer.tails:
+                tail = tail.joined(tail_of(epoch_tail))
+        self._effects.append(ReportTail(tail))
+
+    def _on_stored(self, node: NodeId, answer: Stored) -> None:
+        recovering = self._of_epoch(answer.lsn.epoch)
+        if recovering is None or answer.wave != self._context.seal_epoch:
+            return
+        if answer.status is StoreStatus.PREEMPTED:
+            self._preempt(answer.seal_epoch, answer.sealed_by)
+        elif not recovering.is_current(answer):
+            return
+        elif answer.status is StoreStatus.OK:
+            recovering.stored(node, answer.lsn)
+            self._note_progress()
+        else:
+            self._lose(node)
+
+    def _on_cleaned(self, node: NodeId, answer: Cleaned) -> None:
+        recovering = self._of_epoch(answer.epoch)
+        if recovering is None:
+            return
+        if answer.status is SealStatus.PREEMPTED:
+            self._preempt(answer.seal_epoch, answer.sealed_by)
+        elif not recovering.is_current(answer):
+            return
+        elif answer.status is SealStatus.OK:
+            recovering.cleaned(node)
+            self._note_progress()
+        else:
+            self._lose(node)
+
+    def _lose(self, node: NodeId) -> None:
+        """V15: it has to be sealed again before it takes part."""
+        self._sealed.pop(node, None)
+        if self._recovering is not None:
+            self._recovering.lose(node)
+
+    def _on_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+        is_changed = dict(statuses) != self._statuses
+        self._statuses = dict(statuses)
+        if is_changed and self._recovering is not None and self._recovering.stage is not Stage.DONE:
+            self._recovering.restart(self._statuses)  # V15
+
+    def _note_progress(self) -> None:
+        self._attempts = 0
+        self._timers.arm(_Timer.PROGRESS, self._now_ms + self._context.settings.recovery_timeout_ms)
+
+    def _settle(self) -> None:
+        """Whatever has become possible, and the alarm for what has not."""
+        self._report_tail()
+        recovering = self._recovering
+        if recovering is not None:
+            self._effects += recovering.go_on(self._now_ms)
+            if recovering.grace_end_ms is not None:
+                self._timers.arm(_Timer.GRACE, recovering.grace_end_ms)
+            if recovering.stage is Stage.DONE and not self._is_advancing:
+                self._ask_epoch_store()
+        if not self.is_over and (wake_up := self._timers.wake_up()):
+            self._effects.append(wake_up)
+
+    def _ask_epoch_store(self) -> None:
+        self._is_advancing = True
+        self._effects.append(ReadEpochStore(self._context.log))
+        self._timers.arm(_Timer.EPOCH_STORE, self._now_ms + self._context.settings.retry_ms_max)
+
+    def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
+        recovering, state = self._recovering, event.state
+        if recovering is None or not self._is_advancing or state is None:
+            return
+        if state.epoch > self._context.seal_epoch + 1:
+            self._preempt(state.epoch, state.owner)
+        elif state.last_clean >= recovering.epoch:
+            self._end_epoch(recovering)
+        else:
+            clean = replace(state, last_clean=recovering.epoch, tail=state.tail.joined(recovering.tail))
+            self._effects.append(WriteEpochStore(self._context.log, event.version, clean))  # V17
+
+    def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
+        if self._recovering is None or not self._is_advancing:
+            return
+        if event.is_done:
+            self._end_epoch(self._recovering)
+        else:
+            self._ask_epoch_store()
+
+    def _end_epoch(self, recovering: EpochRecovery) -> None:
+        self._is_advancing = False
+        self._timers.disarm(_Timer.EPOCH_STORE)
+        self._tail = self._tail.joined(recovering.tail)
+        self._epochs.pop(0)
+        self._recovering = None
+        self._begin_epoch()
+
+    def _on_woken(self) -> None:
+        for timer in self._timers.pop_passed(self._now_ms):
+            match timer:
+                case _Timer.RETRY:
+                    self._ask_again()
+                case _Timer.PROGRESS:
+                    self._give_up_on_silent()
+                case _Timer.EPOCH_STORE:
+                    self._ask_epoch_store()
+                case _Timer.GRACE:
+                    pass  # it is enough to look again
+
+    def _ask_again(self) -> None:
+        self._attempts += 1
+        self._seal()
+        if self._recovering is not None:
+            self._effects += self._recovering.ask_again()
+
+    def _give_up_on_silent(self) -> None:
+        """V18: begin again with those who speak."""
+        for node in self._recovering.silent if self._recovering is not None else []:
+            self._lose(node)
+        self._note_progress()

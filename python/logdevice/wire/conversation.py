@@ -1,0 +1,198 @@
+"""A conversation: many requests and answers over one stream, each answered when it is ready.
+
+gRPC costs about a quarter of a millisecond per message, whatever its size. So requests that wait while
+one is being sent are put into the next message together, and so are answers. A conversation lives as
+long as its stream; when that ends, every open question fails. Frame: for each message its number
+(u64) and length (u32), then the messages; the answer to a request has the request's number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final, Protocol
+
+from logdevice.errors import (
+    LogDeviceError,
+    OutcomeUnknownError,
+    OverloadedError,
+    RemoteProtocolError,
+    UnavailableError,
+)
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.server import Peer, ServerStream
+from logdevice.wire.service_messages import Failure
+from logdevice.wire.status import error_from, failure_of
+
+METHOD: Final = "talk"
+_PART: Final = Struct("<QI")
+_FRAME_BYTES: Final = 1 << 20  # as much as is put together; a larger message goes alone
+
+Answerer = Callable[[Peer, Any], Awaitable[Any | None]]
+
+
+class _Stream(Protocol):
+    async def send(self, data: bytes) -> None: ...
+    async def receive(self) -> bytes | None: ...
+
+
+class Outbox:
+    """Puts messages that wait for the stream into as few frames as possible."""
+
+    def __init__(self, stream: _Stream, bytes_max: int) -> None:
+        self._stream, self._bytes_max = stream, bytes_max
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._wake_up = asyncio.Event()
+
+    def put(self, number: int, message: object) -> None:
+        if self._bytes > self._bytes_max:
+            raise OverloadedError(f"{self._bytes} bytes wait to be sent to this node; try again later")
+        data = encode(message)
+        self._waiting.append(_PART.pack(number, len(data)) + data)
+        self._bytes += len(data)
+        self._wake_up.set()
+
+    async def run(self) -> None:
+        """Sends until the stream breaks, which is raised, or until cancelled."""
+        while True:
+            await self._wake_up.wait()
+            self._wake_up.clear()
+            while self._waiting:
+                await self._stream.send(self._frame())
+
+    def _frame(self) -> bytes:
+        parts = [self._waiting.popleft()]
+        size = len(parts[0])
+        while self._waiting and size + len(self._waiting[0]) <= _FRAME_BYTES:
+            parts.append(self._waiting.popleft())
+            size += len(parts[-1])
+        self._bytes -= size
+        return b"".join(parts)
+
+
+def split(frame: bytes) -> Iterator[tuple[int, memoryview]]:
+    """The numbered messages of a frame."""
+    view, offset = memoryview(frame), 0
+    while offset < len(view):
+        try:
+            number, length = _PART.unpack_from(view, offset)
+        except StructError:
+            raise RemoteProtocolError(f"a frame ends in the middle of a number, at {offset}") from None
+        offset += _PART.size
+        if length > len(view) - offset:
+            raise RemoteProtocolError(f"a message of {length} bytes does not fit into its frame")
+        yield number, view[offset : offset + length]
+        offset += length
+
+
+class Conversation:
+    """The asking side: one per channel, opened when first needed and again after it broke."""
+
+    def __init__(self, channel: WireChannel, *, waiting_bytes_max: int) -> None:
+        self._channel, self._waiting_bytes_max = channel, waiting_bytes_max
+        self._open: dict[int, asyncio.Future[Any]] = {}
+        self._number = 0
+        self._outbox: Outbox | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening = asyncio.Lock()
+
+    async def ask(self, request: object, *, timeout_ms: int, idempotent: bool = True) -> Any:
+        """The answer. UnavailableError if the node cannot be reached; if it was reached and the answer was
+        lost, OutcomeUnknownError for a request that is not idempotent.
+        """
+        outbox = await self._connected()
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._open[number] = answer
+        try:
+            outbox.put(number, request)
+            async with asyncio.timeout(timeout_ms / 1000):
+                result = await answer
+        except TimeoutError:
+            raise _lost(request, f"no answer within {timeout_ms} ms", idempotent) from None
+        except UnavailableError as error:
+            if isinstance(error, OverloadedError):
+                raise
+            raise _lost(request, error.message, idempotent) from None
+        finally:
+            self._open.pop(number, None)
+        if isinstance(result, Failure):
+            raise error_from(result)
+        return result
+
+    async def tell(self, message: object) -> None:
+        """Send something that has no answer."""
+        (await self._connected()).put(0, message)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._end(UnavailableError("the conversation was closed"))
+
+    async def _connected(self) -> Outbox:
+        async with self._opening:
+            if self._outbox is None:
+                stream = await self._channel.open(METHOD)
+                self._outbox = Outbox(stream, self._waiting_bytes_max)
+                self._tasks = [
+                    asyncio.create_task(self._watch(self._outbox.run(), self._outbox)),
+                    asyncio.create_task(self._watch(self._receive(stream), self._outbox)),
+                ]
+            return self._outbox
+
+    async def _watch(self, work: Awaitable[None], outbox: Outbox) -> None:
+        try:
+            await work
+            problem: LogDeviceError = UnavailableError("the node ended the conversation")
+        except LogDeviceError as error:
+            problem = error
+        if self._outbox is outbox:
+            for task in self._tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
+            self._end(problem)
+
+    async def _receive(self, stream: _Stream) -> None:
+        while (frame := await stream.receive()) is not None:
+            for number, data in split(frame):
+                answer = self._open.get(number)
+                if answer is not None and not answer.done():
+                    answer.set_result(decode(data))
+
+    def _end(self, problem: LogDeviceError) -> None:
+        self._outbox = None
+        for answer in self._open.values():
+            if not answer.done():
+                answer.set_exception(UnavailableError(problem.message))
+
+
+def _lost(request: object, why: str, idempotent: bool) -> LogDeviceError:
+    kind = UnavailableError if idempotent else OutcomeUnknownError
+    return kind(f"{type(request).__name__}: {why}")
+
+
+async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
+    """The answering side: handles every request in a task of its own, until the caller is gone."""
+    outbox = Outbox(stream, waiting_bytes_max)
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(outbox.run())
+        while (frame := await stream.receive()) is not None:
+            for number, data in split(frame):
+                tasks.create_task(_answer(peer, number, decode(data), answer, outbox))
+        sending.cancel()
+
+
+async def _answer(peer: Peer, number: int, request: Any, answer: Answerer, outbox: Outbox) -> None:
+    try:
+        result = await answer(peer, request)
+    except LogDeviceError as error:
+        result = failure_of(error)
+    if number and result is not None:
+        outbox.put(number, result)

@@ -1,0 +1,232 @@
+"""What clients ask of a node besides reading and appending, and what nodes ask each other about themselves.
+
+Every request is answered by its answer or by a Failure. Except for changes of the log directory all of
+them may be sent again. Any node answers questions about the cluster and the log directory; questions
+about what is stored go to storage nodes, each of which speaks for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.protocol.read_stream.events import MetadataSource
+from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The request failed: the error that was raised, as `errors.ErrorCode` numbers it."""
+
+    code: int
+    message: str
+    log: LogId | None = None
+    lsn: Lsn | None = None
+    node: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Answer to a request that has nothing to say but that it was done."""
+
+
+# ---- the cluster ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GetCluster:
+    """Who is there?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A node as the asked node sees it."""
+
+    node: NodeId
+    address: str
+    location: Location
+    is_storage: bool
+    is_sequencer: bool
+    is_alive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """Answer to GetCluster."""
+
+    cluster: str
+    asked: NodeId
+    version: int  # of the configuration
+    nodes: tuple[NodeView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Are you there? Sent by every node to every other; says who the sender thinks is there."""
+
+    node: NodeId
+    generation: int  # of the sender's process: its start time, so that a restart shows
+    alive: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    node: NodeId
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetStatus:
+    """How are you? For people and for `logdevice status`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """Answer to GetStatus; both texts are JSON objects."""
+
+    node: NodeId
+    started_ms: int
+    logs: str  # by path: role here, epoch, released LSN, trim point, read streams
+    metrics: str  # name -> value, the same numbers as on the Prometheus page
+
+
+# ---- the log directory ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GetLogs:
+    """The logs and directories at and below a path."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """A log (or, with `log` None, a directory) and its effective attributes, as text."""
+
+    path: str
+    log: LogId | None
+    attributes: tuple[tuple[str, str, str], ...]  # name, value, path where it was set ('' : default)
+
+
+@dataclass(frozen=True, slots=True)
+class LogsView:
+    """Answer to GetLogs."""
+
+    version: int
+    logs: tuple[LogView, ...]
+
+
+class DirectoryChange(Enum):
+    CREATE_LOG = "CREATE_LOG"
+    CREATE_DIRECTORY = "CREATE_DIRECTORY"
+    REMOVE = "REMOVE"
+    RENAME = "RENAME"
+    SET = "SET"  # attributes; an empty value takes one back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLogs:
+    """Change the log directory. Answered by LogsView of what was changed."""
+
+    change: DirectoryChange
+    path: str
+    new_path: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+# ---- one log ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FindSequencer:
+    log: LogId
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerIs:
+    """Answer to FindSequencer; None: nobody can be it now."""
+
+    log: LogId
+    node: NodeId | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetEpochMetadata:
+    """Who stores this epoch? With `confirm` the metadata log itself is read, not a cache."""
+
+    log: LogId
+    epoch: Epoch
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochMetadataIs:
+    """Answer to GetEpochMetadata."""
+
+    log: LogId
+    epoch: Epoch
+    metadata: EpochMetadata
+    last_epoch: Epoch
+    source: MetadataSource
+
+
+@dataclass(frozen=True, slots=True)
+class GetStoredRange:
+    """What of this log do you hold?"""
+
+    log: LogId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRange:
+    """Answer to GetStoredRange."""
+
+    log: LogId
+    trim_end: Lsn
+    last: Lsn | None
+    released_end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class FindTime:
+    log: LogId
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFound:
+    """Answer to FindTime: the first record of that time or later is above `low` and not above `high`."""
+
+    log: LogId
+    low: Lsn
+    high: Lsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindLsnAfter:
+    """Where does a stretch from `start` end that holds about so many entries or bytes? 0: no limit."""
+
+    log: LogId
+    start: Lsn
+    entries: int = 0
+    body_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LsnFound:
+    log: LogId
+    lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class GetSize:
+    log: LogId
+    start: Lsn
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class SizeIs:
+    log: LogId
+    body_bytes: int
