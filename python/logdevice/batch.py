@@ -84,8 +84,8 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
         if columns.size >= raw.size:
             codec, columns = Codec.NONE, raw
     body = b"".join((_PREFIX.pack(VERSION, codec, schema, 0, raw.size), columns))
-    if len(body) > settings.body_bytes_max:
-        raise PayloadTooLargeError(f"the body has {len(body)} bytes, allowed are {settings.body_bytes_max}")
+    if len(body) > settings.batch_bytes_max:
+        raise PayloadTooLargeError(f"the body has {len(body)} bytes, allowed are {settings.batch_bytes_max}")
     return body
 
 

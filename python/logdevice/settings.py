@@ -266,7 +266,7 @@ class MetadataSettings(Settings):
 class BatchSettings(Settings):
     """How entries become the body of a record."""
 
-    ordered: ClassVar[tuple[tuple[str, str], ...]] = (("body_bytes_max", "batch_raw_bytes_max"),)
+    ordered: ClassVar[tuple[tuple[str, str], ...]] = (("batch_bytes_max", "batch_raw_bytes_max"),)
 
     batch_codec: str = setting(
         "zstd",
@@ -288,10 +288,10 @@ class BatchSettings(Settings):
         unit="entries",
         minimum=1,
     )
-    body_bytes_max: int = setting(
+    batch_bytes_max: int = setting(
         32 * MIB,
-        "How large the body of one record may be as it is sent and stored. Larger takes larger payloads, "
-        "smaller keeps memory and latency bounded; must be below the largest message.",
+        "How large a writer makes the body of one record at most. Larger takes larger payloads, smaller keeps "
+        "memory and latency bounded; sequencers refuse what is above their body_bytes_max.",
         unit="bytes",
         minimum=1,
         maximum=1 << 31,

@@ -101,7 +101,10 @@ class EpochRecovery:
         self._metadata = metadata
         self._before = before
         self._statuses = statuses
-        self._sealed = {node: answer for node, answer in sealed.items() if node in metadata.nodeset}
+        self._sealed: dict[NodeId, Sealed] = {}
+        # V5: everything of the epoch below is good, or trimmed, and is left as it is. What a node once said
+        # of that stays true when the node is lost, so this never moves back.
+        self._start = epoch_start(epoch)
         self._digest = Digest()
         self._read_from: dict[NodeId, Lsn] = {}  # how far the digest of each node has come
         self._lossy: set[NodeId] = set()  # nodes that said they may have lost records here
@@ -112,14 +115,8 @@ class EpochRecovery:
         self._attempt = 1
         self._good_end = epoch_start(epoch)
         self._end = self._good_end
-
-    @property
-    def start(self) -> Lsn:
-        """V5: everything of the epoch below it is good, or trimmed, and is left as it is."""
-        ends = [epoch_start(self.epoch)]
-        ends += [tail.good_end for _, tail in self._tails()]
-        ends += [answer.trim_end for answer in self._sealed.values()]
-        return min(max(ends), self._epoch_end)
+        for node, answer in sealed.items():
+            self.sealed(node, answer)
 
     @property
     def silent(self) -> list[NodeId]:
@@ -163,6 +160,8 @@ class EpochRecovery:
         if node not in self._metadata.nodeset or self.stage not in (Stage.SEAL, Stage.DIGEST):
             return []
         self._sealed[node] = answer
+        ends = [tail.good_end for tail in answer.tails if tail.epoch == self.epoch]
+        self._start = min(max(self._start, answer.trim_end, *ends), self._epoch_end)
         return self._read(node) if self.stage is Stage.DIGEST else []
 
     def digest(self, node: NodeId, answer: DigestRecords) -> list[SendRequest]:
@@ -231,7 +230,7 @@ class EpochRecovery:
 
     def _read(self, node: NodeId) -> list[SendRequest]:
         # V11: one LSN further back, for the counters of the last good record.
-        start = max(epoch_start(self.epoch), Lsn(self.start - 1))
+        start = max(epoch_start(self.epoch), Lsn(self._start - 1))
         self._read_from[node] = start
         return [self._ask(node)]
 
@@ -266,7 +265,7 @@ class EpochRecovery:
         context = self._context
         self._sealed = {node: self._sealed[node] for node in done}
         self._set = MutationSet(self._locations(done), self._metadata.replication, context.rng)
-        self._good_end = self.start
+        self._good_end = self._start
         decided = self._decide(is_authoritative=answer is not Answer.NON_AUTHORITATIVE)
         self.grace_end_ms = None
         self._waiting = deque(decided.decisions)

@@ -229,7 +229,8 @@ class LogState:
         )
 
     def _end_clean(self, reply_to: int, clean: Clean) -> None:
-        self._note_recovered(clean.epoch, clean.good_end, clean.end)
+        # V14: `good_end` stays. Another recovery of the epoch has to look at the same LSNs, with other nodes.
+        self.stored.recovered[clean.epoch] = clean.good_end, clean.end
         self._answer_clean(reply_to, clean, SealStatus.OK)
         self._release()
 
@@ -247,12 +248,6 @@ class LogState:
 
     def _recovered_write(self, epoch: Epoch, good_end: Lsn, end: Lsn) -> PutState:
         return PutState(self._log, f"{RECOVERED}{int(epoch)}", encode_recovered(good_end, end))
-
-    def _note_recovered(self, epoch: Epoch, good_end: Lsn, end: Lsn) -> None:
-        self.stored.recovered[epoch] = good_end, end
-        if epoch in self.stored.epochs:
-            stored = self.stored.epochs[epoch]
-            stored.good_end = max(stored.good_end, end)
 
     def _on_get_epoch_recovery(self, reply_to: int, epoch: Epoch) -> None:
         good_end, end = self.stored.recovered.get(epoch, (Lsn(0), Lsn(0)))
@@ -312,7 +307,7 @@ class LogState:
 
     def _end_purge(self, recovered: EpochRecovered) -> None:
         self._purging = None
-        self._note_recovered(recovered.epoch, recovered.good_end, recovered.end)
+        self.stored.recovered[recovered.epoch] = recovered.good_end, recovered.end
         self._release()
 
     def _give_up_purge(self) -> None:

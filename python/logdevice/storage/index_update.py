@@ -1,8 +1,9 @@
 """Turns the changes of a group into one write to the index.
 
-It lives for one group: live, right after the group became durable, or when the group is replayed. Both
-ways must come to the same index, so this is the only place where changes are given their meaning. It
-also keeps the books: how many records each segment still holds, and which bodies are now dead.
+It lives for one group: while the group is being written, or when it is replayed. Both ways must come to
+the same index, so this is the only place where changes are given their meaning. It also keeps the books:
+how many records each segment still holds, and which bodies are now dead. Nothing of it shows before
+`commit`; an update that is not committed has not happened.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rocksdict import WriteBatch
 from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
 from logdevice.record_format import decode_header, encode_header
 from logdevice.storage import index_layout as layout
-from logdevice.storage.index import UNDER_REPLICATED, Index
+from logdevice.storage.index import UNDER_REPLICATED, Index, LogFacts
 from logdevice.storage.index_layout import Location, Position, Usage
 from logdevice.storage.layout import Change, RecordPut
 from logdevice.storage.read_items import trimmed_to
@@ -28,18 +29,23 @@ _RECORDS, _LIVE_BYTES, _PUT_BYTES, _DELETES = range(4)
 
 
 class IndexUpdate:
-    def __init__(self, index: Index) -> None:
+    """`is_replay`: the changes come out of a segment, where trims are written with their real ends."""
+
+    def __init__(self, index: Index, *, is_replay: bool = False) -> None:
         self._index = index
+        self._is_replay = is_replay
+        self._facts: dict[LogId, LogFacts] = {}  # of logs that change
         self._values: dict[bytes, bytes | None] = {}  # what keys will say; None: nothing
         self._usage: dict[int, list[int]] = {}  # what is added to the use of each segment
         self._segment = 0
         self._body_offset = 0
         self.dead: list[Location] = []
+        self.moved_trims: dict[int, TrimLog] = {}  # by their place among the changes
 
     def apply(self, changes: Iterable[Change], segment: int, bodies_offset: int) -> None:
         self._segment = segment
         self._body_offset = bodies_offset
-        for change in changes:
+        for number, change in enumerate(changes):
             match change:
                 case RecordPut():
                     self._on_put(change)
@@ -50,7 +56,7 @@ class IndexUpdate:
                 case PutState():
                     self._on_state(change)
                 case TrimLog():
-                    self._on_trim(change)
+                    self._on_trim(number, change)
 
     def remove(self, key: bytes, entry: bytes) -> None:
         """The record of this key goes."""
@@ -73,14 +79,14 @@ class IndexUpdate:
                 batch.put(key, value)
         if position is not None:
             batch.put(layout.POSITION_KEY, layout.encode_position(position))
-            self._index.position = position
         self._index.write(batch)
+        self._index.facts.update(self._facts)
 
     def _on_put(self, put: RecordPut) -> None:
         location = Location(self._segment, self._body_offset, put.body_bytes, self._segment)
         self._body_offset += put.body_bytes
         self._usage_of(self._segment)[_PUT_BYTES] += put.body_bytes + len(put.header)
-        facts = self._index.log(put.log)
+        facts = self._log(put.log)
         if put.lsn < facts.trim_end:
             self.dead.append(location)
             return
@@ -100,7 +106,7 @@ class IndexUpdate:
     def _on_amend(self, amend: AmendRecord) -> None:
         key = layout.record_key(amend.log, amend.lsn)
         old = self._get(key)
-        if old is None or amend.lsn < self._index.log(amend.log).trim_end:
+        if old is None or amend.lsn < self._log(amend.log).trim_end:
             return
         self._count(old, -1, body_stays=True)
         record, body_bytes, body_crc, _ = decode_header(layout.entry_header(old))
@@ -122,16 +128,20 @@ class IndexUpdate:
             self._usage_of(self._segment)[_DELETES] += 1
 
     def _on_state(self, put: PutState) -> None:
-        facts = self._index.log(put.log)
+        facts = self._log(put.log)
         facts.states[put.name] = put.value
         if put.name == UNDER_REPLICATED:
             facts.under_replicated = layout.decode_ranges(put.value)
         self._values[layout.state_key(put.log, put.name)] = put.value
 
-    def _on_trim(self, trim: TrimLog) -> None:
+    def _on_trim(self, number: int, trim: TrimLog) -> None:
         """Moves the trim point; the entries below it go later, in steps."""
-        facts = self._index.log(trim.log)
-        end = trimmed_to(trim.end, facts.bridges)
+        facts = self._log(trim.log)
+        # In a replay the answer could differ: a bridge that was replaced may be back, because the segment
+        # that replaced it is gone. So the end is decided once, and written.
+        end = trim.end if self._is_replay else trimmed_to(trim.end, facts.bridges)
+        if end != trim.end:
+            self.moved_trims[number] = TrimLog(trim.log, end)
         for bridge in facts.bridges:
             if bridge < end:
                 self._note_bridge(trim.log, bridge, 0)
@@ -139,9 +149,17 @@ class IndexUpdate:
             facts.trim_end = end
             self._values[layout.trim_key(trim.log)] = layout.encode_lsn(end)
 
+    def _log(self, log: LogId) -> LogFacts:
+        """What is small about a log, as it will be."""
+        facts = self._facts.get(log)
+        if facts is None:
+            known = self._index.known(log)
+            facts = self._facts[log] = replace(known, states=dict(known.states))
+        return facts
+
     def _highest(self, log: LogId) -> Lsn:
         """At least the highest LSN of the log in the index."""
-        facts = self._index.log(log)
+        facts = self._log(log)
         if facts.highest is None:
             last = self._index.last(log, 0, 1 << 63)
             facts.highest = Lsn(0) if last is None else last[0]
@@ -170,7 +188,7 @@ class IndexUpdate:
 
     def _note_bridge(self, log: LogId, lsn: Lsn, flags: int) -> None:
         """Notes that the record at this LSN is a bridge now, or is not."""
-        facts = self._index.log(log)
+        facts = self._log(log)
         bridges, is_bridge = facts.bridges, bool(flags & _BRIDGE)
         place = bisect_left(bridges, lsn)
         was_bridge = bridges[place : place + 1] == (lsn,)

@@ -16,7 +16,7 @@ from logdevice.protocol.store_write import PersistError, PutState, TrimLog
 from logdevice.storage.index import UNDER_REPLICATED, Index
 from logdevice.storage.index_layout import Location, Position, encode_ranges
 from logdevice.storage.index_update import IndexUpdate
-from logdevice.storage.layout import Buffer, Change, decode_changes, encode_change
+from logdevice.storage.layout import GROUP_HEAD_BYTES, Buffer, Change, decode_changes, encode_change
 from logdevice.storage.segment_scan import Damage
 from logdevice.storage.segments import Segments
 from logdevice.types import LSN_MAX, LSN_OLDEST, LsnRange
@@ -39,24 +39,32 @@ class Journal:
         if self.is_broken:
             return PersistError.IO_ERROR
         encoded = [encode_change(change) for change in changes]
+        changes_bytes, bodies_bytes = sum(map(len, encoded)), sum(map(len, bodies))
         newest = self._segments.position.segment
+        update = IndexUpdate(self._index)
         try:
-            written = self._segments.append(encoded, bodies, self._snapshot, keeps_floor=keeps_floor)
+            place = self._segments.reserve(
+                changes_bytes + bodies_bytes, self._snapshot, keeps_floor=keeps_floor
+            )
+            update.apply(changes, place.segment, place.offset + GROUP_HEAD_BYTES + changes_bytes)
+            for number, trim in update.moved_trims.items():
+                encoded[number] = encode_change(trim)
+            size = self._segments.write(encoded, bodies)
         except OSError as problem:
             is_full = problem.errno in _NO_SPACE
             self.counts["writes_refused" if is_full else "writes_failed"] += 1
             return PersistError.NO_SPACE if is_full else PersistError.IO_ERROR
-        self.counts["groups_written"] += 1
-        self.counts["bytes_written"] += written.size
-        self.counts["body_bytes_written"] += sum(map(len, bodies))
-        update = IndexUpdate(self._index)
-        update.apply(changes, written.segment, written.bodies_offset)
+        self.counts.update(groups_written=1, bytes_written=size, body_bytes_written=bodies_bytes)
+        return self._publish(update, is_new_segment=place.segment != newest)
+
+    def _publish(self, update: IndexUpdate, *, is_new_segment: bool) -> PersistError | None:
+        """Has the index know what is durable."""
         try:
             update.commit(self._segments.position)
-            if written.segment != newest:
+            if is_new_segment:
                 self._index.flush(wait=False)
         except Exception:
-            # It is durable in the segment and will be found when the store is opened again.
+            # It will be found when the store is opened again.
             self.is_broken = True
             self.counts["writes_failed"] += 1
             return PersistError.IO_ERROR
@@ -79,7 +87,7 @@ class Journal:
                 continue
             number = group.head.number + 1
             self._segments.continue_at(number)
-            update = IndexUpdate(self._index)
+            update = IndexUpdate(self._index, is_replay=True)
             update.apply(decode_changes(group.changes), group.segment, group.bodies_offset)
             # Behind a damaged place the index goes on only together with the confession.
             after = Position(self._segments.store, group.segment, group.end, number)

@@ -75,7 +75,7 @@ class Reclaimer:
             update.remove(key, entry)
         update.commit()
         is_done = len(entries) < _ENTRIES_AT_ONCE
-        facts.reclaimed_end = trim_end if is_done else layout.key_lsn(entries[-1][0]).next
+        self._index.log(log).reclaimed_end = trim_end if is_done else layout.key_lsn(entries[-1][0]).next
         self._punch(update.dead)
         return True
 

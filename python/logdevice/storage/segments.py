@@ -39,12 +39,11 @@ from logdevice.storage.segment_scan import Damage, Group, SegmentScan
 _SUFFIX: Final = ".segment"
 
 
-class Written(NamedTuple):
-    """Where a group went."""
+class Place(NamedTuple):
+    """Where a group goes."""
 
     segment: int
-    bodies_offset: int
-    size: int
+    offset: int
 
 
 class Segments:
@@ -107,22 +106,21 @@ class Segments:
         """The number of the next group, once everything has been replayed."""
         self._group = group
 
-    def append(
-        self,
-        changes: Sequence[bytes],
-        bodies: Sequence[Buffer],
-        snapshot: Callable[[], list[bytes]],
-        *,
-        keeps_floor: bool,
-    ) -> Written:
-        """Makes a group durable. Raises OSError if it cannot; then it is not stored, as far as one knows.
+    def reserve(self, size: int, snapshot: Callable[[], list[bytes]], *, keeps_floor: bool) -> Place:
+        """Makes room for a group of so many bytes and says where it will go. Raises OSError if it cannot.
 
         A group that `keeps_floor` is refused when the disk would be left with too little free space.
         """
-        size = padded(GROUP_HEAD_BYTES + sum(map(len, changes)) + sum(map(len, bodies)))
+        size = padded(GROUP_HEAD_BYTES + size)
         if self._needs_rotation(size):
             self._rotate(snapshot(), keeps_floor)
         self._make_room(size, keeps_floor)
+        return Place(max(self._headers), self._offset)
+
+    def write(self, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> int:
+        """Makes the group for which room was reserved durable; returns its size. Raises OSError if it cannot;
+        then it is not stored, as far as one knows.
+        """
         return self._write_group(self._newest(max(self._headers)), changes, bodies)
 
     def drop(self, numbers: Sequence[int]) -> None:
@@ -145,7 +143,7 @@ class Segments:
         with self._files_lock:
             self._files.clear()
 
-    def _write_group(self, file: SegmentFile, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> Written:
+    def _write_group(self, file: SegmentFile, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> int:
         section = b"".join(changes)
         bodies_crc = bodies_bytes = 0
         for body in bodies:
@@ -159,11 +157,10 @@ class Segments:
         except OSError:
             self._is_torn = True
             raise
-        written = Written(file.number, self._offset + GROUP_HEAD_BYTES + len(section), head.size)
         self._offset += head.size
         self._group += 1
         self._is_fresh = False
-        return written
+        return head.size
 
     def _needs_rotation(self, size: int) -> bool:
         if not self._headers or self._is_torn:

@@ -9,8 +9,10 @@ long as its stream; when that ends, every open question fails. Frame: for each m
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, Protocol
@@ -27,6 +29,8 @@ from logdevice.wire.codec import decode, encode
 from logdevice.wire.server import Peer, ServerStream
 from logdevice.wire.service_messages import Failure
 from logdevice.wire.status import error_from, failure_of
+
+_logger = logging.getLogger(__name__)
 
 METHOD: Final = "talk"
 _PART: Final = Struct("<QI")
@@ -47,21 +51,31 @@ class Outbox:
         self._stream, self._bytes_max = stream, bytes_max
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
-        self._wake_up = asyncio.Event()
+        self._has_work = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes > self._bytes_max
+
+    async def room(self) -> None:
+        """Returns once it is not full."""
+        await self._has_room.wait()
 
     def put(self, number: int, message: object) -> None:
-        if self._bytes > self._bytes_max:
-            raise OverloadedError(f"{self._bytes} bytes wait to be sent to this node; try again later")
         data = encode(message)
         self._waiting.append(_PART.pack(number, len(data)) + data)
-        self._bytes += len(data)
-        self._wake_up.set()
+        self._bytes += _PART.size + len(data)
+        self._has_work.set()
+        if self.is_full:
+            self._has_room.clear()
 
     async def run(self) -> None:
         """Sends until the stream breaks, which is raised, or until cancelled."""
         while True:
-            await self._wake_up.wait()
-            self._wake_up.clear()
+            await self._has_work.wait()
+            self._has_work.clear()
             while self._waiting:
                 await self._stream.send(self._frame())
 
@@ -72,6 +86,8 @@ class Outbox:
             parts.append(self._waiting.popleft())
             size += len(parts[-1])
         self._bytes -= size
+        if not self.is_full:
+            self._has_room.set()
         return b"".join(parts)
 
 
@@ -106,6 +122,8 @@ class Conversation:
         lost, OutcomeUnknownError for a request that is not idempotent.
         """
         outbox = await self._connected()
+        if outbox.is_full:
+            raise OverloadedError(f"{self._channel.address} does not keep up with what it is asked")
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -117,8 +135,6 @@ class Conversation:
         except TimeoutError:
             raise _lost(request, f"no answer within {timeout_ms} ms", idempotent) from None
         except UnavailableError as error:
-            if isinstance(error, OverloadedError):
-                raise
             raise _lost(request, error.message, idempotent) from None
         finally:
             self._open.pop(number, None)
@@ -142,14 +158,14 @@ class Conversation:
                 stream = await self._channel.open(METHOD)
                 self._outbox = Outbox(stream, self._waiting_bytes_max)
                 self._tasks = [
-                    asyncio.create_task(self._watch(self._outbox.run(), self._outbox)),
-                    asyncio.create_task(self._watch(self._receive(stream), self._outbox)),
+                    asyncio.create_task(self._watch(self._outbox.run, self._outbox)),
+                    asyncio.create_task(self._watch(partial(self._receive, stream), self._outbox)),
                 ]
             return self._outbox
 
-    async def _watch(self, work: Awaitable[None], outbox: Outbox) -> None:
+    async def _watch(self, work: Callable[[], Awaitable[None]], outbox: Outbox) -> None:
         try:
-            await work
+            await work()
             problem: LogDeviceError = UnavailableError("the node ended the conversation")
         except LogDeviceError as error:
             problem = error
@@ -179,14 +195,24 @@ def _lost(request: object, why: str, idempotent: bool) -> LogDeviceError:
 
 
 async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
-    """The answering side: handles every request in a task of its own, until the caller is gone."""
+    """The answering side: every request in a task of its own, begun in the order of arrival.
+
+    While too many answers wait for a caller that does not read, no further request is taken.
+    """
     outbox = Outbox(stream, waiting_bytes_max)
-    async with asyncio.TaskGroup() as tasks:
-        sending = tasks.create_task(outbox.run())
+    sending = asyncio.create_task(outbox.run())
+    answering: set[asyncio.Task[None]] = set()
+    try:
         while (frame := await stream.receive()) is not None:
             for number, data in split(frame):
-                tasks.create_task(_answer(peer, number, decode(data), answer, outbox))
-        sending.cancel()
+                task = asyncio.create_task(_answer(peer, number, decode(data), answer, outbox))
+                answering.add(task)
+                task.add_done_callback(answering.discard)
+            await outbox.room()
+    finally:
+        for task in (*answering, sending):
+            task.cancel()
+        await asyncio.gather(*answering, sending, return_exceptions=True)
 
 
 async def _answer(peer: Peer, number: int, request: Any, answer: Answerer, outbox: Outbox) -> None:
@@ -194,5 +220,10 @@ async def _answer(peer: Peer, number: int, request: Any, answer: Answerer, outbo
         result = await answer(peer, request)
     except LogDeviceError as error:
         result = failure_of(error)
+    except Exception as error:
+        # A bug in one handler must not end the conversation for everybody else.
+        _logger.exception("%s failed", type(request).__name__)
+        what = f"the node failed to handle {type(request).__name__}: {type(error).__name__}"
+        result = failure_of(LogDeviceError(what))
     if number and result is not None:
         outbox.put(number, result)

@@ -75,7 +75,8 @@ class WireServer:
             try:
                 return check_size(await handler(self._greet(context), request), self._settings)
             except Exception as error:
-                raise await _abort(context, method, error) from None
+                await context.abort(*to_rpc(_reported(method, error)))
+                raise  # not reached: abort raises what ends the call
 
         self._handlers[method] = grpc.unary_unary_rpc_method_handler(serve)
 
@@ -84,7 +85,8 @@ class WireServer:
             try:
                 await handler(self._greet(context), ServerStream(context, self._settings))
             except Exception as error:
-                raise await _abort(context, method, error) from None
+                await context.abort(*to_rpc(_reported(method, error)))
+                raise  # not reached: abort raises what ends the call
 
         self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)
 
@@ -98,6 +100,7 @@ class WireServer:
         try:
             port: int = self._server.add_insecure_port(address)
         except RuntimeError as problem:
+            await self.stop()
             raise InvalidArgumentError(f"cannot listen on {address}: {problem}") from None
         await self._server.start()
         return port
@@ -132,13 +135,9 @@ def _decode_hello(encoded: bytes) -> Hello:
     return hello
 
 
-async def _abort(context: Any, method: str, error: Exception) -> Exception:
-    """Ends the call with this error. What gRPC raises for that is to be raised on."""
-    if not isinstance(error, LogDeviceError):
-        _logger.error("%s failed", method, exc_info=error)
-        error = LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")
-    try:
-        await context.abort(*to_rpc(error))
-    except Exception as end:
-        return end
-    return error
+def _reported(method: str, error: Exception) -> LogDeviceError:
+    """What the caller is told about an error."""
+    if isinstance(error, LogDeviceError):
+        return error
+    _logger.error("%s failed", method, exc_info=error)
+    return LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")

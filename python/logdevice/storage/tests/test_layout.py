@@ -31,7 +31,7 @@ u64 = st.integers(0, (1 << 64) - 1)
 copysets = st.lists(st.integers(0, 65535).map(NodeId), max_size=255).map(tuple)
 flags = st.integers(0, 65535)
 changes: st.SearchStrategy[Change] = st.one_of(
-    st.builds(RecordPut, logs, lsns, st.binary(), u32),
+    st.builds(RecordPut, logs, lsns, st.binary(), u32, route=st.none()),
     st.builds(AmendRecord, logs, lsns, copysets, flags, u32),
     st.builds(DeleteRecords, logs, lsns, lsns),
     st.builds(PutState, logs, st.text(max_size=30), st.binary()),
@@ -123,8 +123,14 @@ VECTORS = (
         encode_change(DeleteRecords(LogId(7), Lsn(1), Lsn(2))),
         "0318000000070000000000000001000000000000000200000000000000",
     ),
-    (encode_change(PutState(LogId(7), "seal", b"value")), "0413000000070000000000000004007365616c76616c7565"),
-    (encode_change(TrimLog(LogId(7), Lsn(9))), "051000000007000000000000000900000000000000"),
+    (
+        encode_change(PutState(LogId(7), "seal", b"value")),
+        "0413000000070000000000000004007365616c76616c7565",
+    ),
+    (
+        encode_change(TrimLog(LogId(7), Lsn(9))),
+        "051000000007000000000000000900000000000000",
+    ),
     (index_layout.record_key(LogId(7), Lsn.of(1, 2)), "7200000000000000070000000100000002"),
     (
         index_layout.encode_entry(

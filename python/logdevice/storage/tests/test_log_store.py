@@ -116,7 +116,7 @@ def test_a_state_is_what_was_last_put_under_its_name(store: LogStore) -> None:
     assert [store.state(LOG, name) for name in ("seal", "release", "other")] == [b"2", b"", None]
 
 
-def test_a_log_is_listed_for_a_record_a_state_or_a_trim_point_but_not_for_being_asked(
+def test_a_log_is_listed_for_a_record_a_state_or_a_trim_point_not_for_a_question(
     store: LogStore,
 ) -> None:
     write(store, *put(record(1), log=LogId(3)), PutState(LogId(1), "seal", b""), TrimLog(LogId(2), Lsn(5)))

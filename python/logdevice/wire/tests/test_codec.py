@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
@@ -37,6 +37,7 @@ for kind, strategy in {
     NodeId: st.integers(0, 65535).map(NodeId),
     LogId: st.integers(0, (1 << 63) - 1),
     Epoch: st.integers(0, (1 << 31) - 1),
+    Replication: st.sampled_from(["3", "node: 3, rack: 2", "node: 2, region: 2"]).map(Replication.parse),
     Location: st.lists(WORDS, max_size=5).map(lambda parts: Location(tuple(parts))),
     Record: st.builds(
         Record,
@@ -75,6 +76,7 @@ def refusal(data: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", MESSAGES.values(), ids=lambda kind: kind.__name__)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_message_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
     message = data.draw(st.from_type(kind))
@@ -95,6 +97,47 @@ def test_codes_are_the_ones_already_given_out() -> None:
         5: "Records",
         6: "GapNotice",
         7: "StatusNotice",
+        16: "Append",
+        17: "Appended",
+        18: "GetTail",
+        19: "Tail",
+        20: "Store",
+        21: "Stored",
+        22: "Delete",
+        23: "Release",
+        24: "Trim",
+        25: "Trimmed",
+        26: "Seal",
+        27: "Sealed",
+        28: "DigestRequest",
+        29: "DigestRecords",
+        30: "Clean",
+        31: "Cleaned",
+        32: "GetEpochRecovery",
+        33: "EpochRecovered",
+        64: "Failure",
+        65: "Done",
+        66: "GetCluster",
+        67: "ClusterView",
+        68: "Ping",
+        69: "Pong",
+        70: "GetStatus",
+        71: "NodeStatus",
+        72: "GetLogs",
+        73: "LogsView",
+        74: "ChangeLogs",
+        75: "FindSequencer",
+        76: "SequencerIs",
+        77: "GetEpochMetadata",
+        78: "EpochMetadataIs",
+        79: "GetStoredRange",
+        80: "StoredRange",
+        81: "FindTime",
+        82: "TimeFound",
+        83: "FindLsnAfter",
+        84: "LsnFound",
+        85: "GetSize",
+        86: "SizeIs",
     }
 
 

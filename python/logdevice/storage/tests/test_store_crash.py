@@ -1,0 +1,322 @@
+"""What is left after a crash, and after a disk that did not keep what it was given."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from logdevice.errors import DataError, UnavailableError
+from logdevice.protocol.store_read import ReadFailed
+from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
+from logdevice.storage.segment_log_store import SegmentLogStore
+from logdevice.storage.tests.storing import (
+    LOG,
+    OTHER_LOG,
+    SMALL,
+    FaultyDisk,
+    HastyDisk,
+    held,
+    lsns,
+    overwrite,
+    put,
+    read,
+    record,
+    scanned,
+    segment_paths,
+    small_store,
+    write,
+)
+from logdevice.types import LSN_OLDEST, Lsn, LsnRange, Record, RecordFlags, nodes
+
+CORRUPT = int(RecordFlags.CORRUPT)
+
+
+def crashed(directory: Path) -> Path:
+    """A copy of an open store's files as a crash at this moment leaves them, without its index."""
+    copied = directory.parent / f"{directory.name}-crashed"
+    shutil.copytree(directory / "segments", copied / "segments")
+    return copied
+
+
+def filled(directory: Path, *, groups: int = 3) -> SegmentLogStore:
+    """Record n is in group n, with a body of n times b'n'."""
+    store = small_store(directory, HastyDisk())
+    for number in range(1, groups + 1):
+        write(store, *put(body_of(number)))
+    return store
+
+
+def body_of(number: int) -> Record:
+    return record(number, b"%d" % number * 700)
+
+
+def place_of(path: Path, data: bytes) -> int:
+    return path.read_bytes().index(data)
+
+
+def test_everything_is_there_after_closing_and_opening(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    write(
+        store, PutState(LOG, "seal", b"5"), TrimLog(LOG, Lsn(2)), AmendRecord(LOG, Lsn(3), nodes([9]), 8, 7)
+    )
+    before = held(store)
+    store.close()
+    store = small_store(tmp_path)
+    assert (held(store), store.trim_end(LOG), store.state(LOG, "seal")) == (before, 2, b"5")
+    store.close()
+
+
+def test_an_index_that_is_gone_is_rebuilt_from_the_segments_alone(tmp_path: Path) -> None:
+    store = filled(tmp_path, groups=30)  # several segments
+    write(store, AmendRecord(LOG, Lsn(3), nodes([9]), 8, 7), DeleteRecords(LOG, Lsn(5), Lsn(7)))
+    write(store, PutState(LOG, "seal", b"5"), TrimLog(LOG, Lsn(2)))
+    store.mark_under_replicated(OTHER_LOG, LsnRange(Lsn(4), Lsn(6)))
+    before = held(store)
+    store.close()
+    shutil.rmtree(tmp_path / "index")
+    store = small_store(tmp_path)
+    assert (held(store), store.trim_end(LOG), store.state(LOG, "seal")) == (before, 2, b"5")
+    assert scanned(store, read(5, 6, log=OTHER_LOG)).under_replicated
+    store.close()
+
+
+def test_what_the_index_had_not_written_is_replayed(tmp_path: Path) -> None:
+    store = filled(tmp_path / "store")
+    store.close()
+    store = small_store(tmp_path / "store")
+    write(store, *put(record(9)))
+    copied = tmp_path / "copied"
+    shutil.copytree(tmp_path / "store", copied)  # RocksDB holds the last group in memory only
+    store.close()
+    store = small_store(copied)
+    assert lsns(store) == [1, 2, 3, 9]
+    write(store, *put(record(10)))
+    assert lsns(store) == [1, 2, 3, 9, 10]
+    store.close()
+
+
+def test_an_index_of_another_store_is_not_believed(tmp_path: Path) -> None:
+    filled(tmp_path / "mine", groups=2).close()
+    filled(tmp_path / "theirs", groups=5).close()
+    shutil.rmtree(tmp_path / "mine" / "index")
+    shutil.copytree(tmp_path / "theirs" / "index", tmp_path / "mine" / "index")
+    store = small_store(tmp_path / "mine")
+    assert lsns(store) == [1, 2]
+    store.close()
+
+
+def test_an_index_that_cannot_be_opened_is_rebuilt(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    for path in (tmp_path / "index").glob("MANIFEST*"):
+        path.write_bytes(b"nonsense")
+    store = small_store(tmp_path)
+    assert lsns(store) == [1, 2, 3]
+    store.close()
+
+
+def test_an_index_found_damaged_by_a_read_fails_the_read_and_is_rebuilt_at_the_next_opening(
+    tmp_path: Path,
+) -> None:
+    filled(tmp_path).close()
+    for path in (tmp_path / "index").glob("*.sst"):
+        data = path.read_bytes()
+        path.write_bytes(bytes(byte ^ 0xFF for byte in data[: len(data) // 3]) + data[len(data) // 3 :])
+    store = small_store(tmp_path)
+    if held_or_failed(store) is None:
+        store.close()
+        store = small_store(tmp_path)
+    assert lsns(store) == [1, 2, 3]
+    store.close()
+
+
+def held_or_failed(store: SegmentLogStore) -> list[Record] | None:
+    return None if isinstance(store.scan(read()), ReadFailed) else held(store)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 511, 512, 700])
+def test_a_torn_last_group_is_cut_off_and_its_place_is_used_again(tmp_path: Path, kept: int) -> None:
+    store = filled(tmp_path / "store")
+    copied = crashed(tmp_path / "store")
+    store.close()
+    path = segment_paths(copied)[-1]
+    last_group = place_of(path, b"3" * 700) // 512 * 512
+    with path.open("r+b") as file:
+        file.truncate(last_group + kept)
+    store = small_store(copied)
+    assert lsns(store) == [1, 2]
+    write(store, *put(record(4)))
+    store.close()
+    shutil.rmtree(copied / "index")
+    store = small_store(copied)
+    assert lsns(store) == [1, 2, 4]
+    assert not scanned(store).under_replicated
+    store.close()
+
+
+def test_a_last_group_without_its_first_sector_is_torn_not_damaged(tmp_path: Path) -> None:
+    store = filled(tmp_path / "store")
+    copied = crashed(tmp_path / "store")
+    store.close()
+    path = segment_paths(copied)[-1]
+    overwrite(path, place_of(path, b"3" * 700) // 512 * 512, bytes(512))
+    store = small_store(copied)
+    assert lsns(store) == [1, 2]
+    assert store.stats().damaged_groups == 0
+    store.close()
+
+
+def test_a_segment_whose_making_was_interrupted_is_removed(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    newest = segment_paths(tmp_path)[-1]
+    interrupted = newest.with_name(f"{int(newest.stem) + 1:010d}.segment")
+    interrupted.write_bytes(bytes(4096))
+    store = small_store(tmp_path)
+    assert lsns(store) == [1, 2, 3]
+    assert not interrupted.exists()
+    store.close()
+
+
+def test_a_damaged_body_comes_back_corrupt_and_empty_and_its_neighbours_whole(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    path = segment_paths(tmp_path)[0]
+    overwrite(path, place_of(path, b"2" * 700) + 350, b"X")
+    damaged = record(2, b"2" * 700)
+    first, second, third = held(store)
+    assert (first, third) == (body_of(1), body_of(3))
+    assert (second.lsn, second.flags, second.body) == (2, CORRUPT, b"")
+    assert (second.copyset, second.timestamp_ms) == (damaged.copyset, damaged.timestamp_ms)
+    assert store.stats().corrupt_records == 1
+    store.close()
+
+
+def test_a_damaged_body_is_not_mistaken_for_a_torn_tail_when_the_index_is_rebuilt(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    path = segment_paths(tmp_path)[0]
+    overwrite(path, place_of(path, b"2" * 700), b"X")
+    shutil.rmtree(tmp_path / "index")
+    store = small_store(tmp_path)
+    assert [(item.lsn, item.flags) for item in held(store)] == [(1, 0), (2, CORRUPT), (3, 0)]
+    store.close()
+
+
+def test_a_copy_put_again_over_a_corrupt_one_is_whole(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    path = segment_paths(tmp_path)[0]
+    overwrite(path, place_of(path, b"2" * 700), b"X")
+    write(store, *put(body_of(2)))
+    assert held(store) == [body_of(1), body_of(2), body_of(3)]
+    store.close()
+
+
+@pytest.mark.parametrize("sector", ["head", "next"])
+def test_damaged_changes_are_passed_over_and_confessed_when_the_index_is_rebuilt(
+    tmp_path: Path, sector: str
+) -> None:
+    filled(tmp_path).close()
+    path = segment_paths(tmp_path)[0]
+    group = place_of(path, b"2" * 700) // 512 * 512
+    overwrite(path, group + (0 if sector == "head" else 60), b"XXXX")
+    shutil.rmtree(tmp_path / "index")
+    store = small_store(tmp_path)
+    assert lsns(store) == [1, 3]
+    assert scanned(store, read(2, 3)).under_replicated
+    assert store.stats().damaged_groups == 1
+    store.close()
+    store = small_store(tmp_path)
+    assert scanned(store, read(LSN_OLDEST, 2)).under_replicated
+    store.close()
+
+
+def test_a_segment_with_a_damaged_header_still_gives_its_records(tmp_path: Path) -> None:
+    filled(tmp_path, groups=30).close()
+    paths = segment_paths(tmp_path)
+    assert len(paths) >= 3
+    overwrite(paths[1], 0, b"XXXXXXXX")
+    overwrite(paths[-1], 0, b"XXXXXXXX")
+    shutil.rmtree(tmp_path / "index")
+    store = small_store(tmp_path)
+    assert lsns(store) == list(range(1, 31))
+    store.close()
+
+
+def test_records_of_a_segment_that_is_gone_are_corrupt_not_missing(tmp_path: Path) -> None:
+    filled(tmp_path, groups=30).close()
+    segment_paths(tmp_path)[0].unlink()
+    store = small_store(tmp_path)
+    states = [item.flags for item in held(store)]
+    assert (len(states), states[0], states[-1]) == (30, CORRUPT, 0)
+    store.close()
+
+
+def test_a_directory_full_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "segments").mkdir()
+    (tmp_path / "segments" / "0000000001.segment").write_bytes(b"my holiday photos" * 1000)
+    with pytest.raises(DataError, match="not a segment of this version"):
+        small_store(tmp_path)
+    (tmp_path / "segments" / "0000000002.segment").write_bytes(b"more of them" * 1000)
+    with pytest.raises(DataError, match="readable header"):
+        small_store(tmp_path)
+
+
+def test_a_store_can_be_open_only_once(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    with pytest.raises(UnavailableError, match="in use"):
+        small_store(tmp_path)
+    store.close()
+    small_store(tmp_path).close()
+
+
+def test_a_disk_that_cannot_be_read_fails_the_read_and_not_the_store(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store = small_store(tmp_path, disk)
+    write(store, *put(record(1)))
+    disk.read_error = 5
+    assert store.scan(read()) == ReadFailed(3)
+    disk.read_error = 0
+    assert lsns(store) == [1]
+    assert store.stats().reads_failed == 1
+    store.close()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from logdevice.protocol.store_write import Persist
+from logdevice.storage.tests.storing import put, record, small_store
+store = small_store(Path(sys.argv[1]))
+number = (store.tail(7) or 0) + 1
+while True:
+    pair = put(record(number, b"x" * (number * 37 % 3000)), record(number + 1, b"y"))
+    assert "Persisted(" in repr(store.write([Persist(number, pair)]))
+    print(number + 1, flush=True)
+    number += 2
+"""
+
+
+def test_nothing_that_was_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None:
+    dice = random.Random(9)
+    acknowledged = 0
+    for _ in range(3):
+        program = [sys.executable, "-c", WRITER, str(tmp_path)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(dice.randint(20, 60)):
+                acknowledged = int(writer.stdout.readline())
+            writer.send_signal(signal.SIGKILL)
+            with contextlib.suppress(ValueError):
+                acknowledged = int(writer.stdout.read().split()[-1])
+        store = SegmentLogStore(tmp_path, SMALL)
+        found = held(store)
+        assert [item.lsn for item in found] == list(range(1, len(found) + 1))
+        # Both of a batch or none, and no acknowledged one is missing.
+        assert len(found) % 2 == 0
+        assert len(found) >= acknowledged
+        assert not any(item.flags for item in found)
+        store.close()

@@ -1,0 +1,209 @@
+"""Many requests over one stream: answers, failures, broken streams, and a caller that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from struct import pack
+from typing import Any
+
+import pytest
+
+from logdevice.errors import (
+    LogDeviceError,
+    OutcomeUnknownError,
+    OverloadedError,
+    RemoteProtocolError,
+    UnavailableError,
+    UnknownLogError,
+)
+from logdevice.settings import WireSettings
+from logdevice.types import LogId, NodeId
+from logdevice.wire import conversation
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.codec import encode
+from logdevice.wire.conversation import Conversation, Outbox, split
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, WireServer
+from logdevice.wire.service_messages import Done, FindSequencer, GetCluster, GetStatus, SequencerIs
+
+ROOM = 1 << 20
+
+
+async def answer(peer: Peer, request: Any) -> Any:
+    match request:
+        case FindSequencer(log=13):
+            raise UnknownLogError("there is no log 13", log=LogId(13))
+        case FindSequencer():
+            return SequencerIs(request.log, NodeId(1))
+        case GetCluster():
+            raise ZeroDivisionError("a bug")
+        case _:
+            await asyncio.sleep(3600)
+
+
+@asynccontextmanager
+async def talking(
+    answerer: Callable[[Peer, Any], Awaitable[Any]] = answer, room: int = ROOM
+) -> AsyncIterator[tuple[Conversation, WireServer, WireChannel]]:
+    server = WireServer(Hello(cluster="test", caller=NodeId(1)), WireSettings())
+    server.add_stream(
+        conversation.METHOD,
+        lambda peer, stream: conversation.serve(peer, stream, answerer, waiting_bytes_max=room),
+    )
+    port = await server.start("127.0.0.1:0")
+    channel = WireChannel(f"127.0.0.1:{port}", Hello(cluster="test"), WireSettings())
+    talk = Conversation(channel, waiting_bytes_max=room)
+    try:
+        yield talk, server, channel
+    finally:
+        await talk.close()
+        await channel.close()
+        await server.stop()
+
+
+def test_every_request_gets_its_own_answer() -> None:
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            logs = [LogId(number) for number in range(20, 220)]
+            answers = await asyncio.gather(*(talk.ask(FindSequencer(log), timeout_ms=10_000) for log in logs))
+            assert [found.log for found in answers] == logs
+
+    asyncio.run(run())
+
+
+def test_a_failure_is_raised_as_the_error_it_was() -> None:
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            with pytest.raises(UnknownLogError, match="there is no log 13") as caught:
+                await talk.ask(FindSequencer(LogId(13)), timeout_ms=10_000)
+            assert caught.value.log == 13
+
+    asyncio.run(run())
+
+
+def test_a_bug_in_a_handler_is_one_failed_request_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            with pytest.raises(LogDeviceError, match="failed to handle GetCluster: ZeroDivisionError"):
+                await talk.ask(GetCluster(), timeout_ms=10_000)
+            assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 1
+
+    with caplog.at_level(logging.CRITICAL, logger="logdevice.wire.conversation"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(("idempotent", "error"), [(True, UnavailableError), (False, OutcomeUnknownError)])
+def test_an_answer_that_does_not_come_is_an_error_by_what_was_asked(
+    idempotent: bool, error: type[LogDeviceError]
+) -> None:
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            with pytest.raises(error, match="GetStatus: no answer within 50 ms"):
+                await talk.ask(GetStatus(), timeout_ms=50, idempotent=idempotent)
+
+    asyncio.run(run())
+
+
+def test_when_the_node_goes_away_every_open_question_fails() -> None:
+    async def run() -> None:
+        async with talking() as (talk, server, _):
+            await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)
+            questions = [
+                asyncio.create_task(talk.ask(GetStatus(), timeout_ms=60_000, idempotent=False))
+                for _ in range(3)
+            ]
+            await asyncio.sleep(0)
+            await server.stop()
+            for question in questions:
+                with pytest.raises(LogDeviceError):
+                    await question
+
+    asyncio.run(run())
+
+
+def test_a_message_without_an_answer_is_only_sent() -> None:
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def listen(peer: Peer, request: Any) -> Any:
+        heard.put_nowait(request)
+        return Done()
+
+    async def run() -> None:
+        async with talking(listen) as (talk, _, _):
+            await talk.tell(FindSequencer(LogId(5)))
+            assert await asyncio.wait_for(heard.get(), 10) == FindSequencer(LogId(5))
+
+    asyncio.run(run())
+
+
+def test_a_frame_that_makes_no_sense_ends_the_conversation_with_a_clear_error() -> None:
+    async def run() -> None:
+        async with talking() as (_, _, channel):
+            for frame in (b"\x01", pack("<QI", 1, 999), pack("<QI", 1, 3) + b"xyz"):
+                stream = await channel.open(conversation.METHOD)
+                await stream.send(frame)
+                with pytest.raises(RemoteProtocolError):
+                    await stream.receive()
+
+    asyncio.run(run())
+
+
+class Stuck:
+    """A stream that takes nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.frames: list[bytes] = []
+
+    async def send(self, data: bytes) -> None:
+        await self.free.wait()
+        self.frames.append(data)
+
+    async def receive(self) -> bytes | None:
+        return None
+
+
+def test_what_waits_for_the_stream_goes_out_in_one_frame() -> None:
+    async def run() -> None:
+        stream = Stuck()
+        outbox = Outbox(stream, ROOM)
+        sending = asyncio.create_task(outbox.run())
+        for number in range(1, 11):
+            outbox.put(number, Done())
+        stream.free.set()
+        while not stream.frames:
+            await asyncio.sleep(0)
+        sending.cancel()
+        assert [number for number, _ in split(stream.frames[0])] == list(range(1, 11))
+        assert all(data == encode(Done()) for _, data in split(stream.frames[0]))
+
+    asyncio.run(run())
+
+
+def test_who_does_not_read_is_not_waited_for_with_ever_more_answers() -> None:
+    async def run() -> None:
+        stream = Stuck()
+        outbox = Outbox(stream, 10)
+        outbox.put(1, Done())
+        assert outbox.is_full
+        waiting = asyncio.create_task(outbox.room())
+        sending = asyncio.create_task(outbox.run())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        stream.free.set()
+        await asyncio.wait_for(waiting, 10)
+        sending.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_node_that_does_not_keep_up_is_not_asked_more() -> None:
+    async def run() -> None:
+        async with talking(room=-1) as (talk, _, _):
+            with pytest.raises(OverloadedError, match="does not keep up"):
+                await talk.ask(FindSequencer(LogId(5)), timeout_ms=1000)
+
+    asyncio.run(run())
