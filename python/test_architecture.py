@@ -78,7 +78,19 @@ LAYERS = (
     Layer(path="logdevice/types.py", ours=()),
     Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
     Layer(path="logdevice/knobs.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
-    Layer(path="logdevice/settings.py", ours=("logdevice.knobs", "logdevice.write_settings")),
+    Layer(
+        path="logdevice/settings.py",
+        ours=(
+            "logdevice.knobs",
+            "logdevice.wire_settings",
+            "logdevice.write_settings",
+            "logdevice.client_settings",
+            "logdevice.node_settings",
+        ),
+    ),
+    Layer(path="logdevice/client_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/wire_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
     Layer(
         path="logdevice/record_format.py",
@@ -92,7 +104,13 @@ LAYERS = (
     ),
     Layer(
         path="logdevice/protocol/",
-        ours=("logdevice.types", "logdevice.settings", "logdevice.write_settings", "logdevice.protocol"),
+        ours=(
+            "logdevice.types",
+            "logdevice.settings",
+            "logdevice.write_settings",
+            "logdevice.node_settings",
+            "logdevice.protocol",
+        ),
     ),
     Layer(
         path="logdevice/storage/",
@@ -106,6 +124,7 @@ LAYERS = (
             "logdevice.protocol.copy_selection",
             "logdevice.protocol.server_read_stream",
             "logdevice.protocol.store_read",
+            "logdevice.protocol.store_write",
         ),
         others=None,
     ),

@@ -141,8 +141,8 @@ MUTANTS = [
         "W2",
         "the window slides with what was delivered, not consumed",
         STREAM + "window.py",
-        "if self.consumed <= self._slide_after or self.window_end >= self.end:",
-        "if self.head <= self._slide_after or self.window_end >= self.end:",
+        "self._place(self.consumed)",
+        "self._place(self.head)",
     ),
     Mutant(
         "W7",

@@ -97,8 +97,6 @@ def _can_be_completed(
             if domain not in domains and node not in members:
                 domains.add(domain)
                 members.append(node)
-        if len(domains) < factor:
-            return False
     return len(members) - len(chosen) <= left
 
 

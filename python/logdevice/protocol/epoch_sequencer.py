@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import assert_never
 
 from logdevice.protocol import appender as appending
 from logdevice.protocol.appender import Appender, AppendPlan
@@ -169,6 +170,8 @@ class EpochSequencer:
                     self.preempted = effect
                 case WakeAt():
                     self._timers.arm(lsn, effect.time_ms)
+                case _:
+                    assert_never(effect)
         return effects
 
     def _answer(self, flight: _Flight) -> AnswerAppend:

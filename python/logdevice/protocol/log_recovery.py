@@ -301,6 +301,8 @@ class LogRecovery:
                     self._ask_epoch_store()
                 case _Timer.GRACE:
                     pass  # it is enough to look again
+                case _:
+                    assert_never(timer)
 
     def _ask_again(self) -> None:
         self._attempts += 1

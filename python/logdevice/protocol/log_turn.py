@@ -89,5 +89,5 @@ class LogTurn:
             self._timers.arm(_FLUSH, self._now_ms + self._settings.state_flush_ms)
 
     def flush(self, stored: StoredLog) -> None:
-        if self._timers.pop_passed(self._now_ms):
+        for _ in self._timers.pop_passed(self._now_ms):
             self.persist([PutState(self._log, PROGRESS, stored.encode_progress())])

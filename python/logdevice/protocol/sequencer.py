@@ -69,7 +69,8 @@ class Sequencer:
         self._config = config
         self._settings = settings
         self._rng = rng
-        self._owner: NodeId | None = None
+        self._owner: NodeId | None = None  # who should be the sequencer
+        self._successor: NodeId | None = None  # who preempted this one
         self._knows_tail = False  # where the counters of the current epoch begin
         self._waiting: list[AppendReceived] = []
         self._timers: Timers[_Timer] = Timers()
@@ -98,6 +99,7 @@ class Sequencer:
                 self._on_tail_asked(event.request_id)
             case OwnerChanged():
                 self._owner = event.node
+                self._successor = None
             case ActivationAsked():
                 self._activate()
             case ConfigChanged():
@@ -189,9 +191,10 @@ class Sequencer:
         self._answer(request_id, *self._elsewhere())
 
     def _elsewhere(self) -> tuple[AppendStatus, NodeId | None]:
-        if self._owner is None or self._owner == self._me:
+        node = self._owner if self._successor is None else self._successor
+        if node is None or node == self._me:
             return AppendStatus.NO_SEQUENCER, None
-        return AppendStatus.REDIRECTED, self._owner
+        return AppendStatus.REDIRECTED, node
 
     def _activate_if_owner(self) -> bool:
         """U1: a node that should own the log activates when it is first needed."""
@@ -236,6 +239,7 @@ class Sequencer:
     def _begin_epoch(self, state: EpochState) -> None:
         for timer in _Timer:
             self._timers.disarm(timer)
+        self._successor = None
         self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
         previous = self._draining = self.current
         self._opening = Opening(self._log, state)
@@ -329,6 +333,8 @@ class Sequencer:
                 self._activation.succeed()
             case RecoveryPreempted():
                 self._step_down(event.sealed_by)
+            case _:
+                assert_never(event)
 
     def _begin_at(self, tail: LogTail) -> None:
         assert self.current is not None, "only a current epoch waits for its tail"
@@ -348,14 +354,14 @@ class Sequencer:
         """U11: a higher epoch exists. Answer everybody, and leave the log to whoever took it."""
         for part in self._parts():
             self._effects += part.abort(successor)
-        if self._opening is not None:
-            self._effects.append(StopRecovery(self._log))
+        self._effects.append(StopRecovery(self._log))
         self.current = self._draining = self._opening = None
         self._knows_tail = False
         for timer in _Timer:
             self._timers.disarm(timer)
         self._releases.stop()
-        self._owner = successor
+        # Only for the pause that follows: if the cluster still wants this node, it takes the log back.
+        self._successor = successor
         self._fail_activation()
 
     def _on_woken(self) -> None:
@@ -370,6 +376,8 @@ class Sequencer:
                     self._knows_tail = True  # U6: appends wait no longer
                 case _Timer.DRAINING:
                     self._abort_draining()
+                case _:
+                    assert_never(timer)
         for part in self._parts():
             self._effects += part.woken(self._now_ms)
 

@@ -38,7 +38,7 @@ class Audit:
         witness.complain(reader.name, checkers.wasted_copies(reader.view, wire, rewinds=rewinds))
 
     def with_one_node_failing(self) -> None:
-        """A node fails before the reader starts, and comes back before the reader is done."""
+        """A node fails before the reader starts or while it reads, and comes back before its end."""
         cluster, world = self._cluster, self._cluster.world
         start = cluster.sequencer.write_more(CLEAN_RECORDS)
         half = cluster.truth.last_end
@@ -46,9 +46,14 @@ class Audit:
         victim = cluster.nodes[world.rng.choice(metadata.nodeset)]
         self._run_for(STEP_MS * 5)
         fail, mend = (victim.hang, victim.wake) if world.chance(0.5) else (victim.crash, victim.restart)
-        fail()
         end = Lsn(half + CLEAN_RECORDS)
+        is_sudden = world.chance(0.5)
+        if not is_sudden:
+            fail()
         reader = self._read("limper", start, end, Location(), shuffle_seed=None)
+        if is_sudden:
+            self._wait_until(lambda: reader.view.next is not None and reader.view.next > start + 5, step_ms=1)
+            fail()
         if metadata.replication.copies > 1:
             self._wait_until(lambda: reader.view.next is not None and reader.view.next >= half)
             complaint = checkers.limped_badly(reader.view, victim.id, copies=metadata.replication.copies)
@@ -70,6 +75,7 @@ class Audit:
             window_lsns=WINDOW_LSNS,
             scd_timeout_ms=400,
             all_send_all_timeout_ms=6_000,
+            slow_node_detection="disabled",
             reconnect_delay_ms_max=500,
         )
         plan = ReaderPlan(
@@ -85,7 +91,7 @@ class Audit:
         )
         return self._cluster.add_reader(name, plan)
 
-    def _wait_until(self, is_done: Callable[[], bool]) -> None:
+    def _wait_until(self, is_done: Callable[[], bool], *, step_ms: int = STEP_MS) -> None:
         deadline_ms = self._cluster.world.now_ms + PATIENCE_MS
         while not is_done() and self._cluster.world.now_ms < deadline_ms:
-            self._run_for(STEP_MS)
+            self._run_for(step_ms)

@@ -93,6 +93,18 @@ def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
     return None if is_true else f"{gap} is not true: there is {_content(slots)}"
 
 
+def mistaken_trim(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
+    """What every node had trimmed before it was asked is called trimmed, not lost."""
+    if gap.type is GapType.DATALOSS and gap.start < truth.trim_end:
+        metadata, _ = truth.metadata_of(gap.start.epoch)
+        if all(
+            node in view.starts and truth.had_trimmed(node, gap.start, view.starts[node])
+            for node in metadata.nodeset
+        ):
+            return f"{gap}, but {gap.start} was trimmed, as every node knew"
+    return None
+
+
 def _is_bridge_gone(truth: Truth, view: ReaderView, gap: Gap) -> bool:
     """Whether this reader had reason to miss the bridge record of the gap's epoch."""
     spoiled = {lsn for _, _, lsn in view.spoiled}

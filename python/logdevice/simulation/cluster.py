@@ -208,6 +208,7 @@ class Cluster:
                 if lsn < end:
                     self.truth.lose(node.id, lsn)
             node.store.trim(LOG, end)
+            self.truth.trimmed[node.id] = (end, self.world.now_ms)
             node.learn_trim(end)
 
     def _answer_metadata(

@@ -47,6 +47,8 @@ class Run:
         self._injector = Injector(self.cluster)
         self._heads: dict[str, Lsn] = {}
         self._is_settled = False
+        self._next_look_ms = SAMPLE_MS
+        self._released_end = Lsn(0)  # at the last look; what is newer may not have got around yet
 
     def play(self) -> Outcome:
         try:
@@ -123,10 +125,13 @@ class Run:
         while self.world.now_ms < end_ms:
             if len(self.cluster.witness.violations) >= VIOLATIONS_ENOUGH:
                 raise SeenEnoughError
-            self.world.run_until(min(end_ms, self.world.now_ms + SAMPLE_MS))
-            for reader in self.cluster.readers:
-                if not reader.view.is_ended:
-                    self._look_at(reader)
+            self.world.run_until(min(end_ms, self._next_look_ms))
+            if self.world.now_ms >= self._next_look_ms:
+                self._next_look_ms += SAMPLE_MS
+                for reader in self.cluster.readers:
+                    if not reader.view.is_ended:
+                        self._look_at(reader)
+                self._released_end = self.cluster.truth.released_end
 
     def _look_at(self, reader: SimulatedReader) -> None:
         health = reader.stream.health(self.world.now_ms)
@@ -134,7 +139,7 @@ class Run:
             complaint = checkers.stall_without_cause(
                 health,
                 has_unread=reader.has_unread,
-                released_end=self.cluster.truth.released_end,
+                released_end=self._released_end,
                 is_settled=self._is_settled,
             )
             self.cluster.witness.complain(reader.name, complaint)

@@ -53,6 +53,7 @@ class Truth:
     trim_end: Lsn = Lsn(0)
     rebuilding_since_ms: dict[NodeId, int] = field(default_factory=dict)
     dirty: dict[NodeId, list[DirtyRange]] = field(default_factory=dict)
+    trimmed: dict[NodeId, tuple[Lsn, int]] = field(default_factory=dict)  # up to where, since when
     _order: list[Lsn] = field(default_factory=list)
 
     def write(self, kind: SlotKind, record: Record, holders: tuple[NodeId, ...], now_ms: int) -> Slot:
@@ -107,6 +108,10 @@ class Truth:
         """Whether the node admits since then that it may have lost this LSN."""
         ranges = self.dirty.get(node, [])
         return any(found.start <= lsn < found.end and found.since_ms <= since_ms for found in ranges)
+
+    def had_trimmed(self, node: NodeId, lsn: Lsn, since_ms: int) -> bool:
+        end, trimmed_ms = self.trimmed.get(node, (Lsn(0), 0))
+        return lsn < end and trimmed_ms <= since_ms
 
     def was_rebuilding(self, node: NodeId, since_ms: int) -> bool:
         return self.rebuilding_since_ms.get(node, since_ms + 1) <= since_ms

@@ -39,6 +39,7 @@ class Witness:
             self.complain(view.name, checkers.wrong_content(self._truth, view, item))
             return
         self.complain(view.name, checkers.untrue_gap(self._truth, view, item))
+        self.complain(view.name, checkers.mistaken_trim(self._truth, view, item))
         self.complain(view.name, checkers.invented_loss(self._truth, view, item))
         self.complain(view.name, checkers.gap_by_silence_in_scd(self._truth, view, item))
 

@@ -87,11 +87,6 @@ def decode_route(route: bytes) -> tuple[tuple[NodeId, ...], int]:
     return tuple(NodeId(node) for node in _nodes(count).unpack_from(route, _ROUTE_HEAD.size)), flags
 
 
-def decode_flags(route: bytes) -> int:
-    flags: int = _ROUTE_HEAD.unpack_from(route)[1]
-    return flags
-
-
 def entry_location(entry: bytes) -> Location:
     return Location(*_LOCATION.unpack_from(entry, route_bytes(entry)))
 

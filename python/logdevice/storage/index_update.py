@@ -60,8 +60,10 @@ class IndexUpdate:
 
     def remove(self, key: bytes, entry: bytes) -> None:
         """The record of this key goes."""
+        location = layout.entry_location(entry)
         self._values[key] = None
-        self._count(entry, -1)
+        self._count(entry, location, -1)
+        self.dead.append(location)
         self._note_bridge(layout.key_log(key), layout.key_lsn(key), 0)
 
     def commit(self, position: Position | None = None) -> None:
@@ -85,36 +87,35 @@ class IndexUpdate:
     def _on_put(self, put: RecordPut) -> None:
         location = Location(self._segment, self._body_offset, put.body_bytes, self._segment)
         self._body_offset += put.body_bytes
-        self._usage_of(self._segment)[_PUT_BYTES] += put.body_bytes + len(put.header)
         facts = self._log(put.log)
+        route = put.route or _route(put.header)
+        entry = layout.encode_entry(route, location, put.header)
+        self._usage_of(self._segment)[_PUT_BYTES] += put.body_bytes + len(entry)
         if put.lsn < facts.trim_end:
             self.dead.append(location)
             return
         key = layout.record_key(put.log, put.lsn)
-        highest = self._highest(put.log)
-        if put.lsn > highest:
+        if put.lsn > self._highest(put.log, facts):
             facts.highest = put.lsn
         elif (old := self._get(key)) is not None:
-            self._count(old, -1)
-        route = put.route
-        if route is None:
-            record = decode_header(put.header).record
-            route = layout.encode_route(record.copyset, record.flags)
-        self._set(key, layout.encode_entry(route, location, put.header))
-        self._note_bridge(put.log, put.lsn, layout.decode_flags(route))
+            self._count(old, layout.entry_location(old), -1)
+            self.dead.append(layout.entry_location(old))
+        self._set(key, entry, location)
+        self._note_bridge(put.log, put.lsn, layout.decode_route(route)[1])
 
     def _on_amend(self, amend: AmendRecord) -> None:
         key = layout.record_key(amend.log, amend.lsn)
         old = self._get(key)
         if old is None or amend.lsn < self._log(amend.log).trim_end:
             return
-        self._count(old, -1, body_stays=True)
+        location = layout.entry_location(old)
+        self._count(old, location, -1)
         record, body_bytes, body_crc, _ = decode_header(layout.entry_header(old))
         record = replace(record, copyset=amend.copyset, flags=amend.flags, wave=amend.wave)
         header = encode_header(record, body_crc=body_crc, body_length=body_bytes)
-        location = layout.entry_location(old)._replace(header_segment=self._segment)
+        location = location._replace(header_segment=self._segment)
         route = layout.encode_route(record.copyset, record.flags)
-        self._set(key, layout.encode_entry(route, location, header))
+        self._set(key, layout.encode_entry(route, location, header), location)
         self._note_bridge(amend.log, amend.lsn, amend.flags)
 
     def _on_delete(self, delete: DeleteRecords) -> None:
@@ -157,9 +158,8 @@ class IndexUpdate:
             facts = self._facts[log] = replace(known, states=dict(known.states))
         return facts
 
-    def _highest(self, log: LogId) -> Lsn:
-        """At least the highest LSN of the log in the index."""
-        facts = self._log(log)
+    def _highest(self, log: LogId, facts: LogFacts) -> Lsn:
+        """At least the highest LSN of the log in the index: above it nothing has to be looked up."""
         if facts.highest is None:
             last = self._index.last(log, 0, 1 << 63)
             facts.highest = Lsn(0) if last is None else last[0]
@@ -168,31 +168,36 @@ class IndexUpdate:
     def _get(self, key: bytes) -> bytes | None:
         return self._values[key] if key in self._values else self._index.get(key)
 
-    def _set(self, key: bytes, entry: bytes) -> None:
+    def _set(self, key: bytes, entry: bytes, location: Location) -> None:
         self._values[key] = entry
-        self._count(entry, 1)
+        self._count(entry, location, 1)
 
-    def _count(self, entry: bytes, sign: int, *, body_stays: bool = False) -> None:
+    def _count(self, entry: bytes, location: Location, sign: int) -> None:
         """Adds a record to the segments that hold its parts, or takes it away from them."""
-        location = layout.entry_location(entry)
-        usage = self._usage_of(location.body_segment)
+        body_segment, _, body_bytes, header_segment = location
+        usage = self._usage_of(body_segment)
         usage[_RECORDS] += sign
-        usage[_LIVE_BYTES] += sign * (location.body_bytes + len(entry))
-        if location.header_segment != location.body_segment:
-            self._usage_of(location.header_segment)[_RECORDS] += sign
-        if sign < 0 and not body_stays:
-            self.dead.append(location)
+        usage[_LIVE_BYTES] += sign * (body_bytes + len(entry))
+        if header_segment != body_segment:
+            self._usage_of(header_segment)[_RECORDS] += sign
 
     def _usage_of(self, segment: int) -> list[int]:
         return self._usage.setdefault(segment, [0, 0, 0, 0])
 
     def _note_bridge(self, log: LogId, lsn: Lsn, flags: int) -> None:
         """Notes that the record at this LSN is a bridge now, or is not."""
-        facts = self._log(log)
-        bridges, is_bridge = facts.bridges, bool(flags & _BRIDGE)
+        facts, is_bridge = self._log(log), bool(flags & _BRIDGE)
+        bridges = facts.bridges
+        if not is_bridge and not bridges:
+            return
         place = bisect_left(bridges, lsn)
         was_bridge = bridges[place : place + 1] == (lsn,)
         if is_bridge == was_bridge:
             return
         facts.bridges = bridges[:place] + ((lsn,) if is_bridge else ()) + bridges[place + was_bridge :]
         self._values[layout.bridge_key(log, lsn)] = b"" if is_bridge else None
+
+
+def _route(header: bytes) -> bytes:
+    record = decode_header(header).record
+    return layout.encode_route(record.copyset, record.flags)

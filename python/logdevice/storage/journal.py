@@ -8,7 +8,7 @@ disagree about, which is nothing but the last few groups before a crash. One thr
 from __future__ import annotations
 
 import errno
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +21,7 @@ from logdevice.storage.segment_scan import Damage
 from logdevice.storage.segments import Segments
 from logdevice.types import LSN_MAX, LSN_OLDEST, LsnRange
 
+_DEAD_MAX: Final = 65_536
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -29,7 +30,9 @@ class Journal:
         self._index = index
         self._segments = segments
         self.is_broken = False  # the index failed under a write: only opening the store again helps
-        self.dead: list[Location] = []  # bodies that nothing refers to any more, for who gives space back
+        # Bodies that nothing refers to any more, for who gives space back. Those that are forgotten are
+        # given back with their segment.
+        self.dead: deque[Location] = deque(maxlen=_DEAD_MAX)
         self.counts: Counter[str] = Counter()  # by the names of StoreStats
 
     def append(

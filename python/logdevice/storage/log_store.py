@@ -14,7 +14,7 @@ from typing import Protocol
 
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
-from logdevice.types import LogId, Lsn, LsnRange
+from logdevice.types import LogId, Lsn, LsnRange, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,12 @@ class LogStore(Protocol):
 
     def state(self, log: LogId, name: str) -> bytes | None:
         """What PutState last stored under this name."""
+
+    def states(self, log: LogId) -> dict[str, bytes]:
+        """Everything PutState stored for a log, by name."""
+
+    def newest(self, log: LogId) -> list[Record]:
+        """The header of the last record held of every epoch, newest epoch first."""
 
     def logs(self) -> tuple[LogId, ...]:
         """Every log of which there is a record, a trim point or a state."""

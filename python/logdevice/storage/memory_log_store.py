@@ -184,6 +184,14 @@ class MemoryLogStore:
     def state(self, log: LogId, name: str) -> bytes | None:
         return self._log(log).states.get(name)
 
+    def states(self, log: LogId) -> dict[str, bytes]:
+        return dict(self._log(log).states)
+
+    def newest(self, log: LogId) -> list[Record]:
+        content = self._log(log)
+        last = {lsn.epoch: lsn for lsn in content.lsns}
+        return [content.records[lsn] for lsn in reversed(last.values())]
+
     def logs(self) -> tuple[LogId, ...]:
         return tuple(sorted(log for log, content in self._logs.items() if content != _Log()))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -45,11 +45,11 @@ class Reclaimer:
         """One piece of work. True if there was something to do."""
         if self._journal.is_broken:
             return False
-        dead, self._journal.dead = self._journal.dead, []
-        self._punch(dead)
+        self._punch(self._journal.dead)
+        self._journal.dead.clear()
         return self._remove_entries() or self._drop_dead() or self._compact_one()
 
-    def _punch(self, dead: Sequence[Location]) -> None:
+    def _punch(self, dead: Iterable[Location]) -> None:
         """Gives back what dead bodies took, where enough of them lie together."""
         newest = self._segments.position.segment
         for segment, start, end in _stretches(dead):
@@ -160,7 +160,7 @@ class Reclaimer:
                         yield change.log, change.lsn
 
 
-def _stretches(dead: Sequence[Location]) -> Iterator[tuple[int, int, int]]:
+def _stretches(dead: Iterable[Location]) -> Iterator[tuple[int, int, int]]:
     """Segment, start and end of dead bodies that lie side by side, taken together."""
     pieces = sorted((place.body_segment, place.body_offset, place.body_bytes) for place in dead)
     segment, start, end = -1, 0, 0

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from logdevice.record_format import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index
-from logdevice.types import LSN_MAX, LogId, Lsn
+from logdevice.types import LSN_MAX, LogId, Lsn, Record
 
 
 class Measure(NamedTuple):
@@ -57,6 +57,17 @@ def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:
         return 0
     oldest, newest = _header(first[1]), _header(last[1])
     return max(0, BODY_BYTES.total(newest) - BODY_BYTES.total(oldest) + BODY_BYTES.own(oldest))
+
+
+def newest(index: Index, log: LogId) -> list[Record]:
+    """The header of the last record of every epoch, by one step back for each."""
+    trim_end = index.known(log).trim_end
+    found: list[Record] = []
+    end = LSN_MAX
+    while (last := index.last(log, trim_end, max(trim_end, end))) is not None:
+        found.append(_header(last[1]).record)
+        end = Lsn.of(last[0].epoch, 0)
+    return found
 
 
 def _first_where(index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedHeader], bool]) -> Lsn | None:

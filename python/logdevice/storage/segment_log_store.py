@@ -38,7 +38,7 @@ from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.reclaim import Reclaimer
 from logdevice.storage.segments import Segments
 from logdevice.storage.store_scan import StoreScan
-from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange, RecordFlags
+from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange, Record, RecordFlags
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
@@ -61,10 +61,14 @@ class SegmentLogStore:
         self._turn = threading.Lock()
         self._reads: Counter[str] = Counter()
         self._reads_lock = threading.Lock()
-        self._segments = Segments(directory / "segments", settings, disk or RawDisk())
-        self._index = Index(directory / "index", settings)
-        self._journal = Journal(self._index, self._segments)
-        self._journal.recover()
+        try:
+            self._segments = Segments(directory / "segments", settings, disk or RawDisk())
+            self._index = Index(directory / "index", settings)
+            self._journal = Journal(self._index, self._segments)
+            self._journal.recover()
+        except BaseException:
+            self._lock_file.close()
+            raise
         self._reclaimer = Reclaimer(self._index, self._segments, self._journal, settings)
 
     def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
@@ -95,6 +99,12 @@ class SegmentLogStore:
 
     def state(self, log: LogId, name: str) -> bytes | None:
         return self._index.known(log).states.get(name)
+
+    def states(self, log: LogId) -> dict[str, bytes]:
+        return dict(self._index.known(log).states)
+
+    def newest(self, log: LogId) -> list[Record]:
+        return searches.newest(self._index, log)
 
     def logs(self) -> tuple[LogId, ...]:
         facts = list(self._index.facts.items())

@@ -80,10 +80,7 @@ class Segments:
                 if number not in self._headers:
                     return None
                 file = SegmentFile(self._disk, self._path(number), number)
-                self._files[number] = file
-                if len(self._files) > self._settings.open_segments_max:
-                    self._files.popitem(last=False)
-            self._files.move_to_end(number)
+            self._keep_open(file)
             return file
 
     def read_body(self, location: Location) -> bytes | None:
@@ -178,7 +175,8 @@ class Segments:
             file = SegmentFile(self._disk, path, number, create=True)
             self._offset, self._allocated = SECTOR, 0
             self._headers[number] = header
-            self._files[number] = file
+            with self._files_lock:
+                self._keep_open(file)
             self._make_room(sum(map(len, snapshot)) + GROUP_HEAD_BYTES, keeps_floor)
             file.write([encode_segment_header(header)], 0)
             self._write_group(file, snapshot, [])
@@ -212,6 +210,12 @@ class Segments:
         file = self.file(number)
         assert file is not None, f"segment {number} is not there"
         return file
+
+    def _keep_open(self, file: SegmentFile) -> None:
+        self._files[file.number] = file
+        self._files.move_to_end(file.number)
+        if len(self._files) > self._settings.open_segments_max:
+            self._files.popitem(last=False)
 
     def _end_of(self, number: int) -> int | None:
         """Where a segment ends; None for the newest, and where the header that knew is damaged."""

@@ -14,7 +14,7 @@ from typing import Final
 from crc32c import crc32c
 
 from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
-from logdevice.record_format import decode_header
+from logdevice.record_format import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index, LogFacts
 from logdevice.storage.read_items import (
@@ -86,7 +86,7 @@ class StoreScan:
             size = record.size + header.body_length
             if self._size and self._size + size > read.bytes_max:
                 return False
-            found = self._with_body(key, entry)
+            found = self._with_body(key, entry, header)
             if found is None:
                 return True
             record = found
@@ -96,12 +96,12 @@ class StoreScan:
         self._items.append(record)
         return True
 
-    def _with_body(self, key: bytes, entry: bytes) -> Record | None:
+    def _with_body(self, key: bytes, entry: bytes, header: DecodedHeader) -> Record | None:
         """The record, with its body or found corrupt; None if it went away meanwhile."""
         while True:
-            record, _, expected_crc, _ = decode_header(layout.entry_header(entry))
+            record = header.record
             body = self._segments.read_body(layout.entry_location(entry))
-            if body is not None and crc32c(body) == expected_crc:
+            if body is not None and crc32c(body) == header.body_crc:
                 self.body_bytes += len(body)
                 return _complete(record, body, record.flags)
             newer = self._index.get(key)
@@ -110,7 +110,7 @@ class StoreScan:
             if newer == entry:
                 self.corrupt_records += 1
                 return _complete(record, b"", record.flags | _CORRUPT)
-            entry = newer
+            entry, header = newer, decode_header(layout.entry_header(newer))
 
 
 def _complete(header: Record, body: bytes, flags: int) -> Record:

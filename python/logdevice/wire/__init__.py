@@ -4,3 +4,9 @@
 `server.py` and `channel.py` carry it all over gRPC. Nothing here decides anything; docs/wire.md has the
 layout.
 """
+
+import os
+
+# gRPC reports every connection that ends on standard error, which belongs to the commands people run. It
+# looks at this once, when it is loaded; whoever has set it wants to see more.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

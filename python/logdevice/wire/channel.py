@@ -54,6 +54,12 @@ class ClientStream:
             data = await self._call.read()
         except grpc.RpcError as error:
             raise from_rpc(error) from None
+        except asyncio.CancelledError:
+            # gRPC says the same whether the stream or the task that waits for it was cancelled.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise UnavailableError("the stream was dropped on this side") from None
         return None if data is grpc.aio.EOF else data
 
     async def end(self) -> None:

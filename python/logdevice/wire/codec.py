@@ -73,6 +73,8 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     84: service.LsnFound,
     85: service.GetSize,
     86: service.SizeIs,
+    87: service.GetMetadataEntries,
+    88: service.MetadataEntries,
 }
 
 _LENGTH: Final = Struct("<I")

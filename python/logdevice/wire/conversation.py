@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from struct import Struct
 from struct import error as StructError
@@ -195,35 +195,39 @@ def _lost(request: object, why: str, idempotent: bool) -> LogDeviceError:
 
 
 async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
-    """The answering side: every request in a task of its own, begun in the order of arrival.
-
-    While too many answers wait for a caller that does not read, no further request is taken.
-    """
+    """The answering side: handles every request in a task of its own, until the caller is gone."""
     outbox = Outbox(stream, waiting_bytes_max)
     sending = asyncio.create_task(outbox.run())
-    answering: set[asyncio.Task[None]] = set()
+    tasks: set[asyncio.Task[None]] = {sending}
     try:
         while (frame := await stream.receive()) is not None:
             for number, data in split(frame):
-                task = asyncio.create_task(_answer(peer, number, decode(data), answer, outbox))
-                answering.add(task)
-                task.add_done_callback(answering.discard)
-            await outbox.room()
+                task = asyncio.create_task(_answer(peer, number, data, answer, outbox))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            # A caller that does not take its answers gets no more questions in.
+            if outbox.is_full:
+                await _either(outbox.room(), sending)
     finally:
-        for task in (*answering, sending):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*answering, sending, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _answer(peer: Peer, number: int, request: Any, answer: Answerer, outbox: Outbox) -> None:
+async def _either(wish: Coroutine[Any, Any, None], end: asyncio.Task[None]) -> None:
+    wishing = asyncio.create_task(wish)
+    await asyncio.wait({wishing, end}, return_when=asyncio.FIRST_COMPLETED)
+    wishing.cancel()
+
+
+async def _answer(peer: Peer, number: int, data: memoryview, answer: Answerer, outbox: Outbox) -> None:
+    """Whatever is wrong with one request, or with how it is handled, is told as its answer."""
     try:
-        result = await answer(peer, request)
+        result = await answer(peer, decode(data))
     except LogDeviceError as error:
         result = failure_of(error)
     except Exception as error:
-        # A bug in one handler must not end the conversation for everybody else.
-        _logger.exception("%s failed", type(request).__name__)
-        what = f"the node failed to handle {type(request).__name__}: {type(error).__name__}"
-        result = failure_of(LogDeviceError(what))
+        _logger.error("a request failed", exc_info=error)
+        result = failure_of(LogDeviceError(f"the node failed to handle the request: {type(error).__name__}"))
     if number and result is not None:
         outbox.put(number, result)

@@ -23,7 +23,7 @@ class Hello:
     """What one side says about itself, and whom it believes to be talking to."""
 
     version: int = PROTOCOL_VERSION
-    cluster: str
+    cluster: str  # '' from a client: whichever it is
     caller: NodeId | None = None  # None: a client
     callee: NodeId | None = None  # None: whoever is there
     location: Location = Location()
@@ -37,7 +37,8 @@ def refusal(theirs: Hello, *, cluster: str, node: NodeId) -> LogDeviceError | No
             f"to {PROTOCOL_VERSION}",
             node=node,
         )
-    if theirs.cluster != cluster:
+    takes_any = theirs.cluster == "" and theirs.caller is None
+    if theirs.cluster != cluster and not takes_any:
         return WrongClusterError(
             f"the caller wants cluster {theirs.cluster!r}, this node belongs to {cluster!r}", node=node
         )

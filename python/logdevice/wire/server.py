@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 
-from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError
+from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello, refusal
@@ -41,19 +41,27 @@ class Peer:
 
 
 class ServerStream:
-    """One caller's stream, as its handler sees it. When the caller goes away, the handler is cancelled."""
+    """One caller's stream, as its handler sees it. A handler whose caller goes away is cancelled, or finds
+    out by the next thing it does here.
+    """
 
     def __init__(self, context: Any, settings: WireSettings) -> None:
         self._context, self._settings = context, settings
 
     async def receive(self) -> bytes | None:
-        """The next message; None once the caller has said that there will be no more."""
-        data = await self._context.read()
+        """The next message; None if there will be no more, be it that the caller said so or is gone."""
+        try:
+            data = await self._context.read()
+        except grpc.aio.BaseError:
+            return None
         return None if data is grpc.aio.EOF else data
 
     async def send(self, data: bytes) -> None:
         """Returns once there is room for more: a caller that does not read makes us wait here."""
-        await self._context.write(check_size(data, self._settings))
+        try:
+            await self._context.write(check_size(data, self._settings))
+        except grpc.aio.BaseError:
+            raise UnavailableError("the caller is gone, nothing more can be sent") from None
 
 
 UnaryHandler = Callable[[Peer, bytes], Awaitable[bytes]]
@@ -75,8 +83,8 @@ class WireServer:
             try:
                 return check_size(await handler(self._greet(context), request), self._settings)
             except Exception as error:
-                await context.abort(*to_rpc(_reported(method, error)))
-                raise  # not reached: abort raises what ends the call
+                await _fail(context, method, error)
+                return b""
 
         self._handlers[method] = grpc.unary_unary_rpc_method_handler(serve)
 
@@ -85,8 +93,7 @@ class WireServer:
             try:
                 await handler(self._greet(context), ServerStream(context, self._settings))
             except Exception as error:
-                await context.abort(*to_rpc(_reported(method, error)))
-                raise  # not reached: abort raises what ends the call
+                await _fail(context, method, error)
 
         self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)
 
@@ -135,9 +142,10 @@ def _decode_hello(encoded: bytes) -> Hello:
     return hello
 
 
-def _reported(method: str, error: Exception) -> LogDeviceError:
-    """What the caller is told about an error."""
-    if isinstance(error, LogDeviceError):
-        return error
-    _logger.error("%s failed", method, exc_info=error)
-    return LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")
+async def _fail(context: Any, method: str, error: Exception) -> None:
+    """Ends a call with an error, by raising what makes gRPC do so. Returns if the caller is gone."""
+    if not isinstance(error, LogDeviceError):
+        _logger.error("%s failed", method, exc_info=error)
+        error = LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")
+    if not context.done():
+        await context.abort(*to_rpc(error))

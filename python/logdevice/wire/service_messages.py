@@ -172,6 +172,23 @@ class EpochMetadataIs:
 
 
 @dataclass(frozen=True, slots=True)
+class GetMetadataEntries:
+    """Which entries of this log's metadata log do you hold? One node asks another; a reader asks
+    GetEpochMetadata, which is answered from enough nodes.
+    """
+
+    log: LogId
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataEntries:
+    """Answer to GetMetadataEntries, oldest first."""
+
+    log: LogId
+    entries: tuple[EpochMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GetStoredRange:
     """What of this log do you hold?"""
 

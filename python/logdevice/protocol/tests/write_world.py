@@ -126,7 +126,13 @@ class Disk:
 
 class World:
     def __init__(
-        self, seed: int, *, nodes: int = 5, replication: str = "3", extras: int = 0, leaders: int | None = None
+        self,
+        seed: int,
+        *,
+        nodes: int = 5,
+        replication: str = "3",
+        extras: int = 0,
+        leaders: int | None = None,
     ) -> None:
         self.rng = random.Random(seed)
         self.now_ms = 0
@@ -408,9 +414,7 @@ class Process:
         for effect in effects:
             self._perform_recovery_effect(effect, epoch, feed)
 
-    def _perform_recovery_effect(
-        self, effect: object, epoch: Epoch, feed: Callable[[object], None]
-    ) -> None:
+    def _perform_recovery_effect(self, effect: object, epoch: Epoch, feed: Callable[[object], None]) -> None:
         match effect:
             case SendRequest():
                 node = effect.node

@@ -176,6 +176,16 @@ def test_a_spoiled_copy_is_no_witness_and_no_vote() -> None:
     assert checkers.invented_loss(truth, view, loss(2, 3)) is None
 
 
+def test_what_every_node_had_trimmed_is_not_lost() -> None:
+    truth, view = log(), reader(asked_ms=10)
+    truth.trim_end = lsn(3)
+    truth.trimmed = dict.fromkeys(nodes(range(5)), (lsn(3), 5))
+    assert checkers.mistaken_trim(truth, view, loss(2, 3)) is not None
+    assert checkers.mistaken_trim(truth, view, loss(3, 4)) is None
+    truth.trimmed[N4] = (lsn(3), 11)
+    assert checkers.mistaken_trim(truth, view, loss(2, 3)) is None
+
+
 def test_copies_made_after_the_reader_asked_do_not_count() -> None:
     truth, view = log(), reader(asked_ms=10)
     for node in (N0, N1, N2):

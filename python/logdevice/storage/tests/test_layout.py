@@ -83,7 +83,6 @@ def test_an_index_entry_gives_back_its_parts(
     entry = index_layout.encode_entry(route, location, header)
     assert entry[: index_layout.route_bytes(entry)] == route
     assert index_layout.decode_route(route) == (copyset, flags)
-    assert index_layout.decode_flags(route) == flags
     assert index_layout.entry_location(entry) == location
     assert index_layout.entry_header(entry) == header
 

@@ -23,11 +23,12 @@ from logdevice.settings import WireSettings
 from logdevice.types import LogId, NodeId
 from logdevice.wire import conversation
 from logdevice.wire.channel import WireChannel
-from logdevice.wire.codec import encode
+from logdevice.wire.codec import decode, encode
 from logdevice.wire.conversation import Conversation, Outbox, split
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, WireServer
-from logdevice.wire.service_messages import Done, FindSequencer, GetCluster, GetStatus, SequencerIs
+from logdevice.wire.service_messages import Done, Failure, FindSequencer, GetCluster, GetStatus, SequencerIs
+from logdevice.wire.status import error_from
 
 ROOM = 1 << 20
 
@@ -87,7 +88,7 @@ def test_a_failure_is_raised_as_the_error_it_was() -> None:
 def test_a_bug_in_a_handler_is_one_failed_request_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with talking() as (talk, _, _):
-            with pytest.raises(LogDeviceError, match="failed to handle GetCluster: ZeroDivisionError"):
+            with pytest.raises(LogDeviceError, match="failed to handle the request: ZeroDivisionError"):
                 await talk.ask(GetCluster(), timeout_ms=10_000)
             assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 1
 
@@ -142,11 +143,25 @@ def test_a_message_without_an_answer_is_only_sent() -> None:
 def test_a_frame_that_makes_no_sense_ends_the_conversation_with_a_clear_error() -> None:
     async def run() -> None:
         async with talking() as (_, _, channel):
-            for frame in (b"\x01", pack("<QI", 1, 999), pack("<QI", 1, 3) + b"xyz"):
+            for frame in (b"\x01", pack("<QI", 1, 999)):
                 stream = await channel.open(conversation.METHOD)
                 await stream.send(frame)
                 with pytest.raises(RemoteProtocolError):
                     await stream.receive()
+
+    asyncio.run(run())
+
+
+def test_a_message_that_makes_no_sense_is_one_failed_request() -> None:
+    async def run() -> None:
+        async with talking() as (_, _, channel):
+            stream = await channel.open(conversation.METHOD)
+            await stream.send(pack("<QI", 1, 3) + b"xyz")
+            [(number, data)] = split(await stream.receive() or b"")
+            answered = decode(data)
+            assert (number, type(answered)) == (1, Failure)
+            assert isinstance(error_from(answered), RemoteProtocolError)
+            stream.cancel()
 
     asyncio.run(run())
 

@@ -1,0 +1,69 @@
+"""The cluster that integration tests break: `logdevice.cli.local_cluster` with what only tests need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import logdevice
+from logdevice.cli import clusters, probe
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.processes import ProcessState, wait_until
+from logdevice.client.blocking import Client
+from logdevice.types import NodeId
+
+PATIENCE_MS = 30_000  # for anything that is expected to happen; a test that waits so long has failed
+
+
+class Cluster(LocalCluster):
+    """Five nodes, three copies of each record."""
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        with logdevice.connect(self.endpoint) as client:
+            yield client
+
+    def up(self) -> None:
+        """Everything that is down is started, and everybody sees everybody."""
+        clusters.start(self)
+
+    def mend(self) -> None:
+        """Undoes what tests do to processes."""
+        for node in self.nodes:
+            if self.state(node) is ProcessState.PAUSED:
+                self.resume(node)
+        self.up()
+
+    def sequencer_of(self, log: str) -> NodeId:
+        """The node that numbers the log's records now."""
+        with self.client() as client:
+            node = client.sequencer(log)
+        assert node is not None, f"nobody sequences {log}"
+        return node
+
+    def other_than(self, *nodes: NodeId) -> list[NodeId]:
+        return [node for node in self.nodes if node not in nodes]
+
+    def wait_until_seen_dead(self, node: NodeId) -> None:
+        """Until all the others have noticed."""
+        others = [entry.address for other, entry in self.nodes.items() if other != node]
+
+        def is_seen_dead() -> bool:
+            views = probe.views(self.name, others).values()
+            return all(
+                view is not None and not next(e.is_alive for e in view.nodes if e.node == node)
+                for view in views
+            )
+
+        assert wait_until(is_seen_dead, PATIENCE_MS), f"{node} is still taken for alive"
+
+    def store_files(self, node: NodeId, pattern: str) -> list[Path]:
+        return sorted(self.find(node).directory.glob(f"store/**/{pattern}"))
+
+    def metrics(self, node: NodeId) -> dict[str, float]:
+        status = probe.statuses(self.name, [self.nodes[node].address])[self.nodes[node].address]
+        assert status is not None, f"{node} does not answer"
+        metrics: dict[str, float] = json.loads(status.metrics)
+        return metrics

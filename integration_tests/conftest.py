@@ -1,0 +1,45 @@
+"""One cluster of real processes for all tests of a run; every test finds it whole and makes its own log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration_tests.cluster import Cluster
+from logdevice.cli.clusters import set_replication
+
+NODES = 5
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+            # One worker runs them all: two clusters at a time would only slow each other down.
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster.create(tmp_path_factory.mktemp("cluster") / "data", nodes=NODES)
+    try:
+        cluster.up()
+        set_replication(cluster, 3)
+        yield cluster
+    finally:
+        cluster.kill_all()
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    shared_cluster.mend()
+    return shared_cluster
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest) -> str:
+    """The path of a log that belongs to this test alone."""
+    return "/tests/" + request.node.name.replace("[", "-").replace("]", "")

@@ -1,0 +1,127 @@
+"""`logdevice append`: every line of the input becomes one entry of a log.
+
+Lines that are there at the same time share a batch, so a file goes fast and a terminal goes at once.
+Lines are bytes: nothing is decoded, and only the newline at the end is taken off. What was acknowledged
+when something fails is said, so that one knows which line to go on with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from logdevice.cli import arguments, commands
+from logdevice.cli.finding import connect
+from logdevice.cli.output import Output, shown_bytes
+from logdevice.client.blocking import Client
+from logdevice.errors import InvalidArgumentError, LogDeviceError
+from logdevice.types import Lsn
+
+READ_BYTES: Final = 256 * 1024
+LINES_MAX: Final = 10_000  # of one batch
+_PROGRESS_S: Final = 2.0
+
+
+def add_commands(group: commands.Commands) -> None:
+    parser = commands.add(
+        group,
+        "append",
+        run_append,
+        "append lines to a log, one entry per line",
+        details="What `logdevice cat` prints afterwards is the same text.",
+    )
+    parser.add_argument(
+        "log", type=arguments.log, metavar="LOG", help="its path, such as /hello, or its number"
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or nothing: standard input")
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been acknowledged so far."""
+
+    lines: int = 0
+    size: int = 0
+    batches: int = 0
+    first: Lsn | None = None
+    last: Lsn | None = None
+
+    def note(self, batch: list[bytes], lsn: Lsn) -> None:
+        self.lines += len(batch)
+        self.size += sum(map(len, batch))
+        self.batches += 1
+        self.first = self.first or lsn
+        self.last = lsn
+
+    def __str__(self) -> str:
+        where = f", {self.first} to {self.last}" if self.first else ""
+        return f"{self.lines} lines, {shown_bytes(self.size)} in {self.batches} batches{where}"
+
+
+def run_append(options: argparse.Namespace, output: Output) -> int:
+    descriptor = _open(options.file)
+    progress = Progress()
+    with connect(options) as client:
+        try:
+            _append(client, options.log, descriptor, progress, output)
+        except LogDeviceError:
+            output.remark(f"acknowledged before this happened: {progress}")
+            raise
+        finally:
+            if descriptor != sys.stdin.fileno():
+                os.close(descriptor)
+    output.text(f"appended {progress}")
+    output.json(
+        {
+            "log": options.log,
+            "lines": progress.lines,
+            "bytes": progress.size,
+            "batches": progress.batches,
+            "first_lsn": progress.first and str(progress.first),
+            "last_lsn": progress.last and str(progress.last),
+        }
+    )
+    return 0
+
+
+def _append(client: Client, log: str | int, descriptor: int, progress: Progress, output: Output) -> None:
+    shown = time.monotonic()
+    for batch in batches(descriptor):
+        progress.note(batch, client.append_many(log, batch))
+        if time.monotonic() - shown >= _PROGRESS_S:
+            shown = time.monotonic()
+            output.remark(f"{progress.lines} lines, {shown_bytes(progress.size)}")
+
+
+def _open(file: str) -> int:
+    if file == "-":
+        return sys.stdin.fileno()
+    try:
+        return os.open(file, os.O_RDONLY)
+    except OSError as problem:
+        raise InvalidArgumentError(f"{file} cannot be read: {problem.strerror}") from None
+
+
+def batches(descriptor: int) -> Iterator[list[bytes]]:
+    """Lines as they come: all that one read returned, without waiting for more."""
+    rest: list[bytes] = []  # of a line whose end has not come yet
+    while data := os.read(descriptor, READ_BYTES):
+        head, newline, tail = data.rpartition(b"\n")
+        if not newline:
+            rest.append(data)
+            continue
+        lines = b"".join((*rest, head)).split(b"\n")
+        rest = [tail] if tail else []
+        yield from _parts(lines)
+    if rest:
+        yield [b"".join(rest)]
+
+
+def _parts(lines: list[bytes]) -> Iterator[list[bytes]]:
+    for start in range(0, len(lines), LINES_MAX):
+        yield lines[start : start + LINES_MAX]

@@ -1,0 +1,181 @@
+"""`logdevice logs ...`, `info`, `trim` and `find-time`: the log directory, and single logs as a whole."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from logdevice.cli import arguments, commands
+from logdevice.cli.finding import connect
+from logdevice.cli.output import Output, shown_bytes, shown_time
+from logdevice.wire.service_messages import LogView
+
+_PATH_HELP = "a path, such as /ads/clicks"
+_LOG_HELP = "its path, such as /ads/clicks, or its number"
+
+
+def add_commands(group: commands.Commands) -> None:
+    _add_directory_commands(group)
+    info = commands.add(group, "info", run_info, "show where a log begins and ends, and who looks after it")
+    info.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    trim = commands.add(
+        group, "trim", run_trim, "remove the records of a log before a position", details="For good."
+    )
+    trim.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    trim.add_argument(
+        "lsn", type=arguments.lsn, metavar="LSN", help="the first that stays: e5n3, or a number"
+    )
+    find_time = commands.add(group, "find-time", run_find_time, "find the first record of a time or later")
+    find_time.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    find_time.add_argument(
+        "time",
+        type=arguments.timestamp,
+        metavar="TIME",
+        help="2026-01-31T12:00:00Z, or 30s, 5m, 1h, 2d for so long ago, or milliseconds since 1970",
+    )
+
+
+def _add_directory_commands(group: commands.Commands) -> None:
+    help = "create, show, change and remove logs and directories"
+    parser = group.add_parser("logs", help=help, description=f"{help.capitalize()}.")
+    inner = parser.add_subparsers(metavar="COMMAND", required=True)
+    listing = commands.add(inner, "list", run_list, "list the logs at and below a path")
+    listing.add_argument("path", metavar="PATH", nargs="?", default="/", help="/ if left out")
+    create = commands.add(
+        inner, "create", run_create, "create a log", details="Directories on the way to it are made."
+    )
+    create.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    _add_attributes(create, "*")
+    show = commands.add(inner, "show", run_show, "show the attributes of a log or directory, and where from")
+    show.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    change = commands.add(
+        inner,
+        "set",
+        run_set,
+        "set attributes of a log, or of a directory and all that is in it",
+        details="NAME= without a value takes one back. docs/metadata.md lists them.",
+    )
+    change.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    _add_attributes(change, "+")
+    remove = commands.add(
+        inner,
+        "remove",
+        run_remove,
+        "remove a log with its records, or an empty directory",
+        details="For good.",
+    )
+    remove.add_argument("path", metavar="PATH", help=_PATH_HELP)
+
+
+def _add_attributes(parser: argparse.ArgumentParser, count: str) -> None:
+    parser.add_argument(
+        "attributes",
+        type=arguments.attribute,
+        nargs=count,
+        metavar="NAME=VALUE",
+        help="an attribute, such as replication=3 or backlog_s=86400",
+    )
+
+
+def run_list(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        _list([view for view in client.logs(options.path) if view.log is not None], output)
+    return 0
+
+
+def run_create(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        log = client.create_log(options.path, dict(options.attributes))
+    output.text(f"created {options.path}, log {int(log)}")
+    output.json({"path": options.path, "log": int(log)})
+    return 0
+
+
+def run_show(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        view = next(view for view in client.logs(options.path) if view.path == options.path)
+    output.json(plain_log(view))
+    output.text(f"{view.path}: {'a directory' if view.log is None else f'log {int(view.log)}'}")
+    rows = [
+        {"attribute": name, "value": value, "set_at": where or "default"}
+        for name, value, where in view.attributes
+    ]
+    output.table(rows, ("attribute", "value", "set_at"))
+    return 0
+
+
+def run_set(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.set_attributes(options.path, dict(options.attributes))
+    return run_show(options, output)
+
+
+def run_remove(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.remove_log(options.path)
+    output.text(f"removed {options.path}")
+    output.json({"removed": options.path})
+    return 0
+
+
+def run_info(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        first, tail = client.first_lsn(options.log), client.tail(options.log)
+        sequencer = client.sequencer(options.log)
+        size = client.data_size(options.log)
+        is_empty = client.is_empty(options.log)
+    plain = {
+        "log": options.log,
+        "first_lsn": str(first),
+        "tail_lsn": str(tail),
+        "is_empty": is_empty,
+        "body_bytes": size,
+        "sequencer": None if sequencer is None else str(sequencer),
+    }
+    output.json(plain)
+    output.text(f"log        {options.log}")
+    output.text(f"begins at  {first}")
+    output.text(f"ends at    {tail}{' (it is empty)' if is_empty else ''}")
+    output.text(f"size       {shown_bytes(size)}, of one copy")
+    output.text(f"sequencer  {sequencer or 'none at the moment'}")
+    return 0
+
+
+def run_trim(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.trim(options.log, options.lsn)
+    output.text(f"trimmed {options.log}: it begins at {options.lsn} now, or later")
+    output.json({"log": options.log, "trim_end": str(options.lsn)})
+    return 0
+
+
+def run_find_time(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        lsn = client.find_time(options.log, options.time)
+    output.text(str(lsn))
+    output.json({"log": options.log, "timestamp": shown_time(options.time), "lsn": str(lsn)})
+    return 0
+
+
+def plain_log(view: LogView) -> dict[str, object]:
+    return {
+        "path": view.path,
+        "log": None if view.log is None else int(view.log),
+        "attributes": {name: value for name, value, _ in view.attributes},
+        "set_at": {name: where for name, _, where in view.attributes if where},
+    }
+
+
+def _list(views: Sequence[LogView], output: Output) -> None:
+    for view in views:
+        output.json(plain_log(view))
+    rows = [
+        {
+            "path": view.path,
+            "log": view.log,
+            "replication": next((value for name, value, _ in view.attributes if name == "replication"), None),
+            "set_here": ", ".join(f"{key}={value}" for key, value, at in view.attributes if at == view.path),
+        }
+        for view in views
+    ]
+    output.table(rows, ("path", "log", "replication", "set_here"))

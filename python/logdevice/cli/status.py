@@ -1,0 +1,122 @@
+"""`logdevice status` and `logdevice nodes`: who is there, and what each is busy with.
+
+Every node is asked for itself, at the same time; one that does not answer is shown as such and holds up
+nobody. A log's line is what its sequencer says; without one, what the node says that has seen most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from logdevice.cli import commands, probe
+from logdevice.cli.finding import Place, find
+from logdevice.cli.output import Output, Row, shown_time
+from logdevice.cli.processes import ProcessState
+from logdevice.errors import UnavailableError
+from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
+
+_NODE_COLUMNS = (
+    "node",
+    "address",
+    "state",
+    "roles",
+    "location",
+    "logs",
+    "sequencing",
+    "read_streams",
+    "since",
+)
+_LOG_COLUMNS = ("log", "sequencer", "epoch", "released", "trim", "readers")
+
+
+def add_commands(group: commands.Commands) -> None:
+    commands.add(group, "status", run_status, "show nodes and logs: alive, sequencers, epochs, readers")
+    commands.add(group, "nodes", run_nodes, "list the nodes of the cluster")
+
+
+def run_status(options: argparse.Namespace, output: Output) -> int:
+    place = find(options)
+    view = cluster_view(place)
+    statuses = probe.statuses(view.cluster, [entry.address for entry in view.nodes])
+    nodes = [node_row(place, entry, statuses[entry.address]) for entry in view.nodes]
+    logs = log_rows([status for status in statuses.values() if status is not None])
+    output.json({"cluster": view.cluster, "nodes": nodes, "logs": logs})
+    alive = sum(row["state"] == "alive" for row in nodes)
+    output.text(f"cluster {view.cluster}: {alive} of {len(nodes)} nodes are alive")
+    output.table(nodes, _NODE_COLUMNS)
+    output.text()
+    output.table(logs, _LOG_COLUMNS)
+    return 0
+
+
+def run_nodes(options: argparse.Namespace, output: Output) -> int:
+    place = find(options)
+    view = cluster_view(place)
+    rows = [node_row(place, entry, None) for entry in view.nodes]
+    output.rows(rows, ("node", "address", "state", "roles", "location"))
+    return 0
+
+
+def cluster_view(place: Place) -> ClusterView:
+    """Who is there, as the first node sees it that answers."""
+    addresses = place.endpoint.split(",")
+    views = probe.views(place.local.name if place.local else "", addresses).values()
+    for view in views:
+        if view is not None:
+            return view
+    raise UnavailableError(f"no node answers at {place.endpoint}")
+
+
+def node_row(place: Place, entry: NodeView, status: NodeStatus | None) -> dict[str, object]:
+    roles = [name for name, has in (("storage", entry.is_storage), ("sequencer", entry.is_sequencer)) if has]
+    row: dict[str, object] = {
+        "node": str(entry.node),
+        "address": entry.address,
+        "state": _state(place, entry),
+        "roles": "+".join(roles),
+        "location": str(entry.location) or None,
+    }
+    if status is not None:
+        logs: Mapping[str, Mapping[str, Any]] = json.loads(status.logs)
+        row |= {
+            "logs": len(logs),
+            "sequencing": sum(bool(log.get("is_sequencer")) for log in logs.values()),
+            "readers": sum(int(log.get("read_streams", 0)) for log in logs.values()),
+            "since": shown_time(status.started_ms),
+            "metrics": json.loads(status.metrics),
+        }
+    return row
+
+
+def _state(place: Place, entry: NodeView) -> str:
+    """What the cluster says; for a local one the process table knows better what a hanging node is."""
+    if place.local is not None and entry.node in place.local.nodes:
+        state = place.local.state(entry.node)
+        if state is not ProcessState.RUNNING:
+            return str(state.value)
+    return "alive" if entry.is_alive else "dead"
+
+
+def log_rows(statuses: Sequence[NodeStatus]) -> list[Row]:
+    """One row for each log of the cluster, put together from what the nodes say."""
+    said: dict[str, list[tuple[NodeStatus, Mapping[str, Any]]]] = {}
+    for status in statuses:
+        for path, log in json.loads(status.logs).items():
+            said.setdefault(path, []).append((status, log))
+    return [_log_row(path, said[path]) for path in sorted(said)]
+
+
+def _log_row(path: str, said: Sequence[tuple[NodeStatus, Mapping[str, Any]]]) -> Row:
+    sequencers = [(status, log) for status, log in said if log.get("is_sequencer")]
+    _, best = max(sequencers or said, key=lambda entry: int(entry[1].get("epoch") or 0))
+    return {
+        "log": path,
+        "sequencer": ", ".join(str(status.node) for status, _ in sequencers) or None,
+        "epoch": best.get("epoch"),
+        "released": best.get("released"),
+        "trim": best.get("trim"),
+        "readers": sum(int(log.get("read_streams", 0)) for _, log in said),
+    }

@@ -1,0 +1,81 @@
+"""Processes are found by number and word, signalled, waited for; strangers are never touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logdevice.cli import processes
+from logdevice.cli.processes import Process, ProcessState, start, wait_until
+
+TIMEOUT_MS = 10_000
+SLEEPER = "import time; time.sleep(600)"
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    child = start([sys.executable, "-c", SLEEPER, "my-word"], tmp_path / "log")
+    yield child
+    child.kill()
+    child.wait()
+
+
+@pytest.fixture(params=["proc", "ps"])
+def looking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "ps":
+        monkeypatch.setattr(processes, "_PROC", Path("/nonexistent"))
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_process_runs_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
+    process = Process(sleeper.pid, "my-word")
+    assert process.state is ProcessState.RUNNING
+    assert process.signal(signal.SIGKILL)
+    assert process.wait_for(ProcessState.DOWN, TIMEOUT_MS)
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_process_that_nobody_waited_for_is_down(sleeper: subprocess.Popen[bytes]) -> None:
+    sleeper.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    assert Process(sleeper.pid, "my-word").state is ProcessState.DOWN
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_paused_process_goes_on_when_it_may(sleeper: subprocess.Popen[bytes]) -> None:
+    process = Process(sleeper.pid, "my-word")
+    process.signal(signal.SIGSTOP)
+    assert process.wait_for(ProcessState.PAUSED, TIMEOUT_MS)
+    process.signal(signal.SIGCONT)
+    assert process.wait_for(ProcessState.RUNNING, TIMEOUT_MS)
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_stranger_with_the_same_number_is_not_touched(sleeper: subprocess.Popen[bytes]) -> None:
+    stranger = Process(sleeper.pid, "another-word")
+    assert stranger.state is ProcessState.DOWN
+    assert not stranger.signal(signal.SIGKILL)
+    assert sleeper.poll() is None
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_number_that_is_not_given_out_is_down() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert Process(child.pid, "").state is ProcessState.DOWN
+
+
+def test_what_a_process_says_is_in_its_log(tmp_path: Path) -> None:
+    for word in ("one", "two"):
+        start([sys.executable, "-c", f"print('{word}')"], tmp_path / "log").wait()
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_waiting_ends_when_time_is_up() -> None:
+    assert not wait_until(lambda: False, 1)

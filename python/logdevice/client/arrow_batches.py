@@ -1,0 +1,137 @@
+"""From records to what an application gets: columns, with the position of every entry beside it.
+
+The records of many LSNs become one Arrow batch: bodies are decoded and joined, and the columns that say
+where an entry comes from are repeated by numpy. Nothing here loops over entries. A batch of entries has
+the columns of ENTRIES_READ; one of a typed log has the position, then its own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from logdevice.batch import ENTRIES, ENTRIES_WITH_ATTRIBUTES, decode
+from logdevice.errors import CorruptRecordError
+from logdevice.settings import BatchSettings
+from logdevice.types import Lsn, Record
+
+POSITION: Final = pa.schema(
+    [
+        pa.field("lsn", pa.int64(), nullable=False),
+        pa.field("batch_offset", pa.int32(), nullable=False),  # of the entry in its record
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),  # of the append
+    ]
+)
+ENTRIES_READ: Final = pa.schema([*POSITION, *ENTRIES_WITH_ATTRIBUTES])
+HEADERS_READ: Final = pa.schema([*POSITION, pa.field("entries", pa.int64(), nullable=False)])
+
+
+class Entry(NamedTuple):
+    """One entry as a plain value, for programs that are in no hurry."""
+
+    lsn: Lsn
+    batch_offset: int
+    timestamp_ms: int
+    key: bytes | None
+    payload: bytes
+    attributes: dict[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsBatch:
+    """The entries of consecutive records, [start, end) of the log, as columns."""
+
+    start: Lsn
+    end: Lsn
+    columns: pa.RecordBatch
+    body_bytes: int  # of the records, as stored
+
+    def __len__(self) -> int:
+        rows: int = self.columns.num_rows
+        return rows
+
+    def entries(self) -> Iterator[Entry]:
+        """One by one. For large logs work with `columns`."""
+        columns = self.columns
+        times = columns["timestamp"].cast(pa.int64()).to_pylist()
+        values = [columns[name].to_pylist() for name in ENTRIES_READ.names if name != "timestamp"]
+        for (lsn, offset, key, payload, attributes), time in zip(zip(*values, strict=True), times, strict=True):
+            yield Entry(
+                Lsn(lsn), offset, time, key, payload, None if attributes is None else dict(attributes)
+            )
+
+
+class Assembled(NamedTuple):
+    batches: list[RecordsBatch]
+    corrupt: Lsn | None  # the first record that cannot be decoded; it and what follows is not in `batches`
+
+
+def assemble(records: Sequence[Record], settings: BatchSettings) -> Assembled:
+    """Records in order as batches: one, unless they have different columns."""
+    decoded: list[tuple[Record, pa.RecordBatch]] = []
+    corrupt = None
+    for record in records:
+        try:
+            decoded.append((record, _with_attributes(decode(record.body, settings))))
+        except CorruptRecordError:
+            corrupt = record.lsn
+            break
+    groups = groupby(decoded, key=lambda pair: pair[1].schema)
+    return Assembled([_joined(list(group)) for _, group in groups], corrupt)
+
+
+def is_readable(record: Record, settings: BatchSettings) -> bool:
+    try:
+        decode(record.body, settings)
+    except CorruptRecordError:
+        return False
+    return True
+
+
+def headers(records: Sequence[Record]) -> RecordsBatch:
+    """Records that were asked for without their bodies: a row for each."""
+    ones = np.ones(len(records), np.int64)
+    counts = np.fromiter((record.entries for record in records), np.int64, len(records))
+    columns = [*_positions(records, ones), pa.array(counts)]
+    return _batch(records, pa.RecordBatch.from_arrays(columns, schema=HEADERS_READ))
+
+
+def _with_attributes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Entries with and without attributes look alike to the application."""
+    if not batch.schema.equals(ENTRIES):
+        return batch
+    attributes = ENTRIES_WITH_ATTRIBUTES.field("attributes")
+    return batch.append_column(attributes, pa.nulls(batch.num_rows, attributes.type))
+
+
+def _joined(decoded: list[tuple[Record, pa.RecordBatch]]) -> RecordsBatch:
+    records = [record for record, _ in decoded]
+    parts = [part for _, part in decoded]
+    counts = np.fromiter((part.num_rows for part in parts), np.int64, len(parts))
+    joined = pa.concat_batches(parts) if len(parts) > 1 else parts[0]
+    columns = [*_positions(records, counts), *joined.columns]
+    schema = pa.schema([*POSITION, *joined.schema])
+    return _batch(records, pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _positions(records: Sequence[Record], counts: Any) -> list[pa.Array]:
+    size = len(records)
+    lsns = np.fromiter((record.lsn for record in records), np.int64, size)
+    times = np.fromiter((record.timestamp_ms for record in records), np.int64, size)
+    firsts = np.cumsum(counts) - counts  # the row where each record begins
+    offsets = np.arange(counts.sum(), dtype=np.int64) - np.repeat(firsts, counts)
+    return [
+        pa.array(np.repeat(lsns, counts)),
+        pa.array(offsets.astype(np.int32)),
+        pa.array(np.repeat(times, counts)).cast(POSITION.field("timestamp").type),
+    ]
+
+
+def _batch(records: Sequence[Record], columns: pa.RecordBatch) -> RecordsBatch:
+    body_bytes = sum(len(record.body) for record in records)
+    return RecordsBatch(records[0].lsn, records[-1].lsn.next, columns, body_bytes)

@@ -1,0 +1,73 @@
+"""Everything a client is told at birth: where the cluster is, where it is itself, and all its settings.
+
+A value: frozen, complete, valid. It can be pickled, so a client can be sent to another process and
+connect from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logdevice.client_settings import ClientSettings
+from logdevice.errors import InvalidArgumentError
+from logdevice.knobs import Settings, from_mapping, knobs
+from logdevice.settings import BatchSettings, ReadStreamSettings, WireSettings
+from logdevice.types import Location
+
+_COMPONENTS: Mapping[str, type[Settings]] = {
+    "client": ClientSettings,
+    "stream": ReadStreamSettings,
+    "batch": BatchSettings,
+    "wire": WireSettings,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    endpoints: tuple[str, ...]  # addresses of some nodes; the others are learnt from these
+    cluster: str | None = None  # None: whichever answers
+    location: Location = Location()  # of the client, for logs that are read from close by
+    client: ClientSettings = ClientSettings()
+    stream: ReadStreamSettings = ReadStreamSettings()
+    batch: BatchSettings = BatchSettings()
+    wire: WireSettings = WireSettings()
+
+    @classmethod
+    def of(
+        cls, endpoints: str, *, cluster: str | None, location: str, settings: Mapping[str, object] | None
+    ) -> ClientConfig:
+        """From what a person writes: `host:port,host:port`, and settings by name, whosever they are."""
+        try:
+            place = Location.parse(location)
+        except ValueError as problem:
+            raise InvalidArgumentError(str(problem)) from None
+        parts: dict[str, Any] = {
+            part: from_mapping(component, values)
+            for part, (component, values) in _sorted_out(settings or {}).items()
+        }
+        return cls(endpoints=parse_endpoints(endpoints), cluster=cluster, location=place, **parts)
+
+
+def parse_endpoints(text: str) -> tuple[str, ...]:
+    addresses = tuple(address.strip() for address in text.split(",") if address.strip())
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise InvalidArgumentError(f"{address!r} is not an address of the form host:port")
+    if not addresses:
+        raise InvalidArgumentError("no address of a node was given; write host:port,host:port")
+    return tuple(dict.fromkeys(addresses))
+
+
+def _sorted_out(settings: Mapping[str, object]) -> dict[str, tuple[type[Settings], dict[str, object]]]:
+    """The settings by the component they belong to; no two components share a name."""
+    parts: dict[str, tuple[type[Settings], dict[str, object]]] = {
+        part: (component, {}) for part, component in _COMPONENTS.items()
+    }
+    owner = {knob.name: part for part, component in _COMPONENTS.items() for knob in knobs(component)}
+    for name, value in settings.items():
+        # A name that nobody knows goes to the client's own, which say so.
+        parts[owner.get(name, "client")][1][name] = value
+    return parts

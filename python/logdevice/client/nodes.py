@@ -1,0 +1,161 @@
+"""The nodes of the cluster as one client reaches them: who is there, and one conversation with each.
+
+Lives as long as the client, in its event loop. Any node answers questions about the cluster; the one
+that answered last is asked first. What is known about the cluster is asked for again after a while, and
+until the answer comes the old one will do: addresses rarely change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from logdevice.client.config import ClientConfig
+from logdevice.client.retries import retrying
+from logdevice.errors import LocalProtocolError, RemoteProtocolError, UnavailableError, WrongClusterError
+from logdevice.types import NodeId
+from logdevice.wire.channel import Channels, WireChannel
+from logdevice.wire.conversation import Conversation
+from logdevice.wire.hello import Hello
+from logdevice.wire.service_messages import ClusterView, GetCluster, NodeView
+
+Answer = TypeVar("Answer")
+_Place = tuple[str, NodeId | None]  # an address, and who is expected there
+
+
+def now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Nodes:
+    def __init__(self, config: ClientConfig) -> None:
+        self._config, self._settings = config, config.client
+        self._hello = Hello(cluster=config.cluster or "", location=config.location)
+        self._channels = [Channels(self._hello, config.wire)]
+        self._conversations: dict[_Place, Conversation] = {}
+        self._favourite: _Place | None = None  # who answered last
+        self._view: ClusterView | None = None
+        self._viewed_ms = 0
+        self._viewing = asyncio.Lock()
+        self._is_closed = False
+
+    async def view(self, *, fresh: bool = False) -> ClusterView:
+        """Who is there, as some node sees it."""
+        async with self._viewing:
+            if self._view is not None and not fresh and now_ms() < self._stale_ms:
+                return self._view
+            try:
+                self._learn(await self.ask_any(GetCluster(), ClusterView))
+            except UnavailableError:
+                if self._view is None or fresh:
+                    raise
+                self._viewed_ms = now_ms()
+            assert self._view is not None, "learnt just now, or before"
+            return self._view
+
+    async def storage_nodes(self) -> dict[NodeId, NodeView]:
+        return {node.node: node for node in (await self.view()).nodes if node.is_storage}
+
+    async def ask(
+        self, node: NodeId, request: object, wanted: type[Answer], *, timeout_ms: int, idempotent: bool = True
+    ) -> Answer:
+        """One node's answer, in one attempt."""
+        place = await self._place_of(node)
+        answer = await self._conversation(place).ask(request, timeout_ms=timeout_ms, idempotent=idempotent)
+        return _checked(answer, wanted, place)
+
+    async def ask_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
+        """The answer of the first node that can be reached; each is asked once."""
+        problem: UnavailableError | None = None
+        for place in self._places():
+            conversation = self._conversation(place)
+            try:
+                answer = await conversation.ask(
+                    request, timeout_ms=self._settings.attempt_timeout_ms, idempotent=idempotent
+                )
+            except UnavailableError as error:
+                problem = error
+                continue
+            self._favourite = place
+            return _checked(answer, wanted, place)
+        assert problem is not None, "there is at least one endpoint"
+        raise problem
+
+    async def call_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
+        """The same, tried again with pauses while nobody can answer."""
+        async for attempt in retrying(self._settings, self._settings.call_timeout_ms):
+            with attempt:
+                return await self.ask_any(request, wanted, idempotent=idempotent)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def channel(self, node: NodeId) -> WireChannel:
+        """For a stream of one's own with a node."""
+        return self._channel(await self._place_of(node))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await asyncio.gather(*(conversation.close() for conversation in self._conversations.values()))
+        await asyncio.gather(*(channels.close() for channels in self._channels))
+
+    @property
+    def _stale_ms(self) -> int:
+        return self._viewed_ms + self._settings.cluster_refresh_ms
+
+    def _learn(self, view: ClusterView) -> None:
+        if self._view is None:
+            # From here on a node of another cluster is refused, even if any would have done at first.
+            self._hello = replace(self._hello, cluster=view.cluster)
+            self._channels.append(Channels(self._hello, self._config.wire))
+        elif view.cluster != self._view.cluster:
+            raise WrongClusterError(
+                f"the addresses given lead to two clusters, {self._view.cluster!r} and {view.cluster!r}",
+                node=view.asked,
+            )
+        self._view, self._viewed_ms = view, now_ms()
+
+    def _places(self) -> list[_Place]:
+        """Where to ask: who answered last, then nodes that are alive, then what was given at birth."""
+        nodes = () if self._view is None else self._view.nodes
+        places: list[_Place] = [
+            (node.address, node.node) for node in sorted(nodes, key=lambda node: not node.is_alive)
+        ]
+        places += [(address, None) for address in self._config.endpoints]
+        if self._favourite in places:
+            places.insert(0, self._favourite)
+        known: dict[str, _Place] = {}
+        for place in places:
+            known.setdefault(place[0], place)
+        return list(known.values())
+
+    async def _place_of(self, node: NodeId) -> _Place:
+        for fresh in (False, True):
+            for known in (await self.view(fresh=fresh)).nodes:
+                if known.node == node:
+                    return known.address, node
+        raise UnavailableError("the node is not in the cluster, as far as others know", node=node)
+
+    def _channel(self, place: _Place) -> WireChannel:
+        if self._is_closed:
+            raise LocalProtocolError("the client is closed")
+        address, node = place
+        channels = self._channels[0] if node is None else self._channels[-1]
+        return channels.get(address, node)
+
+    def _conversation(self, place: _Place) -> Conversation:
+        if self._is_closed:
+            raise LocalProtocolError("the client is closed")
+        if place not in self._conversations:
+            self._conversations[place] = Conversation(
+                self._channel(place), waiting_bytes_max=self._settings.outbox_bytes_max
+            )
+        return self._conversations[place]
+
+
+def _checked(answer: Any, wanted: type[Answer], place: _Place) -> Answer:
+    if not isinstance(answer, wanted):
+        raise RemoteProtocolError(
+            f"{place[0]} answered with {type(answer).__name__}, expected was {wanted.__name__}", node=place[1]
+        )
+    return answer

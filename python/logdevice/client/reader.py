@@ -1,0 +1,155 @@
+"""A reader: one log's records and gaps in order, joined into batches of a few megabytes.
+
+Lives from the first item asked for until the last is taken, or `close`. What waits to be taken is bounded
+by the stream's window in bytes. Bodies are decoded when they are taken, by whoever takes them. One that
+cannot be decoded is treated like a wrong checksum: the stream begins again at that record, and looks into
+every copy of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from logdevice.client.arrow_batches import RecordsBatch, assemble, headers
+from logdevice.client.stream_shell import StreamShell, Surroundings
+from logdevice.errors import LocalProtocolError
+from logdevice.protocol.read_stream import events
+from logdevice.protocol.read_stream.health import StreamHealth
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import Gap, Lsn, Record
+
+Item = RecordsBatch | Gap
+Taken = tuple[Record, ...] | Gap
+OpenRequest = Callable[[], Coroutine[Any, Any, events.ReadRequest]]
+
+
+class Reader(AsyncIterator[Item]):
+    """To be used by one task at a time. Nothing is asked of the cluster before the first item is."""
+
+    def __init__(
+        self, surroundings: Surroundings, open_request: OpenRequest, settings: ReadStreamSettings
+    ) -> None:
+        self._surroundings, self._open_request, self._settings = surroundings, open_request, settings
+        self._request: events.ReadRequest | None = None
+        self._shell: StreamShell | None = None
+        self._items: deque[Record | Gap] = deque()
+        self._news = asyncio.Event()  # something to take, or the end
+        self._has_ended = False
+        self._failure: Exception | None = None
+        self._assembled: deque[Item] = deque()
+
+    async def __anext__(self) -> Item:
+        item = await self.next()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def next(self, timeout_ms: int | None = None) -> Item | None:
+        """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
+        while not self._assembled:
+            taken = await self.take(timeout_ms)
+            if taken is None:
+                return None
+            items, doubtful = await asyncio.to_thread(self.assemble, taken)
+            self._assembled += items
+            if doubtful is not None:
+                await self.doubt(doubtful)
+        return self._assembled.popleft()
+
+    async def take(self, timeout_ms: int | None = None) -> Taken | None:
+        """Records that are ready, as they came, or a gap; None at the end."""
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            if self._shell is None and not self._has_ended:
+                self._request = await self._open_request()
+                await self._begin(self._request)
+            while not self._items and not self._has_ended:
+                self._news.clear()
+                await self._news.wait()
+        if self._failure is not None:
+            raise LocalProtocolError(f"the reader failed: {self._failure!r}") from self._failure
+        if not self._items:
+            return None
+        taken = self._take()
+        assert self._shell is not None, "it delivered something"
+        self._shell.feed(events.Consumed(taken.end if isinstance(taken, Gap) else taken[-1].lsn.next))
+        return taken
+
+    def assemble(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
+        """Items for the application, and the record that cannot be decoded, if there is one.
+
+        Changes nothing, so any thread may do it.
+        """
+        if isinstance(taken, Gap):
+            return [taken], None
+        assert self._request is not None, "something was taken"
+        if self._request.headers_only:
+            return [headers(taken)], None
+        assembled = assemble(taken, self._surroundings.config.batch)
+        return list(assembled.batches), assembled.corrupt
+
+    async def doubt(self, lsn: Lsn) -> None:
+        """This record was taken and cannot be decoded: reads on from there, looking at every copy."""
+        assert self._request is not None, "something was taken"
+        await self._abandon()
+        self._has_ended = False
+        await self._begin(replace(self._request, start=lsn), frozenset({lsn}))
+
+    def health(self) -> StreamHealth | None:
+        """How the stream is doing; None before anything was asked for."""
+        return None if self._shell is None else self._shell.health()
+
+    async def close(self) -> None:
+        """Gives up; what was not taken is dropped."""
+        await self._abandon()
+        self._assembled.clear()
+        self.ended(None)
+
+    def deliver(self, items: tuple[Record | Gap, ...]) -> None:
+        self._items += items
+        self._news.set()
+
+    def ended(self, failure: Exception | None) -> None:
+        self._has_ended, self._failure = True, failure
+        self._news.set()
+
+    async def _begin(self, request: events.ReadRequest, doubted: frozenset[Lsn] = frozenset()) -> None:
+        config = await self._surroundings.read_config(request.log)
+        self._shell = StreamShell(
+            self._surroundings, request, config, self._settings, doubted=doubted, sink=self
+        )
+        self._shell.start()
+
+    async def _abandon(self) -> None:
+        if self._shell is not None:
+            await self._shell.close()
+        self._items.clear()
+
+    def _take(self) -> Taken:
+        """A gap, or the records in front of the next one, as many as are handed out at a time."""
+        items, settings = self._items, self._surroundings.config.client
+        first = items.popleft()
+        if isinstance(first, Gap):
+            return first
+        records, size, entries = [first], first.size, first.entries
+        while items and size < settings.delivery_bytes and entries < settings.delivery_entries:
+            record = items[0]
+            if isinstance(record, Gap):
+                break
+            items.popleft()
+            records.append(record)
+            size += record.size
+            entries += record.entries
+        return tuple(records)

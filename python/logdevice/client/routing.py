@@ -1,0 +1,101 @@
+"""Which node sequences a log: asks, remembers, follows redirects, and tries again where nothing was done.
+
+Lives as long as the client. A request is sent again only if it is known to have had no effect: it never
+left, or the node said so. An answer that was lost is not: for an append that is OutcomeUnknownError.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from logdevice.client.directory import Directory
+from logdevice.client.nodes import Nodes, now_ms
+from logdevice.client.retries import retrying
+from logdevice.client_settings import ClientSettings
+from logdevice.errors import (
+    LogDeviceError,
+    NoSequencerError,
+    OutcomeUnknownError,
+    OverloadedError,
+    UnavailableError,
+    UnknownLogError,
+)
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetTail, Tail
+from logdevice.types import LogId, NodeId
+from logdevice.wire.service_messages import FindSequencer, SequencerIs
+
+Answer = TypeVar("Answer", Appended, Tail)
+
+
+class Routing:
+    def __init__(self, nodes: Nodes, directory: Directory, settings: ClientSettings) -> None:
+        self._nodes, self._directory, self._settings = nodes, directory, settings
+        self._sequencers: dict[LogId, NodeId] = {}
+
+    async def append(self, append: Append) -> Appended:
+        """The sequencer's answer; one that says "elsewhere" or "later" is followed, not returned."""
+        return await self._ask(append, Appended, self._settings.append_timeout_ms, idempotent=False)
+
+    async def tail(self, log: LogId) -> Tail:
+        return await self._ask(GetTail(log), Tail, self._settings.call_timeout_ms, idempotent=True)
+
+    async def _ask(
+        self, request: Append | GetTail, wanted: type[Answer], timeout_ms: int, *, idempotent: bool
+    ) -> Answer:
+        deadline_ms = now_ms() + timeout_ms
+        async for attempt in retrying(self._settings, timeout_ms):
+            with attempt:
+                return await self._attempt(request, wanted, deadline_ms, idempotent=idempotent)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(
+        self, request: Append | GetTail, wanted: type[Answer], deadline_ms: int, *, idempotent: bool
+    ) -> Answer:
+        log = request.log
+        for _ in range(self._settings.redirects_max):
+            node = await self._sequencer(log)
+            left_ms = max(1, deadline_ms - now_ms())
+            # An append is not asked again, so it gets all the time there is.
+            patience_ms = min(left_ms, self._settings.attempt_timeout_ms) if idempotent else left_ms
+            try:
+                answer = await self._nodes.ask(
+                    node, request, wanted, timeout_ms=patience_ms, idempotent=idempotent
+                )
+            except (UnavailableError, OutcomeUnknownError, UnknownLogError) as error:
+                raise await self._judged(log, error) from None
+            if not self._is_elsewhere(log, node, answer):
+                return answer
+        self._sequencers.pop(log, None)
+        raise NoSequencerError("nodes point at each other for the sequencer", log=log)
+
+    def _is_elsewhere(self, log: LogId, asked: NodeId, answer: Appended | Tail) -> bool:
+        """Whether to ask again at once, and remembers where. Raises what is to be tried again later."""
+        match answer.status:
+            case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED if answer.node not in (None, asked):
+                self._sequencers[log] = answer.node
+                return True
+            case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED | AppendStatus.NO_SEQUENCER:
+                self._sequencers.pop(log, None)
+                raise NoSequencerError("no node gives out numbers for the log now", log=log, node=asked)
+            case AppendStatus.OVERLOADED:
+                raise OverloadedError("the log has too many appends in flight", log=log, node=asked)
+            case _:
+                return False
+
+    async def _judged(self, log: LogId, error: LogDeviceError) -> LogDeviceError:
+        """The error to raise for this one; the node is not relied on any more."""
+        if not isinstance(error, OverloadedError):
+            self._sequencers.pop(log, None)
+        if isinstance(error, UnknownLogError):
+            await self._directory.find(log, fresh=True)
+            # Others know the log: the node has just not heard of it yet.
+            return NoSequencerError("the sequencer does not know the log yet", log=log, node=error.node)
+        return error
+
+    async def _sequencer(self, log: LogId) -> NodeId:
+        if log not in self._sequencers:
+            found = await self._nodes.ask_any(FindSequencer(log), SequencerIs)
+            if found.node is None:
+                raise NoSequencerError("no node can be the sequencer now", log=log)
+            self._sequencers[log] = found.node
+        return self._sequencers[log]

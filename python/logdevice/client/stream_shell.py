@@ -1,0 +1,224 @@
+"""The shell around one client read stream: performs what the machine asks for, feeds it what happened.
+
+Lives from `start` until the machine has ended or `close`. It decides nothing: it keeps one connection for
+each node the machine talks to, fetches metadata, watches the configuration, sets one alarm. Copies of
+records in `doubted` are decoded as they arrive: one that cannot be counts as having a wrong checksum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, assert_never
+
+from logdevice.client.arrow_batches import is_readable
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import Directory, is_set
+from logdevice.client.node_stream import METHOD, NodeStream
+from logdevice.client.nodes import Nodes, now_ms
+from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.protocol.messages import GapNotice, Records, Started, StatusNotice, Stop, ToReader
+from logdevice.protocol.read_stream import events
+from logdevice.protocol.read_stream.health import StreamHealth
+from logdevice.protocol.read_stream.stream import ClientReadStream
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.settings import ReadStreamSettings
+from logdevice.types import Gap, LogId, Lsn, NodeId, Record, RecordFlags
+from logdevice.wire.channel import ClientStream
+from logdevice.wire.service_messages import EpochMetadataIs, GetEpochMetadata
+
+
+class Sink(Protocol):
+    """Where a stream's items go."""
+
+    def deliver(self, items: tuple[Record | Gap, ...]) -> None: ...
+    def ended(self, failure: Exception | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a reader borrows from its client."""
+
+    nodes: Nodes
+    directory: Directory
+    config: ClientConfig
+
+    async def read_config(self, log: LogId) -> events.ReadConfig:
+        view = await self.directory.find(log)
+        nodes = await self.nodes.storage_nodes()
+        return events.ReadConfig(
+            nodes={node: nodes[node].location for node in sorted(nodes)},
+            scd=is_set(view, "scd", default=True),
+            local_scd=is_set(view, "local_scd", default=False),
+        )
+
+
+class StreamShell:
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        request: events.ReadRequest,
+        config: events.ReadConfig,
+        settings: ReadStreamSettings,
+        *,
+        doubted: frozenset[Lsn],
+        sink: Sink,
+    ) -> None:
+        self._surroundings, self._request, self._config = surroundings, request, config
+        self._doubted, self._sink = doubted, sink
+        # Pauses should differ between readers, or all of them come back to a node at once.
+        self._stream = ClientReadStream(request, config, settings, random.Random())
+        self._connections: dict[NodeId, NodeStream] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._is_over = False
+
+    def start(self) -> None:
+        self._spawn(self._watch_config())
+        self._perform_all(self._stream.start(now_ms()))
+
+    def feed(self, event: events.Event) -> None:
+        if self._is_over:
+            return
+        # handle() never awaits, so nothing can interleave and the machine needs no lock.
+        try:
+            self._perform_all(self._stream.handle(event, now_ms()))
+        except Exception as failure:
+            self._end(failure)  # a bug; whoever reads must not wait forever
+
+    def health(self) -> StreamHealth:
+        return self._stream.health(now_ms())
+
+    async def close(self) -> None:
+        self._is_over = True
+        tasks = [*self._tasks, *(connection.task for connection in self._connections.values())]
+        self._quieten()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _end(self, failure: Exception | None) -> None:
+        self._is_over = True
+        self._quieten()
+        self._sink.ended(failure)
+
+    def _quieten(self) -> None:
+        """Nothing happens by itself from here on; a STOP that is being sent still goes out."""
+        for connection in self._connections.values():
+            connection.drop()
+        self._connections.clear()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    # ---- effects ----------------------------------------------------------------------------------
+
+    def _perform_all(self, effects: list[events.Effect]) -> None:
+        for effect in effects:
+            self._perform(effect)
+
+    def _perform(self, effect: events.Effect) -> None:
+        match effect:
+            case events.Deliver(items):
+                self._sink.deliver(items)
+            case events.SendWindow(node, window):
+                if node in self._connections:
+                    self._connections[node].send(window)
+            case WakeAt(time_ms):
+                self._wake_at(time_ms)
+            case events.SendStart(node, start, reconnect):
+                self._connection(node, reconnect).send(start)
+            case events.SendStop(node, stop):
+                self._finish(node, stop)
+            case events.FetchMetadata():
+                self._spawn(self._fetch_metadata(effect))
+            case events.EndStream():
+                self._end(None)
+            case _:
+                assert_never(effect)
+
+    def _wake_at(self, time_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        # One millisecond later: the machine must not be woken before the time it asked for.
+        self._alarm = asyncio.get_running_loop().call_at((time_ms + 1) / 1000, self.feed, Woken())
+
+    def _connection(self, node: NodeId, reconnect: bool) -> NodeStream:
+        if reconnect and node in self._connections:
+            self._connections.pop(node).drop()
+        if node not in self._connections:
+            self._connections[node] = NodeStream(node, lambda: self._connect(node), self)
+        return self._connections[node]
+
+    async def _connect(self, node: NodeId) -> ClientStream:
+        channel = await self._surroundings.nodes.channel(node)
+        return await channel.open(METHOD)
+
+    def _finish(self, node: NodeId, stop: Stop) -> None:
+        connection = self._connections.pop(node, None)
+        if connection is not None:
+            connection.finish(stop)
+            self._keep(connection.task)
+
+    # ---- what nodes say ---------------------------------------------------------------------------
+
+    def received(self, node: NodeId, message: ToReader) -> None:
+        match message:
+            case Records():
+                message = self._looked_into(message) if self._doubted else message
+                self.feed(events.RecordsReceived(node, message))
+            case GapNotice():
+                self.feed(events.GapReceived(node, message))
+            case Started():
+                self.feed(events.StartedReceived(node, message))
+            case StatusNotice():
+                self.feed(events.StatusReceived(message))
+            case _:
+                assert_never(message)
+
+    def lost(self, node: NodeId) -> None:
+        self._connections.pop(node, None)
+        self.feed(events.ConnectionLost(node))
+
+    def _looked_into(self, message: Records) -> Records:
+        return replace(message, records=tuple(map(self._marked, message.records)))
+
+    def _marked(self, record: Record) -> Record:
+        if record.lsn not in self._doubted or is_readable(record, self._surroundings.config.batch):
+            return record
+        return replace(record, flags=record.flags | RecordFlags.CORRUPT)
+
+    # ---- metadata and configuration ---------------------------------------------------------------
+
+    async def _fetch_metadata(self, fetch: events.FetchMetadata) -> None:
+        question = GetEpochMetadata(fetch.log, fetch.epoch, fetch.confirm)
+        try:
+            found = await self._surroundings.nodes.ask_any(question, EpochMetadataIs)
+        except LogDeviceError:
+            self.feed(events.MetadataUnavailable(fetch.epoch))
+        else:
+            self.feed(
+                events.MetadataFetched(fetch.epoch, found.metadata, found.last_epoch, found.source)
+            )
+
+    async def _watch_config(self) -> None:
+        while not self._is_over:
+            await asyncio.sleep(self._surroundings.config.client.cluster_refresh_ms / 1000)
+            try:
+                config = await self._surroundings.read_config(self._request.log)
+            except UnknownLogError:
+                self.feed(events.LogRemoved())
+                return
+            except LogDeviceError:
+                continue  # what was known last still holds
+            if config != self._config:
+                self._config = config
+                self.feed(events.ConfigChanged(config))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(asyncio.create_task(work))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

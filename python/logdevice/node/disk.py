@@ -1,0 +1,133 @@
+"""The node's store on threads: one that writes, with group commit, and a few that read.
+
+What machines ask to be written while a sync runs is written together with the next one. Writes keep the
+order in which they were asked for; each ends in one event, on the event loop. The disk lives as long as
+the process and closes the store when it is closed, after everything that was asked for is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from logdevice.node_settings import NodeSettings
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
+from logdevice.storage.log_store import LogStore
+
+_logger = logging.getLogger(__name__)
+
+Written = Callable[[Persisted | PersistFailed], None]
+Read = Callable[[RecordsRead | ReadFailed], None]
+Result = TypeVar("Result")
+
+
+class Disk:
+    def __init__(self, store: LogStore, settings: NodeSettings) -> None:
+        self.store = store
+        self.groups = 0  # syncs, each of one or more batches
+        self._settings = settings
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="disk-writer")
+        self._readers = ThreadPoolExecutor(settings.disk_read_threads, thread_name_prefix="disk-reader")
+        self._waiting: deque[tuple[Persist, int, Written]] = deque()
+        self._waiting_bytes = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._reclaiming: asyncio.Task[None] | None = None
+        self._reads: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_overloaded(self) -> bool:
+        return self._waiting_bytes > self._settings.disk_queue_bytes_max
+
+    def start(self) -> None:
+        self._reclaiming = asyncio.create_task(self._reclaim())
+
+    def write(self, batch: Persist, done: Written) -> None:
+        size = _size(batch)
+        self._waiting.append((batch, size, done))
+        self._waiting_bytes += size
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    def read(self, read: StoreRead, done: Read) -> None:
+        task = asyncio.create_task(self._read(read, done))
+        self._reads.add(task)
+        task.add_done_callback(self._reads.discard)
+
+    async def ask(self, question: Callable[[LogStore], Result]) -> Result:
+        """Anything else one may want to know of the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, question, self.store)
+
+    async def close(self) -> None:
+        if self._reclaiming is not None:
+            self._reclaiming.cancel()
+            await asyncio.gather(self._reclaiming, return_exceptions=True)
+        while self._writing is not None:
+            await self._writing
+        await asyncio.gather(*self._reads, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(self._writer, self.store.close)
+        self._writer.shutdown()
+        self._readers.shutdown()
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            group = self._take_group()
+            batches = [batch for batch, _, _ in group]
+            answers = await loop.run_in_executor(self._writer, self._write_group, batches)
+            self.groups += 1
+            self._waiting_bytes -= sum(size for _, size, _ in group)
+            for (_, _, done), answer in zip(group, answers, strict=True):
+                _report(done, answer)
+        self._writing = None
+
+    def _take_group(self) -> list[tuple[Persist, int, Written]]:
+        group = [self._waiting.popleft()]
+        size = group[0][1]
+        while self._waiting and size + self._waiting[0][1] <= self._settings.commit_group_bytes_max:
+            group.append(self._waiting.popleft())
+            size += group[-1][1]
+        return group
+
+    def _write_group(self, batches: list[Persist]) -> list[Persisted | PersistFailed]:
+        try:
+            return self.store.write(batches)
+        except Exception:
+            # A mistake of ours; to whoever waits it is a broken disk.
+            _logger.exception("the store failed to write")
+            return [PersistFailed(batch.write_id, PersistError.IO_ERROR) for batch in batches]
+
+    async def _read(self, read: StoreRead, done: Read) -> None:
+        try:
+            result = await self.ask(lambda store: store.scan(read))
+        except Exception:
+            _logger.exception("the store failed to read")
+            result = ReadFailed(read.read_id)
+        _report(done, result)
+
+    async def _reclaim(self) -> None:
+        """Step by step on the thread that writes, so that no write waits for more than one of them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._settings.reclaim_interval_ms / 1000)
+            try:
+                while await loop.run_in_executor(self._writer, self.store.reclaim):
+                    pass
+            except Exception:
+                _logger.exception("the store failed to give space back")
+
+
+def _report(done: Callable[[Result], None], answer: Result) -> None:
+    """A mistake in the machine of one log must not stop the disk for all others."""
+    try:
+        done(answer)
+    except Exception:
+        _logger.exception("an answer of the disk could not be used")
+
+
+def _size(batch: Persist) -> int:
+    return sum(write.record.size if isinstance(write, PutRecord) else 64 for write in batch.writes)

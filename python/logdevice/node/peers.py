@@ -1,0 +1,111 @@
+"""Other nodes: a conversation with each, and this node itself without one.
+
+Every request ends in exactly one call back: with the answer, or with the reason why there is none. What
+has no answer is sent if it can be. Peers live as long as the process; a conversation is opened when it is
+first needed and again after it broke.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError
+from logdevice.node_settings import NodeSettings
+from logdevice.types import NodeId
+from logdevice.wire.channel import Channels
+from logdevice.wire.conversation import Conversation
+
+_logger = logging.getLogger(__name__)
+
+Local = Callable[[Any], Awaitable[Any]]
+Answered = Callable[[Any], None]
+Lost = Callable[[LogDeviceError], None]
+
+
+class Peers:
+    """`local` answers what this node asks itself."""
+
+    def __init__(self, me: NodeId, channels: Channels, settings: NodeSettings) -> None:
+        self.addresses: dict[NodeId, str] = {}
+        self.local: Local | None = None
+        self._me = me
+        self._channels = channels
+        self._settings = settings
+        self._conversations: dict[tuple[NodeId, str], Conversation] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def ask(self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost) -> None:
+        """`wanted` is the only kind of answer that is one."""
+        self._run(self._ask(node, request, wanted, done, lost))
+
+    def tell(self, node: NodeId, message: object) -> None:
+        self._run(self._tell(node, message))
+
+    async def request(self, node: NodeId, request: object, timeout_ms: int | None = None) -> Any:
+        """The answer, or an error: UnavailableError if the request certainly did not get there."""
+        if node == self._me:
+            assert self.local is not None, "the node is assembled"
+            return await self.local(request)
+        timeout_ms = timeout_ms or self._settings.peer_timeout_ms
+        try:
+            # Around it all: requests that wait for a connection take turns, and each turn takes its time.
+            async with asyncio.timeout(2 * timeout_ms / 1000):
+                return await self._conversation(node).ask(request, timeout_ms=timeout_ms, idempotent=False)
+        except TimeoutError:
+            raise OutcomeUnknownError(f"{node} did not answer {type(request).__name__}", node=node) from None
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(conversation.close() for conversation in self._conversations.values()))
+        await self._channels.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._is_closed:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(
+        self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost
+    ) -> None:
+        try:
+            answer = await self.request(node, request)
+        except LogDeviceError as error:
+            lost(error)
+            return
+        if isinstance(answer, wanted):
+            done(answer)
+        else:
+            _logger.warning("%s answered %s with %s", node, type(request).__name__, type(answer).__name__)
+            lost(LogDeviceError(f"{node} answered with {type(answer).__name__}", node=node))
+
+    async def _tell(self, node: NodeId, message: object) -> None:
+        try:
+            if node == self._me:
+                assert self.local is not None, "the node is assembled"
+                await self.local(message)
+            else:
+                await self._conversation(node).tell(message)
+        except LogDeviceError as error:
+            _logger.debug("%s was not told: %s", node, error)
+
+    def _conversation(self, node: NodeId) -> Conversation:
+        address = self.addresses.get(node)
+        if address is None:
+            raise UnavailableError(f"{node} is not registered", node=node)
+        key = (node, address)
+        if key not in self._conversations:
+            channel = self._channels.get(address, node)
+            self._conversations[key] = Conversation(
+                channel, waiting_bytes_max=self._settings.peer_queue_bytes_max
+            )
+        return self._conversations[key]

@@ -1,0 +1,294 @@
+"""The sequencers of a node: one for every log of the directory, most of them asleep.
+
+A host feeds its machine with appends, with what other nodes and the epoch store answer, and with who
+should own the log; it performs what the machine orders. It lives as long as the log is in the directory.
+`Sequencers` keeps them in step with the directory and with the membership.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError, UnknownLogError
+from logdevice.node.clock import Alarms, now_ms
+from logdevice.node.epochs import Epochs
+from logdevice.node.metadata_log import MetadataLog
+from logdevice.node.metrics import Metrics
+from logdevice.node.peers import Peers
+from logdevice.node.recovery_host import RecoveryHost
+from logdevice.protocol.appender import SendDelete, SendStore, StoredReceived, StoreUnanswered
+from logdevice.protocol.epoch_recovery import RecoveryContext
+from logdevice.protocol.epoch_sequencer import AnswerAppend
+from logdevice.protocol.epoch_state import (
+    EpochStoreRead,
+    EpochStoreWritten,
+    MetadataLogRead,
+    MetadataLogWritten,
+    ReadEpochStore,
+    ReadMetadataLog,
+    WriteEpochStore,
+    WriteMetadataLog,
+)
+from logdevice.protocol.sequencer import Sequencer
+from logdevice.protocol.sequencer_events import (
+    AnswerTail,
+    AppendReceived,
+    Effect,
+    Event,
+    NodeConnected,
+    OwnerChanged,
+    SendRelease,
+    SequencerConfig,
+    StartRecovery,
+    StopRecovery,
+    TailAsked,
+)
+from logdevice.protocol.sequencer_events import ConfigChanged as SequencerConfigChanged
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Stored, Tail
+from logdevice.types import Epoch, Location, LogId, NodeId
+from logdevice.write_settings import RecoverySettings, WriteSettings
+
+_NUDGE = 0  # the request id of a question whose answer nobody waits for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencerServices:
+    """Whom sequencers talk to."""
+
+    me: NodeId
+    peers: Peers
+    epochs: Epochs
+    metadata_log: MetadataLog
+    metrics: Metrics
+    recovery: RecoverySettings
+    is_alive: Callable[[NodeId], bool]
+
+
+class SequencerHost:
+    """One log."""
+
+    def __init__(
+        self, log: LogId, config: SequencerConfig, settings: WriteSettings, services: SequencerServices
+    ) -> None:
+        self.config = config
+        self.owner: NodeId | None = None  # as the membership sees it
+        self._log = log
+        self._services = services
+        self._sequencer = Sequencer(log, services.me, config, settings, random.Random())
+        self._recovery: RecoveryHost | None = None
+        self._alarms = Alarms(lambda: self.feed(Woken()))
+        self._requests: dict[int, asyncio.Future[Any]] = {}
+        self._number = _NUDGE
+        self._is_closed = False
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """The one this node numbers now; None if it is not the sequencer."""
+        return None if self._sequencer.current is None else self._sequencer.current.epoch
+
+    @property
+    def requests_open(self) -> int:
+        return len(self._requests)
+
+    async def append(self, append: Append) -> Appended:
+        appended: Appended = await self._request(lambda number: AppendReceived(number, append))
+        return appended
+
+    async def tail(self) -> Tail:
+        tail: Tail = await self._request(TailAsked)
+        return tail
+
+    def feed(self, event: Event) -> None:
+        if not self._is_closed:
+            self._perform(self._sequencer.handle(event, now_ms()))
+
+    def set_config(self, config: SequencerConfig) -> None:
+        if config != self.config:
+            self.config = config
+            self.feed(SequencerConfigChanged(config))
+
+    def set_owner(self, owner: NodeId | None) -> None:
+        self.owner = owner
+        self.feed(OwnerChanged(owner))
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Asks for the tail: an owner that is not active yet, or whose activation failed, becomes so (U1)."""
+        self.feed(TailAsked(_NUDGE))
+
+    def close(self, problem: LogDeviceError) -> None:
+        self._is_closed = True
+        self._alarms.close()
+        self._stop_recovery()
+        for request in self._requests.values():
+            if not request.done():
+                request.set_exception(problem)
+
+    async def _request(self, event: Callable[[int], AppendReceived | TailAsked]) -> Any:
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._requests[number] = answer
+        try:
+            self.feed(event(number))
+            return await answer
+        finally:
+            self._requests.pop(number, None)
+
+    def _answer(self, number: int, answer: Appended | Tail) -> None:
+        request = self._requests.get(number)
+        if request is not None and not request.done():
+            request.set_result(answer)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        services = self._services
+        for effect in effects:
+            match effect:
+                case AnswerAppend():
+                    services.metrics.appends.labels(effect.appended.status.value).inc()
+                    self._answer(effect.request_id, effect.appended)
+                case AnswerTail():
+                    self._answer_tail(effect)
+                case SendStore():
+                    self._send_store(effect)
+                case SendDelete():
+                    services.peers.tell(effect.node, effect.delete)
+                case SendRelease():
+                    services.metrics.releases.inc()
+                    services.peers.tell(effect.node, effect.release)
+                case ReadEpochStore() | WriteEpochStore():
+                    services.epochs.perform(effect, self._feed_epochs)
+                case ReadMetadataLog():
+                    services.metadata_log.read(self._log, lambda history: self.feed(MetadataLogRead(history)))
+                case WriteMetadataLog():
+                    self._write_metadata(effect)
+                case StartRecovery():
+                    self._start_recovery(effect)
+                case StopRecovery():
+                    self._stop_recovery()
+                case WakeAt():
+                    self._alarms.at(effect.time_ms)
+
+    def _feed_epochs(self, event: EpochStoreRead | EpochStoreWritten) -> None:
+        self.feed(event)
+
+    def _answer_tail(self, effect: AnswerTail) -> None:
+        if effect.request_id != _NUDGE:
+            self._answer(effect.request_id, effect.tail)
+            return
+        successor = effect.tail.node
+        is_astray = successor is not None and not self._services.is_alive(successor)
+        if effect.tail.status is not AppendStatus.OK and (is_astray or successor is None):
+            # Whoever had taken over is gone, too; the machine cannot know.
+            self.feed(OwnerChanged(self.owner))
+
+    def _send_store(self, effect: SendStore) -> None:
+        node, record = effect.node, effect.store.record
+        if record.wave > 1:
+            self._services.metrics.extra_waves.inc()
+
+        def lost(error: LogDeviceError) -> None:
+            # A request that could not be sent is an UnavailableError, an answer that was lost is not.
+            was_sent = not isinstance(error, UnavailableError)
+            self.feed(StoreUnanswered(node, record.lsn, record.wave, was_sent))
+
+        self._services.peers.ask(
+            node, effect.store, Stored, lambda stored: self.feed(StoredReceived(node, stored)), lost
+        )
+
+    def _write_metadata(self, effect: WriteMetadataLog) -> None:
+        def done(is_done: bool) -> None:
+            if is_done:
+                self._services.epochs.note_metadata_written(self._log, effect.metadata)
+            self.feed(MetadataLogWritten(effect.metadata, is_done))
+
+        self._services.metadata_log.write(self._log, effect.metadata, done)
+
+    def _start_recovery(self, start: StartRecovery) -> None:
+        self._stop_recovery()
+        services = self._services
+        services.metrics.recoveries.inc()
+        context = RecoveryContext(
+            log=self._log,
+            me=services.me,
+            seal_epoch=Epoch(start.epoch - 1),
+            locations=self.config.candidates.locations,
+            settings=services.recovery,
+            rng=random.Random(),
+        )
+        self._recovery = RecoveryHost(start, context, services.peers, services.epochs, self.feed)
+        self._recovery.start()
+
+    def _stop_recovery(self) -> None:
+        if self._recovery is not None:
+            self._recovery.close()
+            self._recovery = None
+
+
+@dataclass(frozen=True, slots=True)
+class SequencedLog:
+    """What the directory says about a log, as its sequencer needs it."""
+
+    config: SequencerConfig
+    settings: WriteSettings
+    owner: NodeId | None
+
+
+class Sequencers:
+    """The hosts by log."""
+
+    def __init__(self, services: SequencerServices) -> None:
+        self._services = services
+        self._hosts: dict[LogId, SequencerHost] = {}
+        self._is_stopping = False
+
+    def known(self) -> dict[LogId, SequencerHost]:
+        return dict(sorted(self._hosts.items()))
+
+    def follow(self, logs: Mapping[LogId, SequencedLog]) -> None:
+        """The directory, the nodes or who is alive have changed."""
+        for log in [log for log in self._hosts if log not in logs]:
+            self._hosts.pop(log).close(UnknownLogError("the log was removed", log=log))
+        for log, wanted in logs.items():
+            host = self._hosts.get(log)
+            if host is None:
+                host = SequencerHost(log, wanted.config, wanted.settings, self._services)
+                self._hosts[log] = host
+            host.set_config(wanted.config)
+            host.set_owner(wanted.owner)
+
+    def node_connected(self, node: NodeId) -> None:
+        for host in self._hosts.values():
+            host.feed(NodeConnected(node))
+
+    def nudge(self) -> None:
+        for host in self._hosts.values():
+            host.nudge()
+
+    def host(self, log: LogId) -> SequencerHost:
+        if self._is_stopping:
+            raise UnavailableError("the node is stopping", log=log, node=self._services.me)
+        if log not in self._hosts:
+            raise UnknownLogError("there is no such log", log=log)
+        return self._hosts[log]
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Takes no more appends, and waits for those that are on their way."""
+        self._is_stopping = True
+        deadline_ms = now_ms() + timeout_ms
+        while any(host.requests_open for host in self._hosts.values()) and now_ms() < deadline_ms:
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        problem = OutcomeUnknownError("the node stopped while an append was on its way")
+        for host in self._hosts.values():
+            host.close(problem)
+
+
+def locations_of(config: SequencerConfig) -> Mapping[NodeId, Location]:
+    return config.candidates.locations

@@ -1,0 +1,562 @@
+"""The log state of a storage node, rule by rule: seals, copies, releases, trims, what survives a crash."""
+
+from __future__ import annotations
+
+from logdevice.protocol.log_state_events import (
+    AdvanceRelease,
+    AdvanceTrim,
+    FindCopy,
+    PurgeAnswered,
+    ReadCopies,
+    RebuildingChanged,
+    StartPurge,
+)
+from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead
+from logdevice.protocol.store_write import (
+    AmendRecord,
+    DeleteRecords,
+    PersistError,
+    PutRecord,
+    PutState,
+    TrimLog,
+)
+from logdevice.protocol.tests.node_log import (
+    LOG,
+    Node,
+    clean,
+    digest,
+    lsn,
+    record,
+    release,
+    seal,
+    store,
+)
+from logdevice.protocol.write_messages import (
+    Cleaned,
+    Delete,
+    DigestRecords,
+    EpochRecovered,
+    GetEpochRecovery,
+    Sealed,
+    SealStatus,
+    Stored,
+    StoreStatus,
+    Trim,
+    Trimmed,
+)
+from logdevice.types import Epoch, Lsn, NodeId, RecordFlags, nodes
+
+OK, PREEMPTED, FAILED = StoreStatus.OK, StoreStatus.PREEMPTED, StoreStatus.FAILED
+BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
+
+
+def status(answer: object) -> StoreStatus:
+    assert isinstance(answer, Stored)
+    return answer.status
+
+
+def sealed(answer: object) -> Sealed:
+    assert isinstance(answer, Sealed)
+    return answer
+
+
+def recovered(epoch: int, good_end: str, end: str, *, known: bool = True) -> PurgeAnswered:
+    return PurgeAnswered(
+        EpochRecovered(log=LOG, epoch=Epoch(epoch), is_known=known, good_end=lsn(good_end), end=lsn(end))
+    )
+
+
+# Stores.
+
+
+def test_a_copy_is_durable_before_it_is_answered() -> None:
+    """J7."""
+    node = Node(prompt=False)
+    request = node.request(store("e1n1"))
+    node.find(node.wanted(FindCopy)[0])
+    assert node.replies == {}
+    node.write()
+    assert node.written == [PutRecord(LOG, record("e1n1"))]
+    stored = Stored(log=LOG, lsn=lsn("e1n1"), wave=1, status=OK)
+    assert node.replies[request] == stored
+
+
+def test_a_copy_that_could_not_be_written_is_answered_with_the_reason() -> None:
+    """J7."""
+    for error, expected in (
+        (PersistError.NO_SPACE, StoreStatus.NO_SPACE),
+        (PersistError.IO_ERROR, FAILED),
+    ):
+        node = Node(prompt=False)
+        request = node.request(store("e1n1"))
+        node.find(node.wanted(FindCopy)[0])
+        node.fail(error)
+        assert status(node.replies[request]) is expected
+
+
+def test_what_comes_in_order_is_written_without_a_look() -> None:
+    """J5."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.prompt = False
+    node.request(store("e1n5"))
+    assert node.wanted(FindCopy) == []
+    node.request(store("e1n3"))
+    assert [effect.lsn for effect in node.wanted(FindCopy)] == [lsn("e1n3")]
+
+
+def test_a_store_of_a_sealed_epoch_is_refused() -> None:
+    """J1: with who sealed; a later epoch is not concerned."""
+    node = Node()
+    node.ask(seal(2, by=4))
+    refused = node.ask(store("e2n1"))
+    assert isinstance(refused, Stored)
+    assert (refused.status, refused.seal_epoch, refused.sealed_by) == (PREEMPTED, 2, NodeId(4))
+    assert not refused.is_soft
+    assert status(node.ask(store("e3n1"))) is OK
+
+
+def test_recovery_stores_into_the_epochs_it_sealed_itself() -> None:
+    """J2: a recovery with a lower seal is refused."""
+    node = Node()
+    node.ask(seal(3))
+    assert status(node.ask(store("e2n1", recovery=True, wave=3))) is OK
+    assert status(node.ask(store("e2n2", recovery=True, wave=2))) is PREEMPTED
+
+
+def test_a_store_of_a_higher_epoch_seals_the_lower_ones_softly() -> None:
+    """J3: unless their own sequencer is draining them; also after a crash."""
+    node = Node()
+    node.ask(store("e3n1", sender=2))
+    for life in (node, node.reboot()):
+        refused = life.ask(store("e2n1"))
+        assert isinstance(refused, Stored)
+        assert (refused.status, refused.is_soft, refused.sealed_by) == (PREEMPTED, True, NodeId(2))
+        assert status(life.ask(store("e2n2", draining=True))) is OK
+
+
+def test_a_store_by_recovery_seals_nothing() -> None:
+    """J3: it belongs to an epoch that is over."""
+    node = Node()
+    node.ask(store("e3n1", recovery=True, wave=4))
+    assert status(node.ask(store("e2n1"))) is OK
+
+
+def test_a_copy_is_replaced_by_one_that_takes_precedence_only() -> None:
+    """J4: recovery beats the sequencer, the higher wave or seal the lower."""
+    order = [
+        store("e1n1", wave=1),
+        store("e1n1", wave=2),
+        store("e1n1", wave=1, recovery=True),
+        store("e1n1", wave=3, recovery=True),
+    ]
+    for lower in range(4):
+        for higher in range(4):
+            node = Node()
+            node.ask(order[lower])
+            assert status(node.ask(order[higher])) is OK
+            assert node.copies[lsn("e1n1")] == order[max(lower, higher)].record
+
+
+def test_a_copy_on_its_way_to_the_store_takes_precedence_too() -> None:
+    """J4: a look at the store would not find it."""
+    node = Node()
+    node.ask(store("e1n9"))
+    node.prompt = False
+    for wave in (2, 1):
+        node.request(store("e1n1", wave=wave))
+        node.find(node.wanted(FindCopy)[0])
+    assert [
+        write.record.wave
+        for persist in node.unwritten
+        for write in persist.writes[:1]
+        if isinstance(write, PutRecord)
+    ] == [2]
+
+
+def test_a_header_is_amended_and_the_body_stays() -> None:
+    """J6."""
+    node = Node()
+    node.ask(store("e1n1"))
+    assert status(node.ask(store("e1n1", wave=2, amend=True))) is OK
+    assert node.written[-1] == AmendRecord(LOG, lsn("e1n1"), nodes([1, 2, 3]), 0, 2)
+
+
+def test_there_must_be_a_copy_to_amend() -> None:
+    """J6."""
+    assert status(Node().ask(store("e1n1", amend=True))) is FAILED
+
+
+def test_a_seal_that_comes_during_a_look_at_the_store_counts() -> None:
+    """J1: asked again, refused."""
+    node = Node(prompt=False)
+    request = node.request(store("e1n1"))
+    (look_up,) = node.wanted(FindCopy)
+    node.request(seal(1))
+    node.find(look_up)
+    assert status(node.replies[request]) is PREEMPTED
+
+
+def test_a_node_that_is_being_rebuilt_takes_no_copies() -> None:
+    """J9: but it can be sealed, so that it takes none later either."""
+    node = Node(rebuilding=True)
+    assert status(node.ask(store("e1n1"))) is StoreStatus.REBUILDING
+    assert sealed(node.ask(seal(1))).status is SealStatus.REBUILDING
+    node.feed(RebuildingChanged(False))
+    assert status(node.ask(store("e1n1"))) is PREEMPTED
+    assert sealed(node.ask(seal(1))).status is SealStatus.OK
+
+
+def test_what_is_below_the_trim_point_is_not_stored() -> None:
+    """J11."""
+    node = Node()
+    node.ask(Trim(LOG, lsn("e1n5")))
+    written = len(node.written)
+    assert status(node.ask(store("e1n4"))) is OK
+    assert len(node.written) == written
+
+
+# Deletes.
+
+
+def test_a_copy_too_many_is_deleted() -> None:
+    """J8."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.ask(Delete(LOG, lsn("e1n1"), 1))
+    assert node.written[-1] == DeleteRecords(LOG, lsn("e1n1"), lsn("e1n2"))
+
+
+def test_a_copy_that_is_needed_is_not_deleted() -> None:
+    """J8: one of a later wave, one by recovery, any in a sealed epoch, one that is not there."""
+    later = Node()
+    later.ask(store("e1n1", wave=2))
+    by_recovery = Node()
+    by_recovery.ask(store("e1n1", wave=1, recovery=True))
+    in_sealed = Node()
+    in_sealed.ask(store("e1n1"))
+    in_sealed.ask(seal(1))
+    for node in (later, by_recovery, in_sealed, Node()):
+        node.ask(Delete(LOG, lsn("e1n1"), 1))
+        assert not any(isinstance(write, DeleteRecords) for write in node.written)
+
+
+# Seals and digests.
+
+
+def test_a_seal_is_durable_before_it_is_answered() -> None:
+    """J7, J1: but stores are refused from the first moment, and after a crash."""
+    node = Node(prompt=False)
+    request = node.request(seal(2))
+    assert status(node.ask(store("e2n1"))) is PREEMPTED
+    assert request not in node.replies
+    node.write()
+    assert sealed(node.replies[request]).status is SealStatus.OK
+    assert status(node.reboot().ask(store("e2n1"))) is PREEMPTED
+
+
+def test_a_seal_that_could_not_be_written_has_failed() -> None:
+    """J7."""
+    node = Node(prompt=False)
+    request = node.request(seal(2))
+    node.fail(PersistError.IO_ERROR)
+    assert sealed(node.replies[request]).status is SealStatus.FAILED
+
+
+def test_a_lower_seal_is_preempted_by_a_higher_one() -> None:
+    """J1: V16 depends on it."""
+    node = Node()
+    node.ask(seal(5, by=4))
+    answer = sealed(node.ask(seal(4, by=3)))
+    assert (answer.status, answer.seal_epoch, answer.sealed_by) == (SealStatus.PREEMPTED, 5, NodeId(4))
+
+
+def test_a_sealed_node_says_what_it_knows_of_every_unclean_epoch() -> None:
+    """V2, V5: how far it is good, and its newest record; also what it knew before a crash."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.ask(store("e2n3", good_end="e2n2"))
+    node.ask(store("e2n4", good_end="e2n3"))
+    node.wait(1000)
+    for life in (node, node.reboot()):
+        tails = sealed(life.ask(seal(2, last_clean=1))).tails
+        assert [(tail.epoch, tail.good_end, tail.record_end) for tail in tails] == [
+            (2, lsn("e2n3"), lsn("e2n5"))
+        ]
+        assert (tails[0].timestamp_ms, tails[0].entry_end, tails[0].byte_end) == (4, 40, 400)
+
+
+def test_a_digest_reads_all_copies_to_the_end_of_the_epoch() -> None:
+    """J12: released or not, whoever else has them."""
+    node = Node()
+    node.request(digest(1, "e1n3"))
+    (effect,) = node.wanted(ReadCopies)
+    read = effect.read
+    assert (read.start, read.end, read.gap_end) == (lsn("e1n3"), Lsn.of(2, 0), Lsn.of(2, 0))
+    assert read.filter.ships(nodes([8, 9]), 0)
+    copies = (record("e1n3"), record("e1n5"))
+    node.feed(RecordsRead(read.read_id, copies, lsn("e1n6"), ReadEnd.BYTES, under_replicated=True))
+    assert node.replies[1] == DigestRecords(
+        log=LOG,
+        epoch=Epoch(1),
+        start=lsn("e1n3"),
+        attempt=1,
+        next=lsn("e1n6"),
+        records=copies,
+        under_replicated=True,
+    )
+
+
+def test_a_digest_of_a_broken_disk_has_failed() -> None:
+    """J12."""
+    node = Node()
+    node.request(digest(1, "e1n3"))
+    node.feed(ReadFailed(node.wanted(ReadCopies)[0].read.read_id))
+    answer = node.replies[1]
+    assert isinstance(answer, DigestRecords)
+    assert (answer.has_failed, answer.next, answer.records) == (True, lsn("e1n3"), ())
+
+
+def test_a_digest_waits_for_the_stores_that_came_before_it() -> None:
+    """J12: of its epoch; those of other epochs go on for ever."""
+    node = Node(prompt=False)
+    node.request(store("e2n1"))
+    node.request(store("e1n2", recovery=True, attempt=1))
+    (look_up,) = node.wanted(FindCopy)
+    node.request(digest(1, "e1n1"))
+    assert node.wanted(ReadCopies) == []
+    node.find(look_up)
+    assert node.wanted(ReadCopies) == []
+    node.write()
+    assert len(node.wanted(ReadCopies)) == 1
+
+
+def test_a_digest_fences_off_what_an_earlier_attempt_sends() -> None:
+    """J12: V15 depends on it."""
+    node = Node()
+    node.ask(seal(3))
+    node.request(digest(1, "e1n1", seal=3, attempt=2))
+    assert status(node.ask(store("e1n1", recovery=True, wave=3, attempt=1))) is FAILED
+    assert status(node.ask(store("e1n1", recovery=True, wave=3, attempt=2))) is OK
+    late = node.ask(clean(1, "e1n1", "e1n3", seal=3, attempt=1))
+    assert isinstance(late, Cleaned)
+    assert late.status is SealStatus.FAILED
+
+
+# Clean and releases.
+
+
+def test_a_clean_epoch_is_noted_durably() -> None:
+    """V14: participants can tell others what came of it, also after a crash."""
+    node = Node(prompt=False)
+    request = node.request(clean(1, "e1n3", "e1n9", seal=1))
+    assert request not in node.replies
+    node.write()
+    assert node.replies[request] == Cleaned(log=LOG, epoch=Epoch(1), attempt=1, status=SealStatus.OK)
+    expected = EpochRecovered(log=LOG, epoch=Epoch(1), is_known=True, good_end=lsn("e1n3"), end=lsn("e1n9"))
+    for life in (node, node.reboot()):
+        assert life.ask(GetEpochRecovery(LOG, Epoch(1))) == expected
+    unknown = node.ask(GetEpochRecovery(LOG, Epoch(2)))
+    assert isinstance(unknown, EpochRecovered)
+    assert not unknown.is_known
+
+
+def test_a_clean_of_a_preempted_recovery_is_refused() -> None:
+    """V16."""
+    node = Node()
+    node.ask(seal(5, by=4))
+    answer = node.ask(clean(1, "e1n3", "e1n9", seal=4))
+    assert isinstance(answer, Cleaned)
+    assert (answer.status, answer.seal_epoch, answer.sealed_by) == (SealStatus.PREEMPTED, 5, NodeId(4))
+
+
+def test_a_clean_that_could_not_be_written_has_failed() -> None:
+    """J7."""
+    node = Node(prompt=False)
+    request = node.request(clean(1, "e1n3", "e1n9", seal=1))
+    node.fail(PersistError.IO_ERROR)
+    answer = node.replies[request]
+    assert isinstance(answer, Cleaned)
+    assert answer.status is SealStatus.FAILED
+
+
+def test_a_release_moves_forward_only() -> None:
+    """J10."""
+    node = Node()
+    node.ask(release("e1n5"))
+    assert node.others == [AdvanceRelease(lsn("e1n5"))]
+    node.ask(release("e1n4"))
+    assert node.others == []
+
+
+def test_a_release_closes_the_epochs_before_it() -> None:
+    """J10: a sequencer that was left behind cannot store here, even if no recovery came by."""
+    node = Node()
+    node.ask(release("e3n1", sender=2))
+    refused = node.ask(store("e2n7", draining=True))
+    assert isinstance(refused, Stored)
+    assert (refused.status, refused.seal_epoch, refused.sealed_by) == (PREEMPTED, 2, NodeId(2))
+
+
+def test_an_epoch_without_copies_does_not_hold_up_a_release() -> None:
+    """J10, Y1: there is nothing to contradict."""
+    node = Node()
+    node.ask(release("e4n2"))
+    assert node.others == [AdvanceRelease(lsn("e4n2"))]
+
+
+def test_an_epoch_that_this_node_helped_to_recover_is_released() -> None:
+    """J10."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.ask(clean(1, "e1n2", "e1n3", seal=1))
+    node.ask(release("e2n1"))
+    assert node.others == [AdvanceRelease(lsn("e2n1"))]
+
+
+def test_progress_is_written_now_and_then_and_survives_a_crash() -> None:
+    node = Node()
+    node.ask(release("e1n5"))
+    node.ask(release("e1n6"))
+    node.wait(999)
+    assert node.written == []
+    node.wait(1)
+    assert [write.name for write in node.written if isinstance(write, PutState)] == ["progress"]
+    assert node.reboot().machine.stored.released_end == lsn("e1n6")
+
+
+def test_an_epoch_that_was_released_is_clean_after_a_crash_too() -> None:
+    """J10: the copies of older epochs are no longer of interest."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.ask(clean(1, "e1n2", "e1n3", seal=1))
+    node.ask(store("e2n1"))
+    node.ask(release("e2n2"))
+    node.wait(1000)
+    stored = node.reboot().machine.stored
+    assert (stored.last_clean, list(stored.epochs)) == (1, [2])
+
+
+def test_progress_that_could_not_be_written_is_no_harm() -> None:
+    node = Node(prompt=False)
+    node.request(release("e1n5"))
+    node.wait(1000)
+    assert node.fail(PersistError.NO_SPACE) == []
+
+
+# Purge.
+
+
+def test_a_node_that_missed_a_recovery_purges_before_it_releases_more() -> None:
+    """Y1, Y3: it deletes what recovery did not see, and then goes on."""
+    node = Node()
+    node.ask(store("e1n3", good_end="e1n2"))
+    node.ask(release("e2n5"))
+    assert node.others == [AdvanceRelease(lsn("e1n1")), StartPurge(LOG, Epoch(1))]
+    node.ask(release("e2n6"))
+    assert node.others == []
+    assert node.feed(recovered(1, "e1n3", "e1n7")) == [AdvanceRelease(lsn("e2n6"))]
+    assert DeleteRecords(LOG, lsn("e1n3"), Lsn.of(2, 0)) in node.written
+    reborn = node.reboot()
+    assert status(reborn.ask(store("e1n3"))) is PREEMPTED
+    reborn.ask(release("e2n7"))
+    assert reborn.others == [AdvanceRelease(lsn("e2n7"))]
+
+
+def test_epochs_are_purged_one_after_the_other() -> None:
+    """Y1."""
+    node = Node()
+    node.ask(store("e1n3"))
+    node.ask(store("e2n3"))
+    node.ask(release("e3n5"))
+    assert node.feed(recovered(1, "e1n1", "e1n2")) == [
+        AdvanceRelease(lsn("e2n1")),
+        StartPurge(LOG, Epoch(2)),
+    ]
+    assert node.feed(recovered(1, "e1n1", "e1n2")) == []
+    assert node.feed(recovered(2, "e2n1", "e2n2")) == [AdvanceRelease(lsn("e3n5"))]
+
+
+def test_what_a_node_knows_to_be_good_is_not_purged() -> None:
+    """Y3: even if recovery did not know."""
+    node = Node()
+    node.ask(store("e1n9", good_end="e1n8"))
+    node.ask(release("e2n1"))
+    node.feed(recovered(1, "e1n1", "e1n2"))
+    assert DeleteRecords(LOG, lsn("e1n8"), Lsn.of(2, 0)) in node.written
+
+
+def test_where_nobody_knows_of_a_recovery_nothing_is_deleted() -> None:
+    """Y4."""
+    node = Node()
+    node.ask(store("e1n3"))
+    node.ask(release("e2n1"))
+    assert node.feed(recovered(1, "e0n0", "e0n0", known=False)) == [AdvanceRelease(lsn("e2n1"))]
+    assert not any(isinstance(write, DeleteRecords) for write in node.written)
+
+
+def test_a_purge_that_could_not_be_written_is_tried_again() -> None:
+    """Y5: at the next release."""
+    node = Node()
+    node.ask(store("e1n3"))
+    node.ask(release("e2n1"))
+    node.prompt = False
+    node.feed(recovered(1, "e1n1", "e1n2"))
+    node.fail(PersistError.IO_ERROR)
+    node.ask(release("e2n1"))
+    assert node.others == [StartPurge(LOG, Epoch(1))]
+
+
+def test_a_recovery_that_comes_during_a_purge_replaces_it() -> None:
+    """Y1: then the node took part after all, and keeps what it was given."""
+    node = Node()
+    node.ask(store("e1n3"))
+    node.ask(release("e2n1"))
+    node.ask(clean(1, "e1n2", "e1n5", seal=1))
+    assert node.others == [AdvanceRelease(lsn("e2n1"))]
+    assert node.feed(recovered(1, "e1n1", "e1n2")) == []
+    assert not any(isinstance(write, DeleteRecords) for write in node.written)
+
+
+# Trims.
+
+
+def test_a_trim_point_is_durable_then_told_then_done() -> None:
+    """J11."""
+    node = Node(prompt=False)
+    request = node.request(Trim(LOG, lsn("e1n5")))
+    assert node.others == []
+    assert node.write() == [AdvanceTrim(lsn("e1n5"))]
+    assert [persist.writes for persist in node.unwritten] == [(TrimLog(LOG, lsn("e1n5")),)]
+    assert node.replies[request] == Trimmed(LOG, lsn("e1n5"))
+
+
+def test_a_trim_point_never_moves_back() -> None:
+    """J11: not by a lower trim, not by two at once, not by a crash."""
+    node = Node(prompt=False)
+    node.request(Trim(LOG, lsn("e1n5")))
+    late = node.request(Trim(LOG, lsn("e1n3")))
+    node.write()
+    node.write()
+    assert node.replies[late] == Trimmed(LOG, lsn("e1n5"))
+    assert node.ask(Trim(LOG, lsn("e1n4"))) == Trimmed(LOG, lsn("e1n5"))
+    reborn = node.reboot()
+    assert reborn.machine.stored.trim_end == lsn("e1n5")
+    assert reborn.written == [TrimLog(LOG, lsn("e1n5"))]
+
+
+def test_a_store_into_an_epoch_that_is_clean_here_changes_nothing_about_it() -> None:
+    """J10: another recovery may go over it again."""
+    node = Node()
+    node.ask(release("e3n1"))
+    assert status(node.ask(store("e2n1", recovery=True, wave=2))) is OK
+    node.ask(release("e3n2"))
+    assert node.others == [AdvanceRelease(lsn("e3n2"))]
+
+
+def test_flags_of_recovery_are_kept_in_an_amended_header() -> None:
+    """J6, V13."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.ask(store("e1n1", amend=True, recovery=True, wave=2))
+    assert node.written[-1] == AmendRecord(LOG, lsn("e1n1"), nodes([1, 2, 3]), BY_RECOVERY, 2)

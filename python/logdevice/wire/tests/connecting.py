@@ -1,0 +1,118 @@
+"""A server and channels to it on loopback, for the tests of connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from logdevice.errors import (
+    TrimmedError,
+)
+from logdevice.settings import WireSettings
+from logdevice.types import Location, LogId, Lsn, NodeId
+from logdevice.wire.channel import ClientStream, WireChannel
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, ServerStream, WireServer
+
+LOOPBACK = "127.0.0.1:0"
+SETTINGS = WireSettings(connect_timeout_ms=2_000, keepalive_interval_ms=200, keepalive_timeout_ms=300)
+NODE = Hello(cluster="test", caller=NodeId(3))
+CLIENT = Hello(cluster="test", location=Location.parse("eu.one"))
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def echo(peer: Peer, request: bytes) -> bytes:
+    return request
+
+
+async def echo_stream(peer: Peer, stream: ServerStream) -> None:
+    while (data := await stream.receive()) is not None:
+        await stream.send(data)
+
+
+async def trimmed(peer: Peer, request: bytes) -> bytes:
+    raise TrimmedError("it is gone", log=LogId(7), lsn=Lsn.of(2, 5))
+
+
+async def trimmed_stream(peer: Peer, stream: ServerStream) -> None:
+    await stream.send(b"one")
+    raise TrimmedError("it is gone", log=LogId(7))
+
+
+async def buggy(peer: Peer, request: bytes) -> bytes:
+    return request[1000:1001] + bytes(1 // len(request))
+
+
+async def silent(peer: Peer, request: bytes) -> bytes:
+    await asyncio.Event().wait()
+    return b""
+
+
+async def who(peer: Peer, request: bytes) -> bytes:
+    return f"{peer.hello.caller} {peer.hello.location} {peer.address.partition(':')[0]}".encode()
+
+
+@asynccontextmanager
+async def serving(hello: Hello = NODE, settings: WireSettings = SETTINGS) -> AsyncIterator[str]:
+    server = WireServer(hello, settings)
+    for handler in (echo, trimmed, buggy, silent, who):
+        server.add_unary(handler.__name__, handler)
+    server.add_stream("echo_stream", echo_stream)
+    server.add_stream("trimmed_stream", trimmed_stream)
+    port = await server.start(LOOPBACK)
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def connected(
+    address: str, hello: Hello = CLIENT, settings: WireSettings = SETTINGS
+) -> AsyncIterator[WireChannel]:
+    channel = WireChannel(address, hello, settings)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+def with_channel(test: Callable[[WireChannel], Awaitable[None]], hello: Hello = CLIENT) -> None:
+    async def run() -> None:
+        async with serving() as address, connected(address, hello) as channel:
+            await test(channel)
+
+    asyncio.run(run())
+
+
+async def call(channel: WireChannel, method: str, request: bytes = b"x", *, idempotent: bool = True) -> bytes:
+    return await channel.call(method, request, timeout_ms=10_000, idempotent=idempotent)
+
+
+async def collect(stream: ClientStream) -> list[bytes]:
+    received = []
+    while (data := await stream.receive()) is not None:
+        received.append(data)
+    return received
+
+
+@asynccontextmanager
+async def listening(behave: Behaviour) -> AsyncIterator[str]:
+    """A port where every connection is treated like this, and closed properly in the end."""
+    connections: set[asyncio.Task[None] | None] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(asyncio.current_task())
+        try:
+            await behave(reader, writer)
+        finally:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        await asyncio.gather(*(task for task in connections if task), return_exceptions=True)

@@ -1,0 +1,161 @@
+"""What the hello promises: nobody is served by the wrong node, and a wrong address shows as one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import grpc
+import pytest
+
+from logdevice.errors import (
+    LogDeviceError,
+    RemoteProtocolError,
+    UnavailableError,
+    WrongClusterError,
+)
+from logdevice.protocol.messages import Stop
+from logdevice.types import LogId, NodeId
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.codec import encode
+from logdevice.wire.hello import PROTOCOL_VERSION, Hello
+from logdevice.wire.tests.connecting import (
+    CLIENT,
+    LOOPBACK,
+    NODE,
+    SETTINGS,
+    Behaviour,
+    call,
+    connected,
+    listening,
+    serving,
+    with_channel,
+)
+from logdevice.wire.transport import HELLO_KEY
+
+
+def test_both_sides_know_who_they_talk_to() -> None:
+    async def test(channel: WireChannel) -> None:
+        assert await call(channel, "who") == b"None eu.one ipv4"
+        assert channel.peer == NODE
+
+    with_channel(test)
+
+
+@pytest.mark.parametrize(
+    ("hello", "kind", "words"),
+    [
+        (
+            replace(CLIENT, cluster="other"),
+            WrongClusterError,
+            "wants cluster 'other', this node belongs to 'test'",
+        ),
+        (replace(CLIENT, callee=NodeId(4)), WrongClusterError, "wants N4, this is another node (node N3)"),
+        (
+            replace(CLIENT, version=PROTOCOL_VERSION + 1),
+            RemoteProtocolError,
+            "speaks version 2, this node speaks 1",
+        ),
+    ],
+    ids=["cluster", "node", "version"],
+)
+def test_a_caller_that_does_not_belong_here_is_refused(
+    hello: Hello, kind: type[LogDeviceError], words: str
+) -> None:
+    async def test(channel: WireChannel) -> None:
+        for attempt in (call(channel, "echo"), channel.open("echo_stream"), channel.connect()):
+            with pytest.raises(kind) as caught:
+                await attempt
+            assert words in str(caught.value)
+            assert channel.address in str(caught.value)
+
+    with_channel(test, hello)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ((), "did not say hello"),
+        (((HELLO_KEY, b"x"), (HELLO_KEY, b"y")), "did not say hello"),
+        (((HELLO_KEY, b"garbage"),), "an envelope that ends at"),
+        (((HELLO_KEY, encode(Stop(LogId(1)))),), "said Stop where a hello should be"),
+    ],
+    ids=["none", "two", "garbage", "another message"],
+)
+def test_a_call_without_a_proper_hello_is_refused(
+    metadata: tuple[tuple[str, bytes], ...], words: str
+) -> None:
+    async def run() -> None:
+        async with serving() as address, grpc.aio.insecure_channel(address) as channel:
+            with pytest.raises(grpc.RpcError, match=words):
+                await channel.unary_unary("/logdevice/echo")(b"", metadata=metadata, timeout=10)
+            async with connected(address) as other:
+                assert await call(other, "echo", b"alive") == b"alive"
+
+    asyncio.run(run())
+
+
+def test_nobody_at_the_address_is_said_so() -> None:
+    async def run() -> None:
+        async with connected("127.0.0.1:1") as channel:
+            with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1 cannot be used: .*refused"):
+                await call(channel, "echo", idempotent=False)
+
+    asyncio.run(run())
+
+
+async def speak_something_else(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(100)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+async def speak_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while await reader.read(1000):
+        pass
+
+
+@pytest.mark.parametrize("behave", [speak_something_else, speak_nothing])
+def test_a_port_that_speaks_something_else_is_unavailable(behave: Behaviour) -> None:
+    async def run() -> None:
+        settings = replace(SETTINGS, connect_timeout_ms=500)
+        async with listening(behave) as address, connected(address, settings=settings) as channel:
+            with pytest.raises(UnavailableError, match="cannot be used"):
+                await call(channel, "echo", idempotent=False)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "cannot be used: unimplemented"),
+        (b"hi", "answers, but not as a node"),
+        (encode(Stop(LogId(1))), "answers the hello with Stop"),
+    ],
+    ids=["no such method", "garbage", "another message"],
+)
+def test_a_grpc_server_that_is_no_node_is_a_protocol_error(answer: bytes | None, words: str) -> None:
+    async def say(request: bytes, context: object) -> bytes | None:
+        return answer
+
+    async def run() -> None:
+        server = grpc.aio.server()
+        method = grpc.unary_unary_rpc_method_handler(say)
+        names = {"greet" if answer is None else "hello": method}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("logdevice", names),))
+        port = server.add_insecure_port(LOOPBACK)
+        await server.start()
+        async with connected(f"127.0.0.1:{port}") as channel:
+            with pytest.raises(RemoteProtocolError, match=words):
+                await channel.connect()
+        await server.stop(0)
+
+    asyncio.run(run())
+
+
+def test_an_unknown_method_is_a_protocol_error() -> None:
+    async def test(channel: WireChannel) -> None:
+        with pytest.raises(RemoteProtocolError, match="unimplemented"):
+            await call(channel, "dance")
+
+    with_channel(test)

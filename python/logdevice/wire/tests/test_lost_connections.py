@@ -1,0 +1,192 @@
+"""What happens when one side goes away: the other notices, says so, and finds it again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+import pytest
+
+from logdevice.errors import (
+    LocalProtocolError,
+    OutcomeUnknownError,
+    TrimmedError,
+    UnavailableError,
+)
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.tests.connecting import (
+    CLIENT,
+    LOOPBACK,
+    NODE,
+    SETTINGS,
+    call,
+    connected,
+    echo,
+    listening,
+    serving,
+    with_channel,
+)
+from logdevice.wire.transport import ForkGuard
+
+
+def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None:
+    async def run() -> None:
+        noticed: asyncio.Queue[object] = asyncio.Queue()
+
+        async def talk_on(stream: ServerStream) -> None:
+            try:
+                while True:
+                    await stream.send(b"more")
+            except UnavailableError as error:
+                await noticed.put(error.message)
+            await noticed.put(await stream.receive())
+
+        async def serve(peer: Peer, stream: ServerStream) -> None:
+            task = asyncio.create_task(talk_on(stream))
+            try:
+                await stream.receive()
+            finally:
+                await asyncio.wait([task])
+                raise TrimmedError("there is nobody to be told")
+
+        server = WireServer(NODE, SETTINGS)
+        server.add_stream("serve", serve)
+        async with connected(f"127.0.0.1:{await server.start(LOOPBACK)}") as channel:
+            stream = await channel.open("serve")
+            assert await stream.receive() == b"more"
+            stream.cancel()
+            with pytest.raises(UnavailableError, match="dropped on this side"):
+                await stream.receive()
+            with pytest.raises(UnavailableError, match="nothing more can be sent"):
+                await stream.send(b"x")
+            async with asyncio.timeout(20):
+                assert await noticed.get() == "the caller is gone, nothing more can be sent"
+                assert await noticed.get() is None
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_task_stays_cancelled() -> None:
+    async def test(channel: WireChannel) -> None:
+        stream = await channel.open("echo_stream")
+        waiting = asyncio.create_task(stream.receive())
+        await call(channel, "echo")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    with_channel(test)
+
+
+def test_a_lost_answer_leaves_the_outcome_unknown_unless_the_call_may_be_repeated() -> None:
+    async def test(channel: WireChannel) -> None:
+        with pytest.raises(OutcomeUnknownError, match="silent got no answer: deadline_exceeded"):
+            await channel.call("silent", b"", timeout_ms=50, idempotent=False)
+        with pytest.raises(UnavailableError, match="deadline_exceeded"):
+            await channel.call("silent", b"", timeout_ms=50, idempotent=True)
+
+    with_channel(test)
+
+
+def test_a_channel_finds_a_node_that_came_back() -> None:
+    async def run() -> None:
+        async with serving() as address:
+            channel = WireChannel(address, CLIENT, SETTINGS)
+            stream = await channel.open("echo_stream")
+        with pytest.raises(UnavailableError):
+            await stream.receive()
+        with pytest.raises(UnavailableError, match="nothing more can be sent"):
+            await stream.send(b"x")
+        with pytest.raises(UnavailableError, match="cannot be used"):
+            await call(channel, "echo")
+        server = WireServer(NODE, SETTINGS)
+        server.add_unary("echo", echo)
+        await server.start(address)
+        while True:
+            try:
+                assert await call(channel, "echo", b"back") == b"back"
+                break
+            except UnavailableError:
+                await asyncio.sleep(0.02)
+        await channel.close()
+        await server.stop()
+
+    asyncio.run(run())
+
+
+class Proxy:
+    """A way to a server that can go dead without either end being told."""
+
+    def __init__(self, address: str) -> None:
+        self._host, _, self._port = address.rpartition(":")
+        self._thawed = asyncio.Event()
+        self._thawed.set()
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(self._host, int(self._port))
+        await asyncio.gather(self._copy(reader, there_writer), self._copy(there_reader, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                await self._thawed.wait()
+                writer.write(data)
+        writer.close()
+
+    def freeze(self) -> None:
+        self._thawed.clear()
+
+    def thaw(self) -> None:
+        self._thawed.set()
+
+
+def test_a_peer_that_vanishes_is_noticed_on_both_sides() -> None:
+    async def run() -> None:
+        cancelled = asyncio.Event()
+
+        async def wait(peer: Peer, stream: ServerStream) -> None:
+            await stream.send(b"here")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+
+        server = WireServer(NODE, SETTINGS)
+        server.add_stream("wait", wait)
+        proxy = Proxy(f"127.0.0.1:{await server.start(LOOPBACK)}")
+        async with listening(proxy.pass_on) as address, connected(address) as channel:
+            stream = await channel.open("wait")
+            assert await stream.receive() == b"here"
+            proxy.freeze()
+            async with asyncio.timeout(20):
+                with pytest.raises(UnavailableError):
+                    await stream.receive()
+                await cancelled.wait()
+            proxy.thaw()
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_child_forked_under_an_open_connection_is_told_instead_of_hanging() -> None:
+    guard = ForkGuard()
+    guard.opened()
+    assert in_child(guard) == "refused"
+    guard.closed()
+    assert in_child(guard) == "welcome"
+
+
+def in_child(guard: ForkGuard) -> str:
+    child = os.fork()
+    if child == 0:
+        try:
+            guard.opened()
+            os._exit(7)
+        except LocalProtocolError:
+            os._exit(8)
+        finally:
+            os._exit(9)
+    return {7: "welcome", 8: "refused"}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "broken")
