@@ -30,15 +30,15 @@ $(READY): pyproject.toml
 
 # pytest runs last, so that its summary is the last line.
 test: setup lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
-	@$(BIN)/pytest --quiet -n $(WORKERS) --cov --cov-report=term
+	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup --cov --cov-report=term
 
 format: setup ## format the code and sort its imports
-	@$(BIN)/ruff check --quiet --select I --fix python
-	@$(BIN)/ruff format python
+	@$(BIN)/ruff check --quiet --select I --fix python integration_tests
+	@$(BIN)/ruff format python integration_tests
 
 lint: setup ## ruff, and the architecture test: who may import whom, how long things may get
-	@$(BIN)/ruff check python
-	@$(BIN)/ruff format --check python
+	@$(BIN)/ruff check python integration_tests
+	@$(BIN)/ruff format --check python integration_tests
 	@$(BIN)/pytest --quiet python/test_architecture.py
 
 types: setup ## mypy, strict

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from logdevice.client.blocking import Client
+
 import logdevice
 from logdevice.cli import clusters, probe
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.processes import ProcessState, wait_until
-from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
 PATIENCE_MS = 30_000  # for anything that is expected to happen; a test that waits so long has failed

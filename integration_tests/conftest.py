@@ -42,4 +42,5 @@ def cluster(shared_cluster: Cluster) -> Cluster:
 @pytest.fixture
 def log(request: pytest.FixtureRequest) -> str:
     """The path of a log that belongs to this test alone."""
-    return "/tests/" + request.node.name.replace("[", "-").replace("]", "")
+    name: str = request.node.name
+    return "/tests/" + name.replace("[", "-").replace("]", "")

@@ -43,9 +43,7 @@ def test_a_killed_sequencer_is_replaced_in_the_middle_of_appends(cluster: Cluste
         assert max(writer.acknowledged.values()).epoch > before
 
 
-def test_a_hanging_sequencer_is_replaced_and_does_no_harm_when_it_goes_on(
-    cluster: Cluster, log: str
-) -> None:
+def test_a_hanging_sequencer_is_replaced_and_does_no_harm_when_it_goes_on(cluster: Cluster, log: str) -> None:
     with working(cluster, log) as writer:
         sequencer = cluster.sequencer_of(log)
         cluster.pause(sequencer)

@@ -120,10 +120,11 @@ class Follower:
 
     def run(self) -> None:
         try:
-            for item in self.client.read(self.log, LSN_OLDEST, follow=True):
-                self.reading.note(item)
-                if self.reading.has_ended:
-                    return
+            with self.client.read(self.log, LSN_OLDEST, follow=True) as reader:
+                for item in reader:
+                    self.reading.note(item)
+                    if self.reading.has_ended:
+                        return
         except Exception as problem:
             self._problem = problem
 
@@ -138,13 +139,14 @@ def working(cluster: Cluster, log: str) -> Iterator[Writer]:
     with cluster.client() as writing, cluster.client() as following:
         writing.create_log(log)
         writer, follower = Writer(writing, log), Follower(following, log)
-        threads = [threading.Thread(target=side.run, daemon=True) for side in (writer, follower)]
+        sides: tuple[Writer | Follower, ...] = (writer, follower)
+        threads = [threading.Thread(target=side.run, daemon=True) for side in sides]
         for thread in threads:
             thread.start()
         writer.wait_for(5)
         yield writer
         writer.stop()
-        for thread, side in zip(threads, (writer, follower), strict=True):
+        for thread, side in zip(threads, sides, strict=True):
             thread.join(PATIENCE_MS / 1000)
             side.check()
             assert not thread.is_alive(), f"the {type(side).__name__.lower()} of {log} hangs"
@@ -175,7 +177,7 @@ def verify(cluster: Cluster, log: str, writer: Writer, *others: Reading) -> None
 def read_all(cluster: Cluster, log: str) -> Reading:
     """Everything that is in the log now, by a client of its own."""
     reading = Reading()
-    with cluster.client() as client:
-        for item in client.read(log, LSN_OLDEST, client.tail(log)):
+    with cluster.client() as client, client.read(log, LSN_OLDEST) as reader:
+        for item in reader:
             reading.note(item)
     return reading

@@ -1,8 +1,12 @@
 """LogDevice for Spark: a replicated, totally ordered log store.
 
-The public names of the package, and nothing else: positions, records and gaps from `types.py`, and
-what can go wrong from `errors.py`.
+The public names of the package, and nothing else: positions, records and gaps from `types.py`, what can
+go wrong from `errors.py`, and the client. The client's libraries take a while to load, so they are loaded
+when one of its names is first used.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from logdevice.errors import (
     AccessError,
@@ -56,13 +60,18 @@ from logdevice.types import (
     TimeRange,
 )
 
+if TYPE_CHECKING:
+    from logdevice.client import AsyncClient, Client, RecordsBatch, connect
+
 __all__ = [
     "EPOCH_MAX",
     "ESN_MAX",
     "LSN_MAX",
     "LSN_OLDEST",
     "AccessError",
+    "AsyncClient",
     "AuthoritativeStatus",
+    "Client",
     "ConflictError",
     "CorruptRecordError",
     "DataError",
@@ -94,6 +103,7 @@ __all__ = [
     "ProtocolError",
     "Record",
     "RecordFlags",
+    "RecordsBatch",
     "RemoteProtocolError",
     "Replication",
     "Scope",
@@ -104,4 +114,13 @@ __all__ = [
     "UnreadableMetadataError",
     "UsageError",
     "WrongClusterError",
+    "connect",
 ]
+
+_OF_THE_CLIENT = ("AsyncClient", "Client", "RecordsBatch", "connect")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_THE_CLIENT:
+        return getattr(import_module("logdevice.client"), name)
+    raise AttributeError(f"module 'logdevice' has no attribute {name!r}")

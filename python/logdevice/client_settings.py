@@ -52,7 +52,7 @@ class ClientSettings(Settings):
     )
     retry_pause_ms_max: int = setting(
         2_000,
-        "What that pause grows to. Larger spares a cluster in trouble, smaller notices sooner that it is well.",
+        "What that pause grows to. Larger spares a cluster in trouble, smaller goes on sooner.",
         unit="ms",
         minimum=1,
     )

@@ -313,6 +313,14 @@ class EpochMetadata:
     bridges: bool = True
 
 
+class MetadataSource(Enum):
+    """How much a metadata entry says about the epochs after it."""
+
+    BOUNDED = "BOUNDED"  # a newer entry exists: the entry holds exactly up to `last_epoch`
+    LAST = "LAST"  # the newest entry of the metadata log: later epochs may still get another
+    SOFT = "SOFT"  # from a cache that may be out of date: good enough to start, not to decide
+
+
 def nodes(ids: Iterable[int]) -> tuple[NodeId, ...]:
     """Node ids from plain numbers."""
     return tuple(NodeId(node) for node in ids)

@@ -14,12 +14,12 @@ import pstats
 import random
 import sys
 import time
-from collections import Counter, deque
+from collections import deque
 from pathlib import Path
 
 from logdevice.protocol import server_read_stream as server
 from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.protocol.messages import ReadMode, Start
+from logdevice.protocol.messages import GapNotice, ReadMode, Records, Start, Started
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.settings import NodeReadSettings, ReadStreamSettings
@@ -30,6 +30,7 @@ from logdevice.types import (
     Location,
     LogId,
     Lsn,
+    MetadataSource,
     NodeId,
     Record,
     Replication,
@@ -52,7 +53,11 @@ class Bench:
         self.stores = _filled_stores(lsns, body)
         self.servers = {
             node: server.ServerReadStream(
-                node, NodeReadSettings(), dict.fromkeys(NODES, Location()), released_end=self.end, trim_end=Lsn(0)
+                node,
+                NodeReadSettings(),
+                dict.fromkeys(NODES, Location()),
+                released_end=self.end,
+                trim_end=Lsn(0),
             )
             for node in NODES
         }
@@ -62,7 +67,7 @@ class Bench:
             ReadStreamSettings(),
             random.Random(0),
         )
-        self.seconds: Counter[str] = Counter()
+        self.seconds = {"reader": 0.0, "nodes": 0.0}
         self.messages = self.delivered = 0
         self._queue: deque[tuple[NodeId | None, object]] = deque()
 
@@ -94,7 +99,7 @@ class Bench:
                     self._queue.append((effect.node, server.WindowReceived(effect.message)))
                 case events.FetchMetadata():
                     metadata = EpochMetadata(Epoch(1), NODES, Replication.of({Scope.NODE: COPIES}))
-                    found = events.MetadataFetched(effect.epoch, metadata, Epoch(1), events.MetadataSource.BOUNDED)
+                    found = events.MetadataFetched(effect.epoch, metadata, Epoch(1), MetadataSource.BOUNDED)
                     self._queue.append((None, found))
                 case events.Deliver():
                     self.delivered += len(effect.items)
@@ -120,13 +125,13 @@ class Bench:
     def _deliver_to_reader(self, node: NodeId, sent: server.Send) -> None:
         self.messages += 1
         match sent.message:
-            case events.Records() as records:
+            case Records() as records:
                 self._queue.append((None, events.RecordsReceived(node, records)))
                 size = sum(record.size for record in records.records)
                 self._queue.append((node, server.MessageSent(size)))
-            case events.GapNotice() as notice:
+            case GapNotice() as notice:
                 self._queue.append((None, events.GapReceived(node, notice)))
-            case events.Started() as started:
+            case Started() as started:
                 self._queue.append((None, events.StartedReceived(node, started)))
 
 
@@ -164,18 +169,23 @@ def shares(lsns: int, body: bytes) -> list[tuple[str, float]]:
     """The share of each file of protocol/, by a profiler."""
     bench, profile = Bench(lsns, body), cProfile.Profile()
     profile.runcall(bench.run)
-    own: Counter[str] = Counter()
-    stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = vars(pstats.Stats(profile))["stats"]
+    own: dict[str, float] = {}
+    stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = vars(pstats.Stats(profile))[
+        "stats"
+    ]
     for (file, _, _), (_, _, own_seconds, _, _) in stats.items():
         path = Path(file)
         if "protocol" in path.parts:
-            own[str(Path(*path.parts[path.parts.index("protocol") + 1 :]))] += own_seconds
+            name = str(Path(*path.parts[path.parts.index("protocol") + 1 :]))
+            own[name] = own.get(name, 0.0) + own_seconds
     total = sum(own.values())
-    return [(name, seconds / total) for name, seconds in own.most_common()]
+    return [(name, own[name] / total) for name in sorted(own, key=lambda name: -own[name])]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lsns", type=int, default=50_000, help="how many LSNs to read")
     lsns = parser.parse_args().lsns
     worst = 0.0

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "docs" / "protocol" / "read_path.md",)
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)
+NAMED = re.compile(r"\b[A-Z]\d{1,2}\b")
 TABLE = re.compile(r"<!-- rules -->\n.*<!-- /rules -->", re.DOTALL)
 SHOWN_MAX = 4  # tests named per rule; the rest is counted
 
@@ -32,7 +33,8 @@ def citations(tests: Path) -> dict[str, list[str]]:
         source = file.read_text()
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                for rule in sorted(set(re.findall(r"\b[A-Z]\d{1,2}\b", ast.get_source_segment(source, node) or ""))):
+                text = ast.get_source_segment(source, node) or ""
+                for rule in sorted(set(NAMED.findall(text))):
                     cited[rule].append(f"`{file.stem}.{node.name.removeprefix('test_')}`")
     return cited
 
@@ -47,8 +49,8 @@ def table(page: str, cited: dict[str, list[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if the table is not current")
+    parser = argparse.ArgumentParser(description="Writes the tables from rule to test.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a table is not current")
     is_check = parser.parse_args().check
     cited, problems = citations(ROOT / "python"), []
     for path in PAGES:

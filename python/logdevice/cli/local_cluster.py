@@ -251,8 +251,8 @@ def _write_config(data: Path, entry: LocalNode, settings: NodeSettings) -> None:
         "cluster": CLUSTER_NAME,
         "node": int(entry.node),
         "address": entry.address,
-        "data": str(entry.directory / "store"),
+        "data_directory": str(entry.directory / "store"),
         "epoch_store": f"sqlite:{data / 'metadata.db'}",
-        "settings": settings,
+        "settings": {**settings, "node": {"metrics_port": entry.metrics_port, **settings.get("node", {})}},
     }
     write_json(entry.config, plain)

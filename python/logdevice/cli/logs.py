@@ -85,9 +85,9 @@ def run_list(options: argparse.Namespace, output: Output) -> int:
 
 def run_create(options: argparse.Namespace, output: Output) -> int:
     with connect(options) as client:
-        log = client.create_log(options.path, dict(options.attributes))
-    output.text(f"created {options.path}, log {int(log)}")
-    output.json({"path": options.path, "log": int(log)})
+        view = client.create_log(options.path, dict(options.attributes))
+    output.text(f"created {view.path}, log {view.log}")
+    output.json(plain_log(view))
     return 0
 
 
@@ -121,31 +121,44 @@ def run_remove(options: argparse.Namespace, output: Output) -> int:
 def run_info(options: argparse.Namespace, output: Output) -> int:
     with connect(options) as client:
         first, tail = client.first_lsn(options.log), client.tail(options.log)
+        body_bytes = client.data_size(options.log)
         sequencer = client.sequencer(options.log)
-        size = client.data_size(options.log)
-        is_empty = client.is_empty(options.log)
+    is_empty = body_bytes == 0
     plain = {
         "log": options.log,
         "first_lsn": str(first),
-        "tail_lsn": str(tail),
+        "next_lsn": str(tail.next),
+        "released_end": str(tail.released_end),
         "is_empty": is_empty,
-        "body_bytes": size,
+        "body_bytes": body_bytes,
+        "entries_ever": tail.entry_end,
+        "last_timestamp": shown_time(tail.timestamp_ms) if tail.timestamp_ms else None,
         "sequencer": None if sequencer is None else str(sequencer),
     }
     output.json(plain)
-    output.text(f"log        {options.log}")
-    output.text(f"begins at  {first}")
-    output.text(f"ends at    {tail}{' (it is empty)' if is_empty else ''}")
-    output.text(f"size       {shown_bytes(size)}, of one copy")
-    output.text(f"sequencer  {sequencer or 'none at the moment'}")
+    output.text(f"log           {options.log}")
+    output.text(f"begins at     {first}")
+    output.text(f"ends at       {tail.released_end}{', it is empty' if is_empty else ''}")
+    output.text(f"last append   {plain['last_timestamp'] or 'never'}")
+    output.text(f"entries ever  {tail.entry_end}")
+    output.text(f"size          {shown_bytes(body_bytes)}, of one copy")
+    output.text(f"sequencer     {sequencer or 'none at the moment'}")
     return 0
 
 
 def run_trim(options: argparse.Namespace, output: Output) -> int:
     with connect(options) as client:
-        client.trim(options.log, options.lsn)
+        missing = client.trim(options.log, options.lsn)
     output.text(f"trimmed {options.log}: it begins at {options.lsn} now, or later")
-    output.json({"log": options.log, "trim_end": str(options.lsn)})
+    if missing:
+        output.remark(f"not confirmed by {', '.join(map(str, missing))}: trim again when they are back")
+    output.json(
+        {
+            "log": options.log,
+            "trim_end": str(options.lsn),
+            "not_confirmed_by": [int(node) for node in missing],
+        }
+    )
     return 0
 
 

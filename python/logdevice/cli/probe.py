@@ -30,7 +30,11 @@ def views(cluster: str, addresses: Sequence[str]) -> dict[str, ClusterView | Non
 
 def statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
     """By address: how that node is."""
-    return asyncio.run(_ask_all(cluster, addresses, GetStatus(), NodeStatus))
+    return asyncio.run(ask_for_statuses(cluster, addresses))
+
+
+async def ask_for_statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
+    return await _ask_all(cluster, addresses, GetStatus(), NodeStatus)
 
 
 def is_whole(views: Iterable[ClusterView | None], nodes: Iterable[NodeId]) -> bool:

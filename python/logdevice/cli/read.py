@@ -66,18 +66,16 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
 
 
 def run_cat(options: argparse.Namespace, output: Output) -> int:
-    with connect(options) as client:
-        until = options.until if options.until is not None else client.tail(options.log)
-        printer = Printer(output, with_quiet_gaps=options.gaps)
-        if options.start < until:
-            printer.print_all(client.read(options.log, options.start, until))
-        return printer.exit_code
+    printer = Printer(output, with_quiet_gaps=options.gaps)
+    with connect(options) as client, client.read(options.log, options.start, options.until) as reader:
+        printer.print_all(reader)
+    return printer.exit_code
 
 
 def run_tail(options: argparse.Namespace, output: Output) -> int:
+    printer = Printer(output, with_quiet_gaps=options.gaps)
     with connect(options) as client:
-        tail = client.tail(options.log)
-        printer = Printer(output, with_quiet_gaps=options.gaps)
+        tail = client.tail(options.log).released_end
         last = last_entries(client, options.log, tail, options.lines)
         if output.is_json:
             printer.print_entries(last)
@@ -85,8 +83,9 @@ def run_tail(options: argparse.Namespace, output: Output) -> int:
             printer.print_payloads(entry.payload for entry in last)
         output.flush()
         if options.follow:
-            printer.print_all(client.read(options.log, tail, follow=True))
-        return printer.exit_code
+            with client.read(options.log, tail, follow=True) as reader:
+                printer.print_all(reader)
+    return printer.exit_code
 
 
 def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[Entry]:
@@ -97,10 +96,12 @@ def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[
     for step in (*_STEPS_BACK, int(tail)):
         start = Lsn(max(tail - step, first))
         found: deque[Entry] = deque(maxlen=count)
-        for item in client.read(log, start, tail) if start < tail else ():
-            if not isinstance(item, Gap):
+        with client.read(log, min(start, tail), tail) as reader:
+            for batch in (item for item in reader if not isinstance(item, Gap)):
                 # Only the last of them can stay; the rest need not become values first.
-                found.extend(replace(item, columns=item.columns.slice(max(0, len(item) - count))).entries())
+                found.extend(
+                    replace(batch, columns=batch.columns.slice(max(0, len(batch) - count))).entries()
+                )
         if len(found) == count or start <= first:
             break
     return list(found)

@@ -60,10 +60,9 @@ class RecordsBatch:
         columns = self.columns
         times = columns["timestamp"].cast(pa.int64()).to_pylist()
         values = [columns[name].to_pylist() for name in ENTRIES_READ.names if name != "timestamp"]
-        for (lsn, offset, key, payload, attributes), time in zip(zip(*values, strict=True), times, strict=True):
-            yield Entry(
-                Lsn(lsn), offset, time, key, payload, None if attributes is None else dict(attributes)
-            )
+        for lsn, offset, key, payload, attributes, time in zip(*values, times, strict=True):
+            named = None if attributes is None else dict(attributes)
+            yield Entry(Lsn(lsn), offset, time, key, payload, named)
 
 
 class Assembled(NamedTuple):

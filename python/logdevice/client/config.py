@@ -7,7 +7,7 @@ connect from there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from logdevice.client_settings import ClientSettings
@@ -29,10 +29,10 @@ class ClientConfig:
     endpoints: tuple[str, ...]  # addresses of some nodes; the others are learnt from these
     cluster: str | None = None  # None: whichever answers
     location: Location = Location()  # of the client, for logs that are read from close by
-    client: ClientSettings = ClientSettings()
-    stream: ReadStreamSettings = ReadStreamSettings()
-    batch: BatchSettings = BatchSettings()
-    wire: WireSettings = WireSettings()
+    client: ClientSettings = field(default_factory=ClientSettings)
+    stream: ReadStreamSettings = field(default_factory=ReadStreamSettings)
+    batch: BatchSettings = field(default_factory=BatchSettings)
+    wire: WireSettings = field(default_factory=WireSettings)
 
     @classmethod
     def of(

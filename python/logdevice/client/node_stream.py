@@ -73,7 +73,7 @@ class NodeStream:
         """Both directions, until one of them ends."""
         directions = {asyncio.create_task(self._send(stream)), asyncio.create_task(self._receive(stream))}
         try:
-            done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for direction in directions:
                 direction.cancel()
@@ -94,6 +94,8 @@ class NodeStream:
         while (data := await stream.receive()) is not None:
             message = decode(data)
             if not isinstance(message, Started | Records | GapNotice | StatusNotice):
-                raise RemoteProtocolError(f"a node sent {type(message).__name__} to a reader", node=self._node)
+                raise RemoteProtocolError(
+                    f"a node sent {type(message).__name__} to a reader", node=self._node
+                )
             if self._is_heard:
                 self._listener.received(self._node, message)

@@ -14,7 +14,7 @@ from logdevice.client.directory import Directory, LogRef, replication
 from logdevice.client.nodes import Nodes
 from logdevice.client.retries import retrying
 from logdevice.client_settings import ClientSettings
-from logdevice.errors import LogDeviceError, NotEnoughNodesError
+from logdevice.errors import NotEnoughNodesError, UnavailableError, UnknownLogError
 from logdevice.protocol.quorum import Answer, Quorum
 from logdevice.protocol.write_messages import Trim, Trimmed
 from logdevice.types import LSN_OLDEST, Location, LogId, Lsn, NodeId, Replication, Scope
@@ -55,9 +55,8 @@ class Queries:
         found, ranges = await asyncio.gather(
             self._ask_all(log, question, LsnFound), self._ask_all(log, GetStoredRange(log), StoredRange)
         )
-        return nearest_end(
-            start, {node: answer.lsn for node, answer in found.items()}, {n: r.last for n, r in ranges.items()}
-        )
+        ends = {node: answer.lsn for node, answer in found.items()}
+        return nearest_end(start, ends, {node: stored.last for node, stored in ranges.items()})
 
     async def trim(self, log: LogId, end: Lsn) -> tuple[NodeId, ...]:
         """The nodes that have not confirmed it. Readers do not get what one node says is trimmed."""
@@ -89,9 +88,9 @@ class Queries:
             for task in asking:
                 task.cancel()
             await asyncio.gather(*asking, return_exceptions=True)
-        if quorum.answer() not in _ENOUGH:
+        if not answers or quorum.answer() not in _ENOUGH:
             raise NotEnoughNodesError(
-                f"{len(answers)} of {len(nodes)} storage nodes answered, too few to know: {'; '.join(problems)}"
+                f"{len(answers)} of {len(nodes)} storage nodes answered, too few: {'; '.join(problems)}"
             )
         return answers
 
@@ -107,15 +106,13 @@ class Queries:
             # Those who are late get a moment once enough have spoken, no more.
             is_enough = bool(answers) and quorum.answer() in _ENOUGH
             timeout = self._settings.answers_grace_ms / 1000 if is_enough else None
-            done, waiting = await asyncio.wait(
-                waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, waiting = await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             for task in sorted(done, key=lambda task: asking[task]):
                 node, problem = asking[task], task.exception()
                 if problem is None:
                     answers[node] = task.result()
                     quorum.vote(node, True)
-                elif isinstance(problem, LogDeviceError) and problem.retriable:
+                elif isinstance(problem, UnavailableError | UnknownLogError):  # perhaps not known there yet
                     problems.append(f"{node}: {problem.message}")
                 else:
                     raise problem

@@ -198,9 +198,7 @@ class StreamShell:
         except LogDeviceError:
             self.feed(events.MetadataUnavailable(fetch.epoch))
         else:
-            self.feed(
-                events.MetadataFetched(fetch.epoch, found.metadata, found.last_epoch, found.source)
-            )
+            self.feed(events.MetadataFetched(fetch.epoch, found.metadata, found.last_epoch, found.source))
 
     async def _watch_config(self) -> None:
         while not self._is_over:

@@ -214,9 +214,7 @@ class Logs:
 
 
 def _restored(store: LogStore) -> list[tuple[LogId, StoredLog]]:
-    return [
-        (log, restore(store.states(log), store.newest(log), store.trim_end(log))) for log in store.logs()
-    ]
+    return [(log, restore(store.states(log), store.newest(log), store.trim_end(log))) for log in store.logs()]
 
 
 def _overloaded(store: Store) -> Stored:

@@ -64,7 +64,9 @@ def decode_entry(body: bytes | memoryview) -> EpochMetadata | None:
     """None if it is none: what a disk has damaged is as good as not there."""
     try:
         first_epoch, nodeset, replication, bridges = msgpack.unpackb(body)
-        return EpochMetadata(Epoch(first_epoch), nodes(nodeset), Replication.parse(replication), bool(bridges))
+        return EpochMetadata(
+            Epoch(first_epoch), nodes(nodeset), Replication.parse(replication), bool(bridges)
+        )
     except (ValueError, TypeError, AttributeError, msgpack.UnpackException):
         return None
 

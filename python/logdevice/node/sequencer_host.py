@@ -50,7 +50,7 @@ from logdevice.protocol.sequencer_events import (
 from logdevice.protocol.sequencer_events import ConfigChanged as SequencerConfigChanged
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Stored, Tail
-from logdevice.types import Epoch, Location, LogId, NodeId
+from logdevice.types import Epoch, LogId, NodeId
 from logdevice.write_settings import RecoverySettings, WriteSettings
 
 _NUDGE = 0  # the request id of a question whose answer nobody waits for
@@ -288,7 +288,3 @@ class Sequencers:
         problem = OutcomeUnknownError("the node stopped while an append was on its way")
         for host in self._hosts.values():
             host.close(problem)
-
-
-def locations_of(config: SequencerConfig) -> Mapping[NodeId, Location]:
-    return config.candidates.locations

@@ -57,8 +57,7 @@ class Digest:
             self._unreadable.add(record.lsn)
             return
         entry = self._entries.setdefault(record.lsn, _Entry(record))
-        # V6: where the headers are equal, so are the copies.
-        if precedence(record) > entry.precedence:
+        if _rank(record) > _rank(entry.winner):
             entry.winner = record
         entry.is_hole[node] = bool(record.flags & _HOLE)
 
@@ -123,6 +122,11 @@ class Digest:
             tuple(node for node, other in copies if other == is_hole),
             tuple(node for node, other in copies if other != is_hole),
         )
+
+
+def _rank(record: Record) -> tuple[Precedence, bool, bool]:
+    """V6: attempts under one seal may have decided differently, and none of them was released."""
+    return precedence(record), not record.flags & _HOLE, bool(record.flags & _BRIDGE)
 
 
 def _demote_bridges(kept: dict[Lsn, Record], bridge: Lsn) -> None:

@@ -56,6 +56,7 @@ def recovery_quorum(
     metadata: EpochMetadata,
     locations: Mapping[NodeId, Location],
     statuses: Mapping[NodeId, AuthoritativeStatus],
+    present: Collection[NodeId],
     voters: Collection[NodeId],
 ) -> Quorum:
     """V4: a node that is away counts as one that lost its data; to wait for it could be to wait forever."""
@@ -65,8 +66,8 @@ def recovery_quorum(
         quorum.vote(node, node in voters)
         status = statuses.get(node, AuthoritativeStatus.FULLY_AUTHORITATIVE)
         if status is AuthoritativeStatus.UNAVAILABLE:
-            # One that answers is not away, whatever is said of it.
-            status = AuthoritativeStatus.FULLY_AUTHORITATIVE if node in voters else _LOST
+            # One that was sealed is not away, whatever is said of it.
+            status = AuthoritativeStatus.FULLY_AUTHORITATIVE if node in present else _LOST
         quorum.set_status(node, status)
     return quorum
 
@@ -223,7 +224,7 @@ class EpochRecovery:
 
     def _quorum(self, voters: Collection[NodeId]) -> Quorum:
         context = self._context
-        quorum = recovery_quorum(self._metadata, context.locations, self._statuses, voters)
+        quorum = recovery_quorum(self._metadata, context.locations, self._statuses, self._sealed, voters)
         for node in sorted(self._lossy):
             quorum.set_status(node, _LOST)  # V10
         return quorum

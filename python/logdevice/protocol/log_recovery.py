@@ -112,6 +112,11 @@ class LogRecovery:
         self._settle()
         return effects
 
+    @property
+    def _recovery(self) -> EpochRecovery:
+        assert self._recovering is not None, "there is an epoch to recover until it is over"
+        return self._recovering
+
     def _begin(self, now_ms: int) -> list[Effect]:
         self._now_ms = now_ms
         self._effects = []
@@ -171,8 +176,7 @@ class LogRecovery:
                 assert_never(answer)
 
     def _of_epoch(self, epoch: Epoch) -> EpochRecovery | None:
-        recovering = self._recovering
-        return recovering if recovering is not None and recovering.epoch == epoch else None
+        return self._recovery if self._recovery.epoch == epoch else None
 
     def _on_sealed(self, node: NodeId, answer: Sealed) -> None:
         if answer.epoch != self._context.seal_epoch or node not in self._nodes:
@@ -181,8 +185,7 @@ class LogRecovery:
             self._preempt(answer.seal_epoch, answer.sealed_by)
         elif answer.status is SealStatus.OK and node not in self._sealed:
             self._sealed[node] = answer
-            if self._recovering is not None:
-                self._effects += self._recovering.sealed(node, answer)
+            self._effects += self._recovery.sealed(node, answer)
 
     def _report_tail(self) -> None:
         """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
@@ -190,7 +193,9 @@ class LogRecovery:
             return
         for epoch in self._epochs:
             metadata = self._metadata(epoch)
-            quorum = recovery_quorum(metadata, self._context.locations, self._statuses, self._sealed)
+            quorum = recovery_quorum(
+                metadata, self._context.locations, self._statuses, self._sealed, self._sealed
+            )
             if quorum.answer() is Answer.NONE:
                 return
         self._has_reported_tail = True
@@ -231,14 +236,13 @@ class LogRecovery:
     def _lose(self, node: NodeId) -> None:
         """V15: it has to be sealed again before it takes part."""
         self._sealed.pop(node, None)
-        if self._recovering is not None:
-            self._recovering.lose(node)
+        self._recovery.lose(node)
 
     def _on_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         is_changed = dict(statuses) != self._statuses
         self._statuses = dict(statuses)
-        if is_changed and self._recovering is not None and self._recovering.stage is not Stage.DONE:
-            self._recovering.restart(self._statuses)  # V15
+        if is_changed and self._recovery.stage is not Stage.DONE:
+            self._recovery.restart(self._statuses)  # V15
 
     def _note_progress(self) -> None:
         self._attempts = 0
@@ -263,8 +267,8 @@ class LogRecovery:
         self._timers.arm(_Timer.EPOCH_STORE, self._now_ms + self._context.settings.retry_ms_max)
 
     def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
-        recovering, state = self._recovering, event.state
-        if recovering is None or not self._is_advancing or state is None:
+        recovering, state = self._recovery, event.state
+        if not self._is_advancing or state is None:
             return
         if state.epoch > self._context.seal_epoch + 1:
             self._preempt(state.epoch, state.owner)
@@ -275,10 +279,10 @@ class LogRecovery:
             self._effects.append(WriteEpochStore(self._context.log, event.version, clean))  # V17
 
     def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
-        if self._recovering is None or not self._is_advancing:
+        if not self._is_advancing:
             return
         if event.is_done:
-            self._end_epoch(self._recovering)
+            self._end_epoch(self._recovery)
         else:
             self._ask_epoch_store()
 
@@ -307,11 +311,10 @@ class LogRecovery:
     def _ask_again(self) -> None:
         self._attempts += 1
         self._seal()
-        if self._recovering is not None:
-            self._effects += self._recovering.ask_again()
+        self._effects += self._recovery.ask_again()
 
     def _give_up_on_silent(self) -> None:
         """V18: begin again with those who speak."""
-        for node in self._recovering.silent if self._recovering is not None else []:
+        for node in self._recovery.silent:
             self._lose(node)
         self._note_progress()

@@ -15,7 +15,6 @@ from logdevice.protocol.read_stream.events import (
     ConfigChanged,
     LogRemoved,
     MetadataFetched,
-    MetadataSource,
     MetadataUnavailable,
     ReadConfig,
 )
@@ -30,7 +29,7 @@ from logdevice.simulation.witness import Witness
 from logdevice.simulation.workload import LOG, Sequencer, metadata_answer
 from logdevice.simulation.world import World
 from logdevice.storage.memory_log_store import MemoryLogStore
-from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, GapType, Lsn, NodeId
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, GapType, Lsn, MetadataSource, NodeId
 
 FULLY = AuthoritativeStatus.FULLY_AUTHORITATIVE
 RELEASE_BROADCAST_MS = 500

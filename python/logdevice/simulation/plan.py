@@ -194,7 +194,7 @@ def _draw_reader(rng: random.Random, epochs: tuple[EpochPlan, ...], fault_phase_
         time_range=_draw_time_range(rng, fault_phase_ms),
         headers_only=rng.random() < 0.1,
         force_all_send_all=rng.random() < 0.05,
-        settings=_draw_settings(rng, window),
+        settings=draw_settings(rng, window),
         ends_by=rng.choice([GapType.ACCESS, GapType.NOTINCONFIG]) if rng.random() < 0.05 else None,
     )
 
@@ -206,7 +206,7 @@ def _draw_time_range(rng: random.Random, fault_phase_ms: int) -> TimeRange | Non
     return TimeRange(start_ms, rng.randint(start_ms + 1, fault_phase_ms))
 
 
-def _draw_settings(rng: random.Random, window: int) -> ReadStreamSettings:
+def draw_settings(rng: random.Random, window: int) -> ReadStreamSettings:
     scd_timeout_ms = rng.choice([300, 1_000, 3_000])
     return ReadStreamSettings(
         window_lsns=window,

@@ -9,8 +9,11 @@ memory.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +53,19 @@ class LogFacts:
 
 
 _NOTHING: Final = LogFacts()
+
+
+class IndexFailedError(OSError):
+    """RocksDB could not do what it was asked to. Its own errors are of no class of their own."""
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    try:
+        yield
+    except Exception as problem:
+        is_full = os.strerror(errno.ENOSPC) in str(problem)
+        raise IndexFailedError(errno.ENOSPC if is_full else errno.EIO, str(problem)) from problem
 
 
 class Index:
@@ -93,7 +109,8 @@ class Index:
         return self.facts.setdefault(log, LogFacts()) if facts is None else facts
 
     def get(self, key: bytes) -> bytes | None:
-        value: bytes | None = self._db.get(key)
+        with _asking():
+            value: bytes | None = self._db.get(key)
         return value
 
     def entries(self, log: LogId, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
@@ -107,24 +124,32 @@ class Index:
 
     def last(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
         """The last record of [start, end) and its entry."""
-        iterator = self._db.iter()
-        iterator.seek_for_prev(layout.record_key(log, end - 1))
-        if not iterator.valid() or iterator.key() < layout.record_key(log, start):
-            return None
-        return layout.key_lsn(iterator.key()), iterator.value()
+        with _asking():
+            iterator = self._db.iter()
+            iterator.seek_for_prev(layout.record_key(log, end - 1))
+            if not iterator.valid():
+                iterator.status()
+                return None
+            key, entry = iterator.key(), iterator.value()
+        return (layout.key_lsn(key), entry) if key >= layout.record_key(log, start) else None
 
     def write(self, batch: WriteBatch) -> None:
-        self._db.write(batch, self._no_log)
+        with _asking():
+            self._db.write(batch, self._no_log)
 
     def forget(self, key: bytes) -> None:
-        self._db.delete(key, self._no_log)
+        with _asking():
+            self._db.delete(key, self._no_log)
 
     def flush(self, *, wait: bool) -> None:
         """Has RocksDB write what it holds in memory. Other threads run meanwhile."""
-        self._db.flush(wait)
+        with _asking():
+            self._db.flush(wait)
 
     def close(self) -> None:
-        self._db.flush(True)
+        # What cannot be flushed is replayed.
+        with suppress(IndexFailedError):
+            self.flush(wait=True)
         self._db.close()
 
     def disk_bytes(self) -> int:
@@ -162,6 +187,7 @@ class Index:
             log = layout.key_log(iterator.key())
             self.log(log)
             iterator.seek(layout.record_key(log, LSN_MAX))
+        iterator.status()
 
     def _prefixed(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._items(prefix, bytes([prefix[0] + 1]))
@@ -173,10 +199,25 @@ class Index:
         items: Iterator[Any] = self._db.items(from_key=start, read_opt=options)
         # RocksDB looks at the bound through `options`, which rocksdict does not keep alive: this frame must,
         # for longer than the iterator.
+        last = start
         try:
-            yield from items
+            with _asking():
+                for item in items:
+                    last = item[0]
+                    yield item
+                self._check_end(last, options)
         finally:
             del items
+
+    def _check_end(self, last: bytes, options: ReadOptions) -> None:
+        """Raises if there should be more behind `last`: rocksdict ends its loops at a damaged block as if
+        nothing followed, and a node must not say so.
+        """
+        iterator = self._db.iter(options)
+        iterator.seek(last)
+        if iterator.valid() and iterator.key() == last:
+            iterator.next()
+        iterator.status()
 
 
 def _options(settings: StorageSettings) -> Options:

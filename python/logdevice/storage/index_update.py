@@ -9,7 +9,7 @@ how many records each segment still holds, and which bodies are now dead. Nothin
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rocksdict import WriteBatch
@@ -67,21 +67,22 @@ class IndexUpdate:
         self._note_bridge(layout.key_log(key), layout.key_lsn(key), 0)
 
     def commit(self, position: Position | None = None) -> None:
-        """Writes everything at once. `position`: up to where the segments are in the index with it."""
+        """Writes everything at once. `position`: up to where the segments are in the index with it. If it
+        raises, nothing has changed and it may be called again.
+        """
+        usage = {segment: self._usage_with(segment, added) for segment, added in self._usage.items()}
         batch = WriteBatch(raw_mode=True)
-        for segment, added in self._usage.items():
-            old = self._index.usage.get(segment, Usage())
-            usage = Usage(*(count + more for count, more in zip(old, added, strict=True)))
-            self._index.usage[segment] = usage
-            self._values[layout.segment_key(segment)] = layout.encode_usage(usage)
         for key, value in self._values.items():
             if value is None:
                 batch.delete(key)
             else:
                 batch.put(key, value)
+        for segment, used in usage.items():
+            batch.put(layout.segment_key(segment), layout.encode_usage(used))
         if position is not None:
             batch.put(layout.POSITION_KEY, layout.encode_position(position))
         self._index.write(batch)
+        self._index.usage.update(usage)
         self._index.facts.update(self._facts)
 
     def _on_put(self, put: RecordPut) -> None:
@@ -180,6 +181,10 @@ class IndexUpdate:
         usage[_LIVE_BYTES] += sign * (body_bytes + len(entry))
         if header_segment != body_segment:
             self._usage_of(header_segment)[_RECORDS] += sign
+
+    def _usage_with(self, segment: int, added: Sequence[int]) -> Usage:
+        old = self._index.usage.get(segment, Usage())
+        return Usage(*(count + more for count, more in zip(old, added, strict=True)))
 
     def _usage_of(self, segment: int) -> list[int]:
         return self._usage.setdefault(segment, [0, 0, 0, 0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from logdevice.protocol.store_write import PersistError, PutState, TrimLog
@@ -29,7 +30,7 @@ class Journal:
     def __init__(self, index: Index, segments: Segments) -> None:
         self._index = index
         self._segments = segments
-        self.is_broken = False  # the index failed under a write: only opening the store again helps
+        self._unpublished: IndexUpdate | None = None  # durable, but the index could not take it yet
         # Bodies that nothing refers to any more, for who gives space back. Those that are forgotten are
         # given back with their segment.
         self.dead: deque[Location] = deque(maxlen=_DEAD_MAX)
@@ -39,8 +40,9 @@ class Journal:
         self, changes: Sequence[Change], bodies: Sequence[Buffer], *, keeps_floor: bool
     ) -> PersistError | None:
         """Makes the changes durable as one group, with the bodies of its RecordPut in their order."""
-        if self.is_broken:
-            return PersistError.IO_ERROR
+        error = self.publish()
+        if error is not None:
+            return error
         encoded = [encode_change(change) for change in changes]
         changes_bytes, bodies_bytes = sum(map(len, encoded)), sum(map(len, bodies))
         newest = self._segments.position.segment
@@ -54,24 +56,28 @@ class Journal:
                 encoded[number] = encode_change(trim)
             size = self._segments.write(encoded, bodies)
         except OSError as problem:
-            is_full = problem.errno in _NO_SPACE
-            self.counts["writes_refused" if is_full else "writes_failed"] += 1
-            return PersistError.NO_SPACE if is_full else PersistError.IO_ERROR
+            return self._failed(problem)
         self.counts.update(groups_written=1, bytes_written=size, body_bytes_written=bodies_bytes)
-        return self._publish(update, is_new_segment=place.segment != newest)
-
-    def _publish(self, update: IndexUpdate, *, is_new_segment: bool) -> PersistError | None:
-        """Has the index know what is durable."""
-        try:
-            update.commit(self._segments.position)
-            if is_new_segment:
+        self._unpublished = update
+        error = self.publish()
+        if error is None and place.segment != newest:
+            # So that not much has to be replayed; if it cannot be, more has to.
+            with suppress(OSError):
                 self._index.flush(wait=False)
-        except Exception:
-            # It will be found when the store is opened again.
-            self.is_broken = True
-            self.counts["writes_failed"] += 1
-            return PersistError.IO_ERROR
-        self.dead += update.dead
+        return error
+
+    def publish(self) -> PersistError | None:
+        """Has the index know what is durable. Where it cannot (its disk is full too), nothing more is
+        written until it can; what was written meanwhile appears late, or when the store is opened again.
+        """
+        if self._unpublished is None:
+            return None
+        try:
+            self._unpublished.commit(self._segments.position)
+        except OSError as problem:
+            return self._failed(problem)
+        self.dead += self._unpublished.dead
+        self._unpublished = None
         return None
 
     def recover(self) -> None:
@@ -97,6 +103,11 @@ class Journal:
             update.commit(None if is_damaged else after)
         if is_damaged:
             self._confess()
+
+    def _failed(self, problem: OSError) -> PersistError:
+        is_full = problem.errno in _NO_SPACE
+        self.counts["writes_refused" if is_full else "writes_failed"] += 1
+        return PersistError.NO_SPACE if is_full else PersistError.IO_ERROR
 
     def _confess(self) -> None:
         """Changes that were durable are lost, nobody knows of which log: each may miss something."""

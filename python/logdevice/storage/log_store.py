@@ -1,9 +1,9 @@
 """What a storage node's shell asks of its store, whatever the store keeps things in.
 
-One thread at a time may change a store; any number may read it meanwhile. Nothing here raises for what
-disks do: a write that failed and a read that failed are answers. A record below the trim point is taken
-and forgotten at once. The words (record, entry, segment) are explained in docs/glossary.md and
-docs/storage.md.
+One thread at a time may change a store; any number may read it meanwhile. A write that failed and a scan
+that failed are answers; the other questions raise OSError when the disk does not let them be answered. A
+record below the trim point is taken and forgotten at once. The words (record, entry, segment) are
+explained in docs/glossary.md and docs/storage.md.
 """
 
 from __future__ import annotations

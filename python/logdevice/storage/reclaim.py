@@ -43,7 +43,7 @@ class Reclaimer:
 
     def step(self) -> bool:
         """One piece of work. True if there was something to do."""
-        if self._journal.is_broken:
+        if self._journal.publish() is not None:
             return False
         self._punch(self._journal.dead)
         self._journal.dead.clear()

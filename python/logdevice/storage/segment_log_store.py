@@ -29,7 +29,7 @@ from logdevice.protocol.store_write import (
 from logdevice.record_format import encode_header
 from logdevice.settings import StorageSettings
 from logdevice.storage import searches
-from logdevice.storage.index import UNDER_REPLICATED, Index
+from logdevice.storage.index import UNDER_REPLICATED, Index, IndexFailedError
 from logdevice.storage.index_layout import encode_ranges, encode_route
 from logdevice.storage.journal import Journal
 from logdevice.storage.layout import Buffer, Change, RecordPut
@@ -86,13 +86,10 @@ class SegmentLogStore:
         result: RecordsRead | ReadFailed
         try:
             result = scan.run()
-        except OSError:
-            result = ReadFailed(read.read_id)
-        except Exception as problem:
-            # RocksDB's errors are of no class of their own; anything with one is a mistake of ours.
-            if type(problem) is not Exception:
-                raise
+        except IndexFailedError:
             self._index.distrust()
+            result = ReadFailed(read.read_id)
+        except OSError:
             result = ReadFailed(read.read_id)
         self._counted(scan, result)
         return result

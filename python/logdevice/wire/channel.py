@@ -35,6 +35,12 @@ from logdevice.wire.transport import (
 )
 
 
+def _is_cancelled() -> bool:
+    """Whether this very task was cancelled; if not, what it waited for was, which looks the same."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class ClientStream:
     """Messages in both directions, in order, until either side ends it or the connection is lost."""
 
@@ -55,9 +61,7 @@ class ClientStream:
         except grpc.RpcError as error:
             raise from_rpc(error) from None
         except asyncio.CancelledError:
-            # gRPC says the same whether the stream or the task that waits for it was cancelled.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if _is_cancelled():
                 raise
             raise UnavailableError("the stream was dropped on this side") from None
         return None if data is grpc.aio.EOF else data
@@ -82,15 +86,27 @@ class WireChannel:
         self._metadata = ((HELLO_KEY, encode(hello)),)
         self._channel: Any = grpc.aio.insecure_channel(address, options=client_options(settings))
         self._is_closed = False
-        self._connecting = asyncio.Lock()
+        self._greeting: asyncio.Task[Hello] | None = None
 
     async def connect(self) -> Hello:
-        """Reaches the node and says hello, unless that is done already."""
-        async with self._connecting:
-            is_ready = self._channel.get_state() is grpc.ChannelConnectivity.READY
-            if self.peer is None or not is_ready:
-                self.peer = await self._say_hello()
+        """Reaches the node and says hello, unless that is done already. All who wait for it share one
+        attempt and its outcome: one after the other, each would wait for a time-out of its own.
+        """
+        if self._is_closed:
+            raise UnavailableError(f"the channel to {self.address} was closed")
+        if self.peer is not None and self._channel.get_state() is grpc.ChannelConnectivity.READY:
             return self.peer
+        if self._greeting is None or self._greeting.done():
+            self._greeting = asyncio.create_task(self._say_hello())
+            # Whoever waited may be gone by then; that is no news for the log.
+            self._greeting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            self.peer = await asyncio.shield(self._greeting)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            raise UnavailableError(f"the channel to {self.address} was closed") from None
+        return self.peer
 
     async def call(self, method: str, request: bytes, *, timeout_ms: int, idempotent: bool) -> bytes:
         """The answer to one request. When it is lost, the outcome is unknown; for an idempotent request
@@ -114,6 +130,8 @@ class WireChannel:
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
+            if self._greeting is not None:
+                self._greeting.cancel()
             await self._channel.close()
             FORK_GUARD.closed()
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.protocol.read_stream.events import MetadataSource
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId
+from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, MetadataSource, NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

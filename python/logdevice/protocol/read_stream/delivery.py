@@ -12,7 +12,7 @@ from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import Deliver, FetchMetadata, MetadataFetched, MetadataSource
+from logdevice.protocol.read_stream.events import Deliver, FetchMetadata, MetadataFetched
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.scd import RewindReason
 from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
@@ -25,6 +25,7 @@ from logdevice.types import (
     LogId,
     Lsn,
     LsnRange,
+    MetadataSource,
     Record,
     RecordFlags,
     epoch_start,

@@ -8,8 +8,8 @@ so a later entry for such an epoch cannot come any more (read_path.md M1 to M4).
 
 from __future__ import annotations
 
-from logdevice.protocol.read_stream.events import MetadataFetched, MetadataSource
-from logdevice.types import Epoch, EpochMetadata, Lsn
+from logdevice.protocol.read_stream.events import MetadataFetched
+from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource
 
 
 class Epochs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from logdevice.protocol.messages import (
     GapNotice,
@@ -23,6 +22,7 @@ from logdevice.types import (
     Location,
     LogId,
     Lsn,
+    MetadataSource,
     NodeId,
     Record,
     TimeRange,
@@ -65,14 +65,6 @@ class ConnectionLost:
     """
 
     node: NodeId
-
-
-class MetadataSource(Enum):
-    """How much a metadata entry says about the epochs after it."""
-
-    BOUNDED = "BOUNDED"  # a newer entry exists: the entry holds exactly up to `last_epoch`
-    LAST = "LAST"  # the newest entry of the metadata log: later epochs may still get another
-    SOFT = "SOFT"  # from a cache that may be out of date: good enough to start, not to decide
 
 
 @dataclass(frozen=True, slots=True)

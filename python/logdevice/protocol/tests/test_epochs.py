@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import MetadataFetched, MetadataSource
-from logdevice.types import Epoch, EpochMetadata, Lsn, Replication, nodes
+from logdevice.protocol.read_stream.events import MetadataFetched
+from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, Replication, nodes
 
 METADATA = EpochMetadata(Epoch(1), nodes([1, 2, 3]), Replication.parse("2"))
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.read_stream.events import (
-    ConfigChanged,
-    FetchMetadata,
-    MetadataSource,
-    MetadataUnavailable,
-    SendStart,
-)
+from logdevice.protocol.read_stream.events import ConfigChanged, FetchMetadata, MetadataUnavailable, SendStart
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.protocol.tests.reading import LOG, Reading, bridge, lsn
-from logdevice.types import Epoch, EpochMetadata, Location, Lsn, NodeId, Replication, nodes
+from logdevice.types import Epoch, EpochMetadata, Location, Lsn, MetadataSource, NodeId, Replication, nodes
 
 ALL = (1, 2, 3, 4, 5)
 LAST, SOFT = MetadataSource.LAST, MetadataSource.SOFT

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from logdevice.protocol.messages import GapReason
-from logdevice.protocol.read_stream.events import ConfigChanged, FetchMetadata, MetadataSource
+from logdevice.protocol.read_stream.events import ConfigChanged, FetchMetadata
 from logdevice.protocol.tests.reading import Reading, lsn, record
-from logdevice.types import AuthoritativeStatus, Lsn, NodeId, RecordFlags, Replication
+from logdevice.types import AuthoritativeStatus, Lsn, MetadataSource, NodeId, RecordFlags, Replication
 
 ALL = (1, 2, 3, 4, 5)
 

@@ -6,10 +6,17 @@ Rules H1 and H2 of read_path.md. Every value of `Waiting` has its cause here.
 from __future__ import annotations
 
 from logdevice.protocol.messages import ReadMode, StartedStatus
-from logdevice.protocol.read_stream.events import MetadataSource, Rejected
+from logdevice.protocol.read_stream.events import Rejected
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.protocol.tests.reading import RELEASED, Reading, lsn, reading, record
-from logdevice.types import RECORD_HEADER_BYTES, AuthoritativeStatus, NodeId, Replication, Scope
+from logdevice.types import (
+    RECORD_HEADER_BYTES,
+    AuthoritativeStatus,
+    MetadataSource,
+    NodeId,
+    Replication,
+    Scope,
+)
 
 GRACE_MS = 30_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logdevice.protocol.messages import GapReason, ReadMode
-from logdevice.protocol.read_stream.events import Consumed, FetchMetadata, MetadataSource
+from logdevice.protocol.read_stream.events import Consumed, FetchMetadata
 from logdevice.protocol.tests.reading import Reading, bridge, lsn
-from logdevice.types import AuthoritativeStatus, Lsn
+from logdevice.types import AuthoritativeStatus, Lsn, MetadataSource
 
 ALL = (1, 2, 3, 4, 5)
 TRIM = GapReason.TRIM

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logdevice.protocol.tests.append_world import AppendWorld
 from logdevice.protocol.tests.reader_world import ReaderWorld
 from logdevice.protocol.tests.scenario import Arguments, Handler, World, play
 from logdevice.protocol.tests.scenario_worlds import CopiesWorld, NodeWorld, VotesWorld
@@ -14,6 +15,7 @@ from logdevice.protocol.tests.scenario_worlds import CopiesWorld, NodeWorld, Vot
 SCENARIOS = Path(__file__).parent / "scenarios"
 # Which world each file is played in.
 WORLDS: dict[str, type[World]] = {
+    "appender_stages": AppendWorld,
     "f_majority": VotesWorld,
     "local_scd": CopiesWorld,
     "primary_recipient": CopiesWorld,

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from logdevice.protocol.store_write import (
     PutState,
     TrimLog,
 )
-from logdevice.storage.index import Index
+from logdevice.storage.index import Index, IndexFailedError
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.storage.tests.storing import (
     LOG,
@@ -138,12 +139,27 @@ def test_an_index_whose_content_is_damaged_is_rebuilt(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_damaged_block_of_the_index_is_never_taken_for_the_end_of_a_log(tmp_path: Path) -> None:
+    store = small_store(tmp_path, HastyDisk())
+    write(store, *put(*(record(number, b"%d" % number) for number in range(1, 3001))))
+    store.close()
+    for path in (tmp_path / "index").glob("*.sst"):
+        overwrite(path, path.stat().st_size // 2, bytes(64))
+    store = small_store(tmp_path, HastyDisk())
+    assert store.scan(read()) == ReadFailed(3)
+    assert lsns(store, OTHER_LOG) == []
+    store.close()
+    store = small_store(tmp_path)
+    assert lsns(store) == list(range(1, 3001))
+    store.close()
+
+
 def test_an_index_that_fails_a_read_is_rebuilt_at_the_next_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Index, "entries", _corruption)
+        patch.setattr(Index, "entries", _fails("Corruption: block checksum mismatch"))
         assert store.scan(read()) == ReadFailed(3)
     store.close()
     (tmp_path / "index" / "stale").touch()
@@ -153,19 +169,42 @@ def test_an_index_that_fails_a_read_is_rebuilt_at_the_next_opening(
     store.close()
 
 
-def test_an_index_that_fails_a_write_stops_writes_until_the_store_is_opened_again(
+@pytest.mark.parametrize(
+    ("problem", "error"),
+    [
+        ("IO error: No space left on device: While appending to file", PersistError.NO_SPACE),
+        ("Corruption: block checksum mismatch", PersistError.IO_ERROR),
+    ],
+)
+def test_while_the_index_cannot_be_written_writes_fail_reads_go_on_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, error: PersistError
+) -> None:
+    store = filled(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(store._index, "_db", _FailingDatabase(store._index._db, problem))
+        failed = [PersistFailed(8, error)]
+        assert store.write([Persist(8, put(record(4)))]) == failed
+        assert store.write([Persist(8, put(record(5)))]) == failed
+        assert (lsns(store), store.reclaim()) == ([1, 2, 3], False)
+    write(store, *put(record(6)))
+    assert lsns(store) == [1, 2, 3, 4, 6]  # the first was durable already
+    store.close()
+    store = small_store(tmp_path)
+    assert lsns(store) == [1, 2, 3, 4, 6]
+    store.close()
+
+
+def test_a_store_whose_index_cannot_be_flushed_closes_and_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Index, "write", _corruption)
-        failed = [PersistFailed(8, PersistError.IO_ERROR)]
-        assert store.write([Persist(8, put(record(4)))]) == failed
-    assert store.write([Persist(8, put(record(5)))]) == failed
-    assert (lsns(store), store.reclaim()) == ([1, 2, 3], False)
-    store.close()
+        patch.setattr(Index, "flush", _fails("IO error: No space left on device"))
+        for number in range(4, 30):
+            write(store, *put(body_of(number)))
+        store.close()
     store = small_store(tmp_path)
-    assert lsns(store) == [1, 2, 3, 4]
+    assert lsns(store) == list(range(1, 30))
     store.close()
 
 
@@ -178,8 +217,25 @@ def test_a_mistake_of_ours_in_a_read_is_not_hidden(tmp_path: Path, monkeypatch: 
     store.close()
 
 
-def _corruption(*_: object) -> None:
-    raise Exception("Corruption: block checksum mismatch")
+def _fails(problem: str) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise IndexFailedError(problem)
+
+    return fail
+
+
+class _FailingDatabase:
+    """RocksDB, but for writes."""
+
+    def __init__(self, database: object, problem: str) -> None:
+        self._database = database
+        self._problem = problem
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._database, name)
+
+    def write(self, *_: object) -> None:
+        raise Exception(self._problem)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 511, 512, 700])
@@ -329,6 +385,7 @@ def test_a_disk_that_cannot_be_read_fails_the_read_and_not_the_store(tmp_path: P
 
 WRITER = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from logdevice.protocol.store_write import Persist
 from logdevice.storage.tests.storing import put, record, small_store

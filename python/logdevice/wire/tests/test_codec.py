@@ -138,6 +138,8 @@ def test_codes_are_the_ones_already_given_out() -> None:
         84: "LsnFound",
         85: "GetSize",
         86: "SizeIs",
+        87: "GetMetadataEntries",
+        88: "MetadataEntries",
     }
 
 

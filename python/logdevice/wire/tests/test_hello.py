@@ -125,6 +125,36 @@ def test_a_port_that_speaks_something_else_is_unavailable(behave: Behaviour) -> 
     asyncio.run(run())
 
 
+def test_all_who_wait_for_a_connection_share_one_attempt() -> None:
+    async def run() -> None:
+        settings = replace(SETTINGS, connect_timeout_ms=500)
+        async with listening(speak_nothing) as address, connected(address, settings=settings) as channel:
+            impatient = asyncio.create_task(call(channel, "echo"))
+            waiting = [asyncio.create_task(call(channel, "echo")) for _ in range(5)]
+            await asyncio.sleep(0)
+            impatient.cancel()
+            problems = await asyncio.gather(*waiting, return_exceptions=True)
+            assert {type(problem) for problem in problems} == {UnavailableError}
+            assert len({id(problem) for problem in problems}) == 1
+            assert impatient.cancelled()
+
+    asyncio.run(run())
+
+
+def test_a_channel_that_is_closed_gives_up_connecting() -> None:
+    async def run() -> None:
+        async with listening(speak_nothing) as address, connected(address) as channel:
+            waiting = asyncio.create_task(channel.connect())
+            await asyncio.sleep(0)
+            await channel.close()
+            with pytest.raises(UnavailableError, match="was closed"):
+                await waiting
+            with pytest.raises(UnavailableError, match="was closed"):
+                await channel.connect()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

@@ -1,0 +1,89 @@
+"""Damaged disks: readers get every record from the copies that are whole, and are told of no loss."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.workload import Writer, verify, working
+from logdevice.types import NodeId
+
+SECTOR = 512
+
+
+def damage(file: Path) -> None:
+    """Turns over a bit in every 61st byte behind the file's header, as far as it is written."""
+    data = bytearray(file.read_bytes())
+    written = len(data.rstrip(b"\0"))
+    assert written > 2 * SECTOR, f"{file} holds nothing that could be damaged"
+    for offset in range(SECTOR, written, 61):
+        data[offset] ^= 0x10
+    with file.open("r+b") as damaged:
+        damaged.write(data[:written])
+
+
+def damage_index(store: Path) -> None:
+    for file in (store / "index").iterdir():
+        if file.is_file():
+            size = file.stat().st_size
+            file.write_bytes(b"\xa5" * size)
+
+
+def delete_index(store: Path) -> None:
+    shutil.rmtree(store / "index")
+
+
+def written(cluster: Cluster, log: str) -> Writer:
+    """A log with some hundred records in it."""
+    with working(cluster, log) as writer:
+        writer.wait_for(60)
+    return writer
+
+
+def storage_node(cluster: Cluster, log: str) -> NodeId:
+    """A node that does not sequence the log."""
+    return cluster.other_than(cluster.sequencer_of(log))[0]
+
+
+def segments(cluster: Cluster, node: NodeId) -> list[Path]:
+    found = sorted((cluster.find(node).directory / "store" / "segments").iterdir())
+    assert found, f"{node} has no segments"
+    return [file for file in found if file.stat().st_size]
+
+
+def test_damaged_segments_of_a_running_node_lose_nothing(cluster: Cluster, log: str) -> None:
+    writer = written(cluster, log)
+    node = storage_node(cluster, log)
+    for file in segments(cluster, node):
+        damage(file)
+    verify(cluster, log, writer)
+
+
+def test_damaged_segments_found_at_start_lose_nothing(cluster: Cluster, log: str) -> None:
+    writer = written(cluster, log)
+    node = storage_node(cluster, log)
+    cluster.kill(node)
+    for file in segments(cluster, node):
+        damage(file)
+    delete_index(cluster.find(node).directory / "store")
+    cluster.up()
+    verify(cluster, log, writer)
+
+
+@pytest.mark.parametrize("harm", [damage_index, delete_index])
+def test_an_index_that_is_gone_is_made_again(
+    cluster: Cluster, log: str, harm: Callable[[Path], None]
+) -> None:
+    writer = written(cluster, log)
+    node = storage_node(cluster, log)
+    cluster.kill(node)
+    harm(cluster.find(node).directory / "store")
+    cluster.up()
+    # With two others gone, some records are on this node alone.
+    for other in cluster.other_than(node)[:2]:
+        cluster.stop(other, PATIENCE_MS)
+    verify(cluster, log, writer)

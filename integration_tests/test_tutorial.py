@@ -1,0 +1,64 @@
+"""docs/tutorial.md, run: every console block in order, by a shell, in an empty directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
+COMMAND_TIMEOUT_S = 90
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"^```console\n(.*?)^```", TUTORIAL.read_text(encoding="utf-8"), re.M | re.S)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+class Shell:
+    """Runs commands as a user of the tutorial would, one after the other in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.said: list[tuple[str, str]] = []  # commands and their output
+        # As after `make setup` and the export of PATH.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {**os.environ, "PATH": path} | {"LOGDEVICE_ENDPOINT": ""}
+
+    def run(self, command: str) -> None:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=self.directory,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        self.said.append((command, done.stdout))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    yield shell
+    if (tmp_path / "logdevice-data").exists():
+        shell.run("logdevice down")
+
+
+@pytest.mark.timeout(300)
+def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
+    for command in commands():
+        shell.run(command)
+    assert ("logdevice cat /web/clicks | wc -l", "1002\n") in shell.said
+    assert ("logdevice cat /web/clicks", "") in shell.said
+    lasts = [said for command, said in shell.said if command == "logdevice cat /web/clicks | tail -n 1"]
+    assert lasts == ["after the kill\n", "while one is dead and one hangs\n"]
+    assert "click 1000" in dict(shell.said)["logdevice tail -n 2 --json /web/clicks"]
+    assert list(shell.directory.iterdir()) == []

@@ -1,0 +1,124 @@
+"""One reader of one log: its speed against the bare transport, its memory, its pauses, its waste."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from typing import Any, Final
+
+from logdevice.cli import probe
+from logdevice.cli.bench_ceiling import transport_rate
+from logdevice.cli.bench_result import Result
+from logdevice.cli.bench_write import LOG, MEGABYTE, fill
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.client import AsyncClient, RecordsBatch
+from logdevice.types import Gap, GapType, Lsn
+
+_SENT: Final = "logdevice_bytes_sent_total"
+
+
+async def read(cluster: LocalCluster, megabytes: int) -> list[Result]:
+    ceiling = await transport_rate(megabytes)
+    async with AsyncClient(cluster.endpoint) as client:
+        await client.create_log(LOG)
+        await fill(client, megabytes)
+        tenth = await client.lsn_after(LOG, "oldest", bytes=megabytes * MEGABYTE // 10)
+        await read_through(client, until=tenth)
+        rss_of_tenth = _rss_max_mb()
+        started = time.monotonic()
+        body_bytes = await read_through(client)
+        rate = body_bytes / MEGABYTE / (time.monotonic() - started)
+    return [
+        Result("bare transport", ceiling, "MB/s"),
+        Result("reader, 1 KB entries in 256 KB records", rate, "MB/s"),
+        Result("reader / bare transport", rate / ceiling, "", least=0.6),
+        Result("memory, after a tenth of the log", rss_of_tenth, "MB"),
+        Result("memory, after all of it", _rss_max_mb(), "MB"),
+        Result("memory growth over the other nine tenths", _rss_max_mb() / rss_of_tenth, "", most=1.25),
+    ]
+
+
+async def failover(cluster: LocalCluster, megabytes: int) -> list[Result]:
+    """Kills a node when a third of the log is read; the longest time without an item after that."""
+    async with AsyncClient(cluster.endpoint) as client:
+        await client.create_log(LOG)
+        await fill(client, megabytes)
+        victim = max(sent := await _sent_while_reading(cluster, client), key=lambda node: sent[node])
+        pause_ms = await _longest_pause_ms(cluster, client, megabytes * MEGABYTE // 3, victim)
+    return [Result("longest pause of a reader after kill -9 of a node that sends", pause_ms, "ms", most=500)]
+
+
+async def wire_bytes(cluster: LocalCluster, megabytes: int) -> list[Result]:
+    async with AsyncClient(cluster.endpoint) as client:
+        await client.create_log(LOG)
+        await fill(client, megabytes)
+        ratios = []
+        for scd in (True, False):
+            before = sum((await _sent(cluster)).values())
+            body_bytes = await read_through(client, scd=scd)
+            ratios.append((sum((await _sent(cluster)).values()) - before) / body_bytes)
+    return [
+        Result("bytes sent per byte delivered, single-copy delivery", ratios[0], "", most=1.05),
+        Result("bytes sent per byte delivered, all send all", ratios[1], "", least=2.5, most=3.5),
+    ]
+
+
+async def read_through(client: AsyncClient, until: Lsn | None = None, **options: Any) -> int:
+    """Reads the log; how many bytes of bodies were in it."""
+    body_bytes = 0
+    async with client.read(LOG, "oldest", until, **options) as reader:
+        async for item in reader:
+            if isinstance(item, RecordsBatch):
+                body_bytes += item.body_bytes
+            else:
+                _complain_of_loss(item)
+    return body_bytes
+
+
+async def _longest_pause_ms(
+    cluster: LocalCluster, client: AsyncClient, kill_at_bytes: int, victim: int
+) -> float:
+    body_bytes, longest_ms, killed = 0, 0.0, False
+    last = time.monotonic()
+    async with client.read(LOG) as reader:
+        async for item in reader:
+            now = time.monotonic()
+            if killed:
+                longest_ms = max(longest_ms, (now - last) * 1000)
+            last = now
+            if isinstance(item, Gap):
+                _complain_of_loss(item)
+                continue
+            body_bytes += item.body_bytes
+            if not killed and body_bytes >= kill_at_bytes:
+                cluster.kill(victim)
+                killed, last = True, time.monotonic()
+    return longest_ms
+
+
+def _complain_of_loss(gap: Gap) -> None:
+    assert gap.type is not GapType.DATALOSS, f"a benchmark lost data: {gap}"
+
+
+async def _sent_while_reading(cluster: LocalCluster, client: AsyncClient) -> dict[int, float]:
+    before = await _sent(cluster)
+    await read_through(client)
+    return {node: total - before[node] for node, total in (await _sent(cluster)).items()}
+
+
+async def _sent(cluster: LocalCluster) -> dict[int, float]:
+    """Bytes of records that each node has ever sent to readers."""
+    addresses = {entry.address: int(node) for node, entry in cluster.nodes.items()}
+    statuses = await probe.ask_for_statuses(cluster.name, list(addresses))
+    return {
+        addresses[address]: float(json.loads(status.metrics).get(_SENT, 0)) if status else 0.0
+        for address, status in statuses.items()
+    }
+
+
+def _rss_max_mb() -> float:
+    """The most memory this process ever had. Linux counts in KiB, macOS in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE

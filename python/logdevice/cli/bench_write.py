@@ -1,0 +1,95 @@
+"""Appends, measured against one store that writes and syncs alone.
+
+Every record is stored R times, and all nodes share this machine's disk and processors. So what one
+store manages, divided by R, is what a cluster without any cost of its own would reach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from logdevice.batch import Codec, encode, from_entries
+from logdevice.cli.bench_result import Result
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.client import AsyncClient
+from logdevice.protocol.store_write import Persist, PutRecord
+from logdevice.settings import BatchSettings, StorageSettings
+from logdevice.storage.segment_log_store import SegmentLogStore
+from logdevice.types import LogId, Lsn, Record, nodes
+
+ENTRY_BYTES: Final = 1024
+BATCH_ENTRIES: Final = 256
+BATCH_BYTES: Final = ENTRY_BYTES * BATCH_ENTRIES
+MEGABYTE: Final = 1_000_000
+LOG: Final = "/bench"
+_IN_FLIGHT: Final = 16
+_REPLICATION: Final = 3
+_GROUP: Final = 16  # records of one synced write of the bare store: as many as are in flight
+
+
+def batches(megabytes: int) -> Iterator[pa.RecordBatch]:
+    """Batches of 256 entries of 1 KB that do not compress."""
+    noise = os.urandom(BATCH_BYTES + BATCH_ENTRIES)
+    for number in range(megabytes * MEGABYTE // BATCH_BYTES):
+        offset = number % BATCH_ENTRIES
+        payloads = [
+            noise[offset + start : offset + start + ENTRY_BYTES]
+            for start in range(0, BATCH_BYTES, ENTRY_BYTES)
+        ]
+        yield from_entries(None, payloads)
+
+
+async def append(cluster: LocalCluster, megabytes: int) -> list[Result]:
+    raw = await asyncio.to_thread(store_rate, cluster.data / "bare-store", megabytes)
+    async with AsyncClient(cluster.endpoint) as client:
+        await client.create_log(LOG)
+        rate = await fill(client, megabytes)
+    return [
+        Result("one store, synced writes", raw, "MB/s"),
+        Result("appends, 256 KB records, 3 copies", rate, "MB/s"),
+        Result("appends * 3 / one store", rate * _REPLICATION / raw, "", least=0.4),
+    ]
+
+
+async def fill(client: AsyncClient, megabytes: int) -> float:
+    """Appends that much, several records at a time; MB of payload per second."""
+    room = asyncio.Semaphore(_IN_FLIGHT)
+
+    async def append_one(batch: pa.RecordBatch) -> None:
+        try:
+            await client.append_batch(LOG, batch)
+        finally:
+            room.release()
+
+    await client.append(LOG, b"so that the sequencer is awake")
+    started, count = time.monotonic(), 0
+    async with asyncio.TaskGroup() as tasks:
+        for batch in batches(megabytes):
+            await room.acquire()
+            tasks.create_task(append_one(batch))
+            count += 1
+    return count * BATCH_BYTES / MEGABYTE / (time.monotonic() - started)
+
+
+def store_rate(directory: Path, megabytes: int) -> float:
+    """What one store writes and syncs, in MB of bodies per second."""
+    body = encode(next(batches(1)), Codec.NONE, BatchSettings())
+    store = SegmentLogStore(directory, StorageSettings())
+    count = megabytes * MEGABYTE // BATCH_BYTES
+    started = time.monotonic()
+    for first in range(1, count + 1, _GROUP):
+        records = [
+            Record(lsn=Lsn.of(1, esn), timestamp_ms=esn, copyset=nodes((1, 2, 3)), body=body)
+            for esn in range(first, min(first + _GROUP, count + 1))
+        ]
+        store.write([Persist(int(r.lsn), (PutRecord(LogId(1), r),)) for r in records])
+    seconds = time.monotonic() - started
+    store.close()
+    return count * BATCH_BYTES / MEGABYTE / seconds

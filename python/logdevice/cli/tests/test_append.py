@@ -1,0 +1,68 @@
+"""Lines become batches as they come, and nothing about a line is changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from logdevice.cli import append
+from logdevice.cli.append import Progress, batches
+from logdevice.types import Lsn
+
+
+def fed(*pieces: bytes) -> list[list[bytes]]:
+    """What comes out when these pieces are written into a pipe one after the other."""
+    reading, writing = os.pipe()
+
+    def feed(pieces: Sequence[bytes]) -> None:
+        for piece in pieces:
+            os.write(writing, piece)
+        os.close(writing)
+
+    feeder = threading.Thread(target=feed, args=(pieces,))
+    feeder.start()
+    try:
+        return list(batches(reading))
+    finally:
+        feeder.join()
+        os.close(reading)
+
+
+def lines(*pieces: bytes) -> list[bytes]:
+    return [line for batch in fed(*pieces) for line in batch]
+
+
+def test_lines_that_are_there_together_share_a_batch() -> None:
+    assert fed(b"one\ntwo\nthree\n") == [[b"one", b"two", b"three"]]
+
+
+def test_a_line_may_come_in_pieces() -> None:
+    assert lines(b"one\ntw", b"o\nth", b"ree", b"\n") == [b"one", b"two", b"three"]
+
+
+def test_a_last_line_needs_no_newline() -> None:
+    assert lines(b"one\ntwo") == [b"one", b"two"]
+
+
+def test_empty_lines_and_any_bytes_stay_as_they_are() -> None:
+    assert lines(b"\n\r\n\xff\x00\n\n") == [b"", b"\r", b"\xff\x00", b""]
+
+
+def test_nothing_is_nothing() -> None:
+    assert fed() == []
+
+
+def test_many_lines_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(append, "LINES_MAX", 2)
+    assert fed(b"1\n2\n3\n4\n5\n") == [[b"1", b"2"], [b"3", b"4"], [b"5"]]
+
+
+def test_progress_tells_what_was_acknowledged() -> None:
+    progress = Progress()
+    assert str(progress) == "0 lines, 0 bytes in 0 batches"
+    progress.note([b"one", b"two"], Lsn.of(1, 1))
+    progress.note([b"three"], Lsn.of(1, 2))
+    assert str(progress) == "3 lines, 11 bytes in 2 batches, e1n1 to e1n2"

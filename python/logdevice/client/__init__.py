@@ -1,0 +1,31 @@
+"""The client: what programs use to write to logs and to read them.
+
+`client.py` is the whole of it for programs with an event loop, `blocking.py` for all others. docs/client.md
+shows how it is used.
+"""
+
+from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
+from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
+from logdevice.client.blocking import Client, connect
+from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, BlockingWriter
+from logdevice.client.client import AsyncClient, LogTail
+from logdevice.client.config import ClientConfig
+from logdevice.client.reader import Reader
+
+__all__ = [
+    "ENTRIES_READ",
+    "AsyncClient",
+    "BatchingWriter",
+    "BlockingReader",
+    "BlockingReceipt",
+    "BlockingWriter",
+    "Client",
+    "ClientConfig",
+    "Entry",
+    "LogTail",
+    "Position",
+    "Reader",
+    "Receipt",
+    "RecordsBatch",
+    "connect",
+]

@@ -1,0 +1,195 @@
+"""The client for programs without an event loop: the same calls, which return when they are done.
+
+Any number of threads may use one client. It connects when it is first used, in the process that uses it:
+a client that was not used before a fork, or that was pickled, works in the other process. Options and
+errors are those of `client.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from logdevice.client.blocking_streams import BlockingReader, BlockingWriter
+from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import LogRef
+from logdevice.client.loop_thread import LoopThread
+from logdevice.errors import LocalProtocolError
+from logdevice.knobs import Value
+from logdevice.types import Lsn, NodeId
+from logdevice.wire.service_messages import ClusterView, LogView, NodeStatus
+
+Result = TypeVar("Result")
+
+
+class _Engine(NamedTuple):
+    """What does the work, in one process."""
+
+    process: int
+    loop: LoopThread
+    client: AsyncClient
+
+
+def connect(
+    endpoints: str,
+    *,
+    cluster: str | None = None,
+    location: str = "",
+    settings: Mapping[str, object] | None = None,
+) -> Client:
+    """A client for the cluster of which some nodes are at `host:port,host:port`.
+
+    With `cluster` a node of another name is refused. `settings` are those of ClientSettings,
+    ReadStreamSettings, BatchSettings and WireSettings, by name. Nothing is sent before the first call.
+    """
+    return Client(ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings))
+
+
+class Client:
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self._lock = threading.Lock()
+        self._engine: _Engine | None = None
+        self._is_closed = False
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Client], tuple[ClientConfig]]:
+        return Client, (self.config,)
+
+    def close(self) -> None:
+        """Ends readers, sees writers through, then drops all connections."""
+        with self._lock:
+            self._is_closed = True
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            _shut_down(engine)
+
+    def append(
+        self, log: LogRef, payload: bytes, key: bytes | None = None, attributes: Attributes | None = None
+    ) -> Lsn:
+        return self._run(lambda client: client.append(log, payload, key, attributes))
+
+    def append_many(
+        self,
+        log: LogRef,
+        payloads: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        attributes: Sequence[Attributes | None] | None = None,
+    ) -> Lsn:
+        return self._run(lambda client: client.append_many(log, payloads, keys, attributes))
+
+    def append_batch(self, log: LogRef, batch: pa.RecordBatch) -> Lsn:
+        return self._run(lambda client: client.append_batch(log, batch))
+
+    def writer(self, log: LogRef, **settings: Any) -> BlockingWriter:
+        engine = self._started()
+
+        async def make() -> BlockingWriter:
+            writer = engine.client.writer(log, **settings)
+            return BlockingWriter(writer, engine.loop, writer.settings)
+
+        return engine.loop.run(make())
+
+    def read(
+        self, log: LogRef, start: Where = "oldest", until: Where | None = None, **options: Any
+    ) -> BlockingReader:
+        """An iterator of RecordsBatch and Gap; `options` as in AsyncClient.read."""
+        engine = self._started()
+
+        async def make() -> BlockingReader:
+            return BlockingReader(engine.client.read(log, start, until, **options), engine.loop)
+
+        return engine.loop.run(make())
+
+    def tail(self, log: LogRef) -> LogTail:
+        return self._run(lambda client: client.tail(log))
+
+    def first_lsn(self, log: LogRef) -> Lsn:
+        return self._run(lambda client: client.first_lsn(log))
+
+    def find_time(self, log: LogRef, timestamp_ms: int) -> Lsn:
+        return self._run(lambda client: client.find_time(log, timestamp_ms))
+
+    def find_key(self, log: LogRef, key: bytes) -> Lsn:
+        return self._run(lambda client: client.find_key(log, key))
+
+    def is_empty(self, log: LogRef) -> bool:
+        return self._run(lambda client: client.is_empty(log))
+
+    def data_size(self, log: LogRef, start: Where = "oldest", end: Where = "max") -> int:
+        return self._run(lambda client: client.data_size(log, start, end))
+
+    def lsn_after(
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
+    ) -> Lsn:
+        return self._run(lambda client: client.lsn_after(log, start, entries=entries, bytes=bytes))
+
+    def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
+        return self._run(lambda client: client.trim(log, end))
+
+    def create_log(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> LogView:
+        return self._run(lambda client: client.create_log(path, attributes))
+
+    def create_directory(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> None:
+        self._run(lambda client: client.create_directory(path, attributes))
+
+    def set_attributes(self, log: LogRef, attributes: Mapping[str, Value | None]) -> None:
+        self._run(lambda client: client.set_attributes(log, attributes))
+
+    def remove_log(self, log: LogRef) -> None:
+        self._run(lambda client: client.remove_log(log))
+
+    def rename(self, log: LogRef, new_path: str) -> None:
+        self._run(lambda client: client.rename(log, new_path))
+
+    def logs(self, path: str = "/") -> tuple[LogView, ...]:
+        return self._run(lambda client: client.logs(path))
+
+    def cluster(self) -> ClusterView:
+        return self._run(lambda client: client.cluster())
+
+    def node_status(self, node: int) -> NodeStatus:
+        return self._run(lambda client: client.node_status(node))
+
+    def _run(self, call: Callable[[AsyncClient], Coroutine[Any, Any, Result]]) -> Result:
+        engine = self._started()
+        return engine.loop.run(call(engine.client))
+
+    def _started(self) -> _Engine:
+        with self._lock:
+            if self._is_closed:
+                raise LocalProtocolError("the client is closed")
+            # What a parent process had is of no use to its child.
+            if self._engine is None or self._engine.process != os.getpid():
+                self._engine = _start(self.config)
+                weakref.finalize(self, _shut_down, self._engine)
+            return self._engine
+
+
+def _start(config: ClientConfig) -> _Engine:
+    loop = LoopThread()
+
+    async def make() -> AsyncClient:
+        return AsyncClient(config)
+
+    return _Engine(os.getpid(), loop, loop.run(make()))
+
+
+def _shut_down(engine: _Engine) -> None:
+    if engine.process == os.getpid() and engine.loop.is_running:
+        engine.loop.run(engine.client.close())
+        engine.loop.close()

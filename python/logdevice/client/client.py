@@ -1,0 +1,287 @@
+"""The client, for programs with an event loop: append, read, ask about logs, administer them.
+
+Lives from its making to `close`, in one event loop of one process; connections are made when they are
+first needed. `blocking.py` has the same for programs without a loop. Ranges are half-open: `until` and
+`end` are not included. A log is named by its path or its number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+import pyarrow as pa
+
+from logdevice import batch as batches
+from logdevice.client import key_search
+from logdevice.client.appending import Appending
+from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.client.batching_writer import BatchingWriter
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import Directory, LogRef
+from logdevice.client.nodes import Nodes
+from logdevice.client.queries import Queries
+from logdevice.client.reader import Reader
+from logdevice.client.routing import Routing
+from logdevice.client.stream_shell import Surroundings
+from logdevice.errors import InvalidArgumentError, OutOfRangeError
+from logdevice.knobs import AnySettings, Value, from_mapping
+from logdevice.protocol.read_stream.events import ReadRequest
+from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, TimeRange
+from logdevice.wire.service_messages import (
+    ClusterView,
+    DirectoryChange,
+    GetStatus,
+    LogView,
+    NodeStatus,
+)
+
+Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
+Attributes = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTail:
+    """Where a log ends."""
+
+    next: Lsn  # the next append gets this LSN or a higher one
+    released_end: Lsn  # everything below can be read
+    timestamp_ms: int  # of the last record
+    entry_end: int  # entries ever appended
+    byte_end: int  # and bytes of bodies
+
+
+class AsyncClient:
+    def __init__(
+        self,
+        endpoints: str | ClientConfig,
+        *,
+        cluster: str | None = None,
+        location: str = "",
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        if isinstance(endpoints, str):
+            endpoints = ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings)
+        self.config = endpoints
+        self._nodes = Nodes(self.config)
+        self._directory = Directory(self._nodes, self.config.client)
+        self._routing = Routing(self._nodes, self._directory, self.config.client)
+        self._appending = Appending(self._routing, self.config.batch)
+        self._queries = Queries(self._nodes, self._directory, self.config.client)
+        self._in_use: WeakSet[Reader | BatchingWriter] = WeakSet()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends readers, sees writers through, then drops all connections. Raises what a writer raises."""
+        results = await asyncio.gather(*(using.close() for using in self._in_use), return_exceptions=True)
+        await self._nodes.close()
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    # ---- appending --------------------------------------------------------------------------------
+
+    async def append(
+        self, log: LogRef, payload: bytes, key: bytes | None = None, attributes: Attributes | None = None
+    ) -> Lsn:
+        """Appends one entry, as a record of its own."""
+        return await self.append_many(
+            log, [payload], None if key is None else [key], None if attributes is None else [attributes]
+        )
+
+    async def append_many(
+        self,
+        log: LogRef,
+        payloads: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        attributes: Sequence[Attributes | None] | None = None,
+    ) -> Lsn:
+        """Appends entries that share one record: all of them are in the log or none is."""
+        return await self.append_batch(log, batches.from_entries(keys, payloads, attributes))
+
+    async def append_batch(self, log: LogRef, batch: pa.RecordBatch) -> Lsn:
+        """Appends columns, of whatever schema, as one record."""
+        return await self._appending.append(await self._directory.number(log), batch)
+
+    def writer(self, log: LogRef, **settings: Any) -> BatchingWriter:
+        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`."""
+        changed = _changed(self.config.client, settings)
+        writer = BatchingWriter(lambda: self._directory.find(log), self._appending, changed)
+        self._in_use.add(writer)
+        return writer
+
+    # ---- reading ----------------------------------------------------------------------------------
+
+    def read(
+        self,
+        log: LogRef,
+        start: Where = "oldest",
+        until: Where | None = None,
+        *,
+        follow: bool = False,
+        headers_only: bool = False,
+        time_range: tuple[int, int] | None = None,
+        scd: bool = True,
+        shuffle_seed: int | None = None,
+        **settings: Any,
+    ) -> Reader:
+        """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
+        begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings.
+        """
+        if follow and until is not None:
+            raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
+        stream_settings = _changed(self.config.stream, settings)
+
+        async def open_request() -> ReadRequest:
+            number = await self._directory.number(log)
+            end = LSN_MAX if follow else await self._position(number, "tail" if until is None else until)
+            first = await self._position(number, start)
+            if first > end and until is not None:
+                raise InvalidArgumentError(f"the range starts at {first}, after its end {end}", log=number)
+            return ReadRequest(
+                log=number,
+                start=min(first, end),
+                end=end,
+                location=self.config.location,
+                # Different readers should ask different nodes for the same records.
+                shuffle_seed=random.getrandbits(31) if shuffle_seed is None else shuffle_seed,
+                time_range=None if time_range is None else TimeRange(*time_range),
+                headers_only=headers_only,
+                force_all_send_all=not scd,
+            )
+
+        surroundings = Surroundings(self._nodes, self._directory, self.config)
+        reader = Reader(surroundings, open_request, stream_settings)
+        self._in_use.add(reader)
+        return reader
+
+    async def _position(self, log: LogId, where: Where) -> Lsn:
+        if where == "tail":
+            return (await self.tail(log)).next
+        try:
+            lsn = Lsn.parse(where) if isinstance(where, str) else Lsn(where)
+        except (TypeError, ValueError) as problem:
+            raise InvalidArgumentError(str(problem), log=log) from None
+        if not 0 <= lsn <= LSN_MAX:
+            raise InvalidArgumentError(f"{int(lsn)} is not an LSN", log=log)
+        return lsn
+
+    # ---- questions --------------------------------------------------------------------------------
+
+    async def tail(self, log: LogRef) -> LogTail:
+        number = await self._directory.number(log)
+        tail = await self._routing.tail(number)
+        return LogTail(
+            next=tail.next,
+            released_end=tail.released_end,
+            timestamp_ms=tail.timestamp_ms,
+            entry_end=tail.entry_end,
+            byte_end=tail.byte_end,
+        )
+
+    async def first_lsn(self, log: LogRef) -> Lsn:
+        """The first LSN that is not trimmed."""
+        return await self._queries.first_lsn(await self._directory.number(log))
+
+    async def find_time(self, log: LogRef, timestamp_ms: int) -> Lsn:
+        """Where to start reading to get everything appended at that time or later: at the first such record
+        or in the empty stretch before it; behind the last record if there is none.
+        """
+        return await self._queries.find_time(await self._directory.number(log), timestamp_ms)
+
+    async def find_key(self, log: LogRef, key: bytes) -> Lsn:
+        """The first record with a key not below this one; where the readable part of the log ends if there
+        is none. Only for logs whose keys never decrease.
+        """
+        number = await self._directory.number(log)
+        start, tail = await self.first_lsn(number), await self.tail(number)
+
+        async def read_first(first: Lsn, end: Lsn) -> RecordsBatch | None:
+            async with self.read(number, first, end, window_lsns=16) as reader:
+                async for item in reader:
+                    if isinstance(item, RecordsBatch) and key_search.has_key(item):
+                        return item
+            return None
+
+        return await key_search.find_key(read_first, key, start, max(start, tail.released_end))
+
+    async def is_empty(self, log: LogRef) -> bool:
+        """Whether nothing is left in the log, or never was; what is not released yet counts."""
+        return await self.data_size(log) == 0
+
+    async def data_size(self, log: LogRef, start: Where = "oldest", end: Where = "max") -> int:
+        """About how many bytes of bodies are stored in [start, end), one copy counted."""
+        number = await self._directory.number(log)
+        first, last = await self._position(number, start), await self._position(number, end)
+        return await self._queries.data_size(number, first, last)
+
+    async def lsn_after(
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
+    ) -> Lsn:
+        """The end of a stretch from `start` that holds about so many entries or bytes, or all there are."""
+        if (entries is None) == (bytes is None) or min(entries or 1, bytes or 1) < 1:
+            raise InvalidArgumentError("say how many entries or how many bytes, one of both, at least 1")
+        number = await self._directory.number(log)
+        first = await self._position(number, start)
+        return await self._queries.lsn_after(number, first, entries=entries or 0, body_bytes=bytes or 0)
+
+    async def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
+        """Removes everything below `end`. Returns the nodes that have not confirmed it: trim again later."""
+        number = await self._directory.number(log)
+        upto = await self._position(number, end)
+        tail = await self.tail(number)
+        if upto > tail.next:
+            raise OutOfRangeError(f"the log ends at {tail.next}", log=number, lsn=upto)
+        return await self._queries.trim(number, upto)
+
+    # ---- administration ---------------------------------------------------------------------------
+
+    async def create_log(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> LogView:
+        await self._directory.change(DirectoryChange.CREATE_LOG, path, attributes=attributes)
+        return await self._directory.find(path)
+
+    async def create_directory(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> None:
+        await self._directory.change(DirectoryChange.CREATE_DIRECTORY, path, attributes=attributes)
+
+    async def set_attributes(self, log: LogRef, attributes: Mapping[str, Value | None]) -> None:
+        """Of a log or a directory; None takes one back, so that what is set above it holds again."""
+        path = await self._directory.path(log)
+        await self._directory.change(DirectoryChange.SET, path, attributes=attributes)
+
+    async def remove_log(self, log: LogRef) -> None:
+        """Removes a log, or an empty directory."""
+        await self._directory.change(DirectoryChange.REMOVE, await self._directory.path(log))
+
+    async def rename(self, log: LogRef, new_path: str) -> None:
+        path = await self._directory.path(log)
+        await self._directory.change(DirectoryChange.RENAME, path, new_path=new_path)
+
+    async def logs(self, path: str = "/") -> tuple[LogView, ...]:
+        """Logs and directories at and below a path, with the attributes that hold for them."""
+        return await self._directory.list(path)
+
+    async def cluster(self) -> ClusterView:
+        return await self._nodes.view(fresh=True)
+
+    async def node_status(self, node: int) -> NodeStatus:
+        timeout_ms = self.config.client.attempt_timeout_ms
+        return await self._nodes.ask(NodeId(node), GetStatus(), NodeStatus, timeout_ms=timeout_ms)
+
+
+def _changed(settings: AnySettings, changes: Mapping[str, Any]) -> AnySettings:
+    if not changes:
+        return settings
+    from_mapping(type(settings), changes)  # complains about names that do not exist
+    return replace(settings, **changes)

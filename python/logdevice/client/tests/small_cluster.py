@@ -1,0 +1,274 @@
+"""A cluster for tests of the client: small nodes on loopback, and the simplest sequencer there can be.
+
+Records get their copies at once and are released at once. A test may put answers of its own in front
+(`scripted`), stop nodes, damage what they hold, and begin a new epoch. Every record is a second younger
+than the one before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from logdevice.client import AsyncClient
+from logdevice.client.tests.small_node import SmallNode
+from logdevice.errors import InvalidArgumentError, LogDeviceError
+from logdevice.metadata.log_directory import LogDirectory
+from logdevice.protocol import write_messages as write
+from logdevice.protocol.read_stream.events import MetadataSource
+from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Record, RecordFlags, nodes
+from logdevice.wire import service_messages as service
+from logdevice.wire.service_messages import DirectoryChange
+
+CLUSTER = "small"
+FIRST_RECORD_MS = 1_700_000_000_000
+# Tests of failures should not wait for patience that is meant for real networks.
+QUICK = {
+    "attempt_timeout_ms": 1_000,
+    "call_timeout_ms": 5_000,
+    "append_timeout_ms": 5_000,
+    "retry_pause_ms_min": 5,
+    "retry_pause_ms_max": 50,
+    "cluster_refresh_ms": 200,
+    "gap_grace_ms": 20,
+}
+
+
+@dataclass(slots=True)
+class _Log:
+    next: Lsn = Lsn.of(1, 1)
+    timestamp_ms: int = FIRST_RECORD_MS - 1000
+    entry_end: int = 0
+    byte_end: int = 0
+
+
+class SmallCluster:
+    def __init__(self, size: int, replication: int) -> None:
+        self.ids = nodes(range(1, size + 1))
+        self.replication = replication
+        locations = {node: Location.parse(f"eu.one.c.row.rack{node:d}") for node in map(int, self.ids)}
+        self.locations = {NodeId(node): location for node, location in locations.items()}
+        self.nodes = {node: SmallNode(node, CLUSTER, self._answer, self.locations) for node in self.ids}
+        self.sequencer = self.ids[0]
+        self.directory = LogDirectory()
+        self.asked: list[tuple[NodeId, Any]] = []  # every request but those about the cluster
+        self.scripted: deque[Any] = deque()  # answers to appends: a message, an error, None for the usual
+        self._logs: dict[LogId, _Log] = {}
+        self._answers: dict[type[Any], Callable[[NodeId, Any], Any]] = {
+            service.GetCluster: self._cluster_view,
+            service.GetLogs: self._get_logs,
+            service.ChangeLogs: self._change_logs,
+            service.FindSequencer: lambda node, ask: service.SequencerIs(ask.log, self.sequencer),
+            service.GetEpochMetadata: self._epoch_metadata,
+            service.GetStatus: lambda node, ask: service.NodeStatus(
+                node=node, started_ms=1, logs="{}", metrics="{}"
+            ),
+            write.Append: self._append,
+            write.GetTail: self._tail,
+            write.Trim: self._trim,
+            service.FindTime: lambda node, ask: service.TimeFound(
+                ask.log, *self.nodes[node].store.find_time(ask.log, ask.timestamp_ms)
+            ),
+            service.FindLsnAfter: self._lsn_after,
+            service.GetSize: lambda node, ask: service.SizeIs(
+                ask.log, self.nodes[node].store.size(ask.log, ask.start, ask.end)
+            ),
+            service.GetStoredRange: self._stored_range,
+        }
+
+    @property
+    def endpoints(self) -> str:
+        return ",".join(node.address for node in self.nodes.values())
+
+    def client(self, **settings: object) -> AsyncClient:
+        return AsyncClient(self.endpoints, settings={**QUICK, **settings})
+
+    def new_epoch(self, log: LogId) -> None:
+        """Closes the current epoch with a bridge and begins the next."""
+        state = self._logs[log]
+        flags = RecordFlags.BRIDGE | RecordFlags.HOLE | RecordFlags.BY_RECOVERY
+        bridge = Record(
+            state.next,
+            state.timestamp_ms,
+            self.ids[: self.replication],
+            flags=flags,
+            entry_end=state.entry_end,
+            byte_end=state.byte_end,
+        )
+        self._keep(log, bridge)
+        state.next = Lsn.of(state.next.epoch + 1, 1)
+        self._release(log, state.next)
+
+    def store(self, log: LogId, body: bytes, entries: int) -> Lsn:
+        """A record with this body, whatever it is."""
+        state = self._logs.setdefault(log, _Log())
+        lsn, first = state.next, state.next.esn % len(self.ids)
+        state.next = lsn.next
+        state.timestamp_ms += 1000
+        state.entry_end += entries
+        state.byte_end += len(body)
+        ring = self.ids[first:] + self.ids[:first]
+        record = Record(
+            lsn,
+            state.timestamp_ms,
+            ring[: self.replication],
+            body,
+            entries=entries,
+            entry_end=state.entry_end,
+            byte_end=state.byte_end,
+        )
+        self._keep(log, record)
+        self._release(log, state.next)
+        return lsn
+
+    def _keep(self, log: LogId, record: Record) -> None:
+        for node in record.copyset:
+            self.nodes[node].store.put(log, record)
+
+    def _release(self, log: LogId, end: Lsn) -> None:
+        for node in self.nodes.values():
+            node.release(log, end)
+
+    # ---- answers ----------------------------------------------------------------------------------
+
+    async def _answer(self, node: NodeId, request: Any) -> Any:
+        if not isinstance(request, service.GetCluster | service.GetLogs):
+            self.asked.append((node, request))
+        return self._answers[type(request)](node, request)
+
+    def _cluster_view(self, node: NodeId, _: Any) -> service.ClusterView:
+        views = tuple(
+            service.NodeView(
+                node=other.node,
+                address=other.address,
+                location=self.locations[other.node],
+                is_storage=True,
+                is_sequencer=True,
+                is_alive=other.is_up,
+            )
+            for other in self.nodes.values()
+        )
+        return service.ClusterView(cluster=CLUSTER, asked=node, version=1, nodes=views)
+
+    def _get_logs(self, node: NodeId, ask: service.GetLogs) -> service.LogsView:
+        self.directory.find(ask.path)
+        inside = ask.path.rstrip("/") + "/"
+        paths = [path for path in self.directory.entries if path == ask.path or path.startswith(inside)]
+        return service.LogsView(1, tuple(self._log_view(path) for path in sorted(paths)))
+
+    def _log_view(self, path: str) -> service.LogView:
+        explained = self.directory.explained(path)
+        attributes = tuple((name, str(known.value), known.source) for name, known in explained.items())
+        return service.LogView(path=path, log=self.directory.find(path).log, attributes=attributes)
+
+    def _change_logs(self, node: NodeId, ask: service.ChangeLogs) -> service.LogsView:
+        values = {name: value for name, value in ask.attributes if value}
+        match ask.change:
+            case DirectoryChange.CREATE_LOG:
+                self.directory = self.directory.with_log(ask.path, values)
+            case DirectoryChange.CREATE_DIRECTORY:
+                self.directory = self.directory.with_directory(ask.path, values)
+            case DirectoryChange.REMOVE:
+                self.directory = self.directory.without(ask.path)
+            case DirectoryChange.RENAME:
+                self.directory = self.directory.renamed(ask.path, ask.new_path)
+            case DirectoryChange.SET:
+                self.directory = self.directory.with_attributes(ask.path, values)
+                for name in [name for name, value in ask.attributes if not value]:
+                    self.directory = self.directory.without_attribute(ask.path, name)
+        changed = ask.new_path or ask.path
+        return service.LogsView(1, (self._log_view(changed),) if changed in self.directory.entries else ())
+
+    def _epoch_metadata(self, node: NodeId, ask: service.GetEpochMetadata) -> service.EpochMetadataIs:
+        replication = self.directory.attributes(self.directory.path_of(ask.log)).parsed_replication
+        return service.EpochMetadataIs(
+            log=ask.log,
+            epoch=ask.epoch,
+            metadata=EpochMetadata(Epoch(1), self.ids, replication),
+            last_epoch=ask.epoch,
+            source=MetadataSource.LAST,
+        )
+
+    def _append(self, node: NodeId, ask: write.Append) -> Appended:
+        scripted = self.scripted.popleft() if self.scripted else None
+        if isinstance(scripted, LogDeviceError):
+            raise scripted
+        if isinstance(scripted, AppendStatus):
+            return Appended(log=ask.log, status=scripted)
+        if scripted is not None:
+            assert isinstance(scripted, Appended)
+            return scripted
+        self.directory.path_of(ask.log)
+        if node != self.sequencer:
+            return Appended(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+        lsn = self.store(ask.log, bytes(ask.body), ask.entries)
+        return Appended(log=ask.log, status=AppendStatus.OK, lsn=lsn)
+
+    def _tail(self, node: NodeId, ask: write.GetTail) -> write.Tail:
+        if node != self.sequencer:
+            return write.Tail(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+        state = self._logs.setdefault(ask.log, _Log())
+        return write.Tail(
+            log=ask.log,
+            status=AppendStatus.OK,
+            next=state.next,
+            released_end=state.next,
+            timestamp_ms=state.timestamp_ms,
+            entry_end=state.entry_end,
+            byte_end=state.byte_end,
+        )
+
+    def _trim(self, node: NodeId, ask: write.Trim) -> write.Trimmed:
+        self.nodes[node].trim(ask.log, ask.end)
+        return write.Trimmed(ask.log, ask.end)
+
+    def _lsn_after(self, node: NodeId, ask: service.FindLsnAfter) -> service.LsnFound:
+        if bool(ask.entries) == bool(ask.body_bytes):
+            raise InvalidArgumentError("entries or bytes")
+        find = partial(self.nodes[node].store.lsn_after, ask.log, ask.start)
+        found = find(entries=ask.entries) if ask.entries else find(body_bytes=ask.body_bytes)
+        return service.LsnFound(ask.log, found)
+
+    def _stored_range(self, node: NodeId, ask: service.GetStoredRange) -> service.StoredRange:
+        mine = self.nodes[node]
+        return service.StoredRange(
+            log=ask.log,
+            trim_end=mine.store.trim_end(ask.log),
+            last=mine.store.tail(ask.log),
+            released_end=mine.released.get(ask.log, Lsn(0)),
+        )
+
+
+@asynccontextmanager
+async def running(size: int = 3, replication: int = 2) -> AsyncIterator[SmallCluster]:
+    cluster = SmallCluster(size, replication)
+    for node in cluster.nodes.values():
+        await node.start()
+    try:
+        yield cluster
+    finally:
+        for node in cluster.nodes.values():
+            await node.stop()
+
+
+def with_client(
+    test: Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]],
+    *,
+    size: int = 3,
+    replication: int = 2,
+    **settings: object,
+) -> None:
+    """Runs the test with a cluster that has the log /log, and a client of it."""
+
+    async def run() -> None:
+        async with running(size, replication) as cluster, cluster.client(**settings) as client:
+            await client.create_log("/log", {"replication": replication})
+            await test(cluster, client)
+
+    asyncio.run(asyncio.wait_for(run(), 30))

@@ -1,0 +1,166 @@
+"""A node for tests of the client: a memory store behind the real wire and the real server read stream.
+
+`talk` answers requests out of a table, `read` serves read streams. What goes down a read stream passes
+`tamper`, by which a test damages or cuts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from logdevice.protocol.messages import Records, Start, Stop, ToReader, Window
+from logdevice.protocol.server_read_stream import (
+    Event,
+    MessageSent,
+    ReadStore,
+    ReleaseAdvanced,
+    Send,
+    ServerReadStream,
+    StartReceived,
+    StopReceived,
+    TrimAdvanced,
+    WindowReceived,
+)
+from logdevice.settings import NodeReadSettings, WireSettings
+from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.types import Location, LogId, Lsn, NodeId
+from logdevice.wire import conversation
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, ServerStream, WireServer
+
+WIRE = WireSettings(connect_timeout_ms=2_000)
+READS = NodeReadSettings(read_bytes_max=20_000)
+# None: cut the connection here.
+Tamper = Callable[[NodeId, ToReader, bytes], bytes | None]
+Answer = Callable[[NodeId, Any], Awaitable[Any]]
+
+
+class SmallNode:
+    def __init__(
+        self, node: NodeId, cluster: str, answer: Answer, locations: dict[NodeId, Location]
+    ) -> None:
+        self.node, self._cluster, self._answer, self._locations = node, cluster, answer, locations
+        self.store = MemoryLogStore()
+        self.released: dict[LogId, Lsn] = {}
+        self.tamper: Tamper | None = None
+        self.starts: list[Start] = []  # every START that came
+        self.sent_bytes = 0  # of bodies
+        self.address = "127.0.0.1:0"
+        self.is_up = False
+        self._sessions: set[_Session] = set()
+        self._server: WireServer | None = None
+
+    async def start(self) -> None:
+        self._server = WireServer(Hello(cluster=self._cluster, caller=self.node), WIRE)
+        self._server.add_stream("talk", self._talk)
+        self._server.add_stream("read", self._read)
+        port = await self._server.start(self.address)
+        self.address = f"127.0.0.1:{port}"
+        self.is_up = True
+
+    async def stop(self) -> None:
+        self.is_up = False
+        if self._server is not None:
+            await self._server.stop()
+
+    def release(self, log: LogId, end: Lsn) -> None:
+        self.released[log] = end
+        for session in list(self._sessions):
+            session.tell(log, ReleaseAdvanced(end))
+
+    def trim(self, log: LogId, end: Lsn) -> None:
+        for session in list(self._sessions):
+            session.tell(log, TrimAdvanced(end))
+        self.store.trim(log, end)
+
+    def new_stream(self, log: LogId) -> ServerReadStream:
+        return ServerReadStream(
+            self.node,
+            READS,
+            self._locations,
+            released_end=self.released.get(log, Lsn(0)),
+            trim_end=self.store.trim_end(log),
+        )
+
+    async def _talk(self, peer: Peer, stream: ServerStream) -> None:
+        async def answer(_: Peer, request: Any) -> Any:
+            return await self._answer(self.node, request)
+
+        await conversation.serve(peer, stream, answer, waiting_bytes_max=1 << 24)
+
+    async def _read(self, peer: Peer, stream: ServerStream) -> None:
+        session = _Session(self, stream)
+        self._sessions.add(session)
+        try:
+            await session.run()
+        finally:
+            self._sessions.discard(session)
+
+
+class _Session:
+    """One reader's stream."""
+
+    def __init__(self, node: SmallNode, stream: ServerStream) -> None:
+        self._node, self._stream = node, stream
+        self._log: LogId | None = None
+        self._machine: ServerReadStream | None = None
+        self._outbox: deque[ToReader] = deque()
+        self._work = asyncio.Event()
+
+    async def run(self) -> None:
+        sending = asyncio.create_task(self._send())
+        receiving = asyncio.create_task(self._receive())
+        try:
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            receiving.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
+
+    def tell(self, log: LogId, event: Event) -> None:
+        if log == self._log:
+            self._feed(event)
+
+    def _feed(self, event: Event) -> None:
+        assert self._machine is not None
+        for effect in self._machine.handle(event, 0):
+            if isinstance(effect, Send):
+                self._outbox.append(effect.message)
+                self._work.set()
+            elif isinstance(effect, ReadStore):
+                result = self._node.store.scan(effect.read)
+                asyncio.get_running_loop().call_soon(self._feed, result)
+
+    async def _receive(self) -> None:
+        while (data := await self._stream.receive()) is not None:
+            message = decode(data)
+            if isinstance(message, Start):
+                self._node.starts.append(message)
+                if self._machine is None:
+                    self._log, self._machine = message.log, self._node.new_stream(message.log)
+                self._feed(StartReceived(message))
+            elif isinstance(message, Window):
+                self._feed(WindowReceived(message))
+            else:
+                assert isinstance(message, Stop)
+                self._feed(StopReceived())
+
+    async def _send(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._outbox:
+                message = self._outbox.popleft()
+                data: bytes | None = encode(message)
+                if self._node.tamper is not None:
+                    data = self._node.tamper(self._node.node, message, data or b"")
+                if data is None:
+                    return
+                await self._stream.send(data)
+                if isinstance(message, Records):
+                    self._node.sent_bytes += sum(len(record.body) for record in message.records)
+                    self._feed(MessageSent(sum(record.size for record in message.records)))

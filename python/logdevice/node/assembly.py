@@ -1,0 +1,241 @@
+"""A node, put together: the only file that names all concrete parts.
+
+`start` returns when the node answers; `stop` lets it finish what it has begun; `kill` drops everything,
+as a crash would, for tests. Several nodes may live in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Final
+
+from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
+from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.opening import open_epoch_store
+from logdevice.metadata.values import ABSENT, NodeRole
+from logdevice.node.clock import now_ms
+from logdevice.node.config import NodeConfig
+from logdevice.node.configuration import Configuration
+from logdevice.node.directory_service import DirectoryService
+from logdevice.node.disk import Disk
+from logdevice.node.epochs import Epochs
+from logdevice.node.identity import claim
+from logdevice.node.log_host import Logs
+from logdevice.node.membership import MembershipHost
+from logdevice.node.metadata_log import MetadataLog
+from logdevice.node.metrics import Metrics
+from logdevice.node.peers import Peers
+from logdevice.node.plan import nodeset_for, sequenced_logs
+from logdevice.node.purge_host import PurgeServices
+from logdevice.node.query_service import QueryParts, QueryService
+from logdevice.node.read_service import ReadService
+from logdevice.node.retention import Retention
+from logdevice.node.sequencer_host import Sequencers, SequencerServices
+from logdevice.node.talk import Talk, TalkParts
+from logdevice.storage.segment_log_store import SegmentLogStore
+from logdevice.types import LogId, NodeId, Replication
+from logdevice.wire import conversation
+from logdevice.wire.channel import Channels
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, ServerStream, WireServer
+
+_logger = logging.getLogger(__name__)
+READ_METHOD: Final = "read"
+_REGISTRATIONS_MAX: Final = 10
+
+
+class Node:
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.id = config.node
+        self.address = ""  # as others reach it, once it has started
+        self.metrics = Metrics()
+        self._settings = config.settings
+        self._disk: Disk | None = None
+        self._nudging: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Restores what is on disk, listens, registers, and takes part."""
+        is_new = await asyncio.to_thread(
+            claim, self.config.data_directory, self.config.cluster, self.config.node
+        )
+        self._epoch_store = await open_epoch_store(self.config.epoch_store, self._settings.metadata)
+        await self._epoch_store.join_cluster(self.config.cluster)
+        await self._open_disk()
+        self._assemble(self._epoch_store)
+        if self._logs is not None:
+            await self._logs.restore()
+        await self.configuration.refresh()
+        port = await self._server.start(self.config.address)
+        await self._register(port, is_new)
+        await self.configuration.refresh()
+        self._begin()
+        _logger.info("%s listens on %s", self.id, self.address)
+
+    async def stop(self) -> None:
+        """Takes no more appends, finishes those that are on their way, tells the others, and flushes."""
+        timeout_ms = self._settings.node.shutdown_timeout_ms
+        await self.sequencers.drain(timeout_ms)
+        self._membership.leave()
+        await self._end(grace_ms=timeout_ms)
+
+    async def kill(self) -> None:
+        """As if the process had died, as far as others can tell."""
+        await self._end(grace_ms=0)
+
+    async def _open_disk(self) -> None:
+        if NodeRole.STORAGE in self.config.roles:
+            store = await asyncio.to_thread(
+                SegmentLogStore, self.config.data_directory / "store", self._settings.storage
+            )
+            self._disk = Disk(store, self._settings.node)
+            self.metrics.watch_store(store.stats)
+            self.metrics.commit_groups.set_function(lambda: store.stats().groups_written)
+
+    def _assemble(self, store: EpochStore) -> None:
+        settings, me = self._settings, self.id
+        started_ms = now_ms()
+        hello = Hello(cluster=self.config.cluster, caller=me, location=self.config.location)
+        self._peers = peers = Peers(me, Channels(hello, settings.wire), settings.node)
+        self.configuration = Configuration(store, settings.node)
+        self._membership = MembershipHost(me, started_ms, peers, settings.node, self._node_changed)
+        metadata_log = self._metadata_log = MetadataLog(me, peers, lambda: self.configuration.storage_nodes)
+        self._epochs = Epochs(store, self._unprovisioned)
+        self._logs: Logs | None = None
+        self._retention: Retention | None = None
+        if self._disk is not None:
+            services = PurgeServices(peers, metadata_log)
+            self._logs = Logs(me, self._disk, settings.recovery, self.metrics, services)
+            self._retention = Retention(self._logs, self.configuration, settings.node)
+        self.sequencers = Sequencers(
+            SequencerServices(
+                me=me,
+                peers=peers,
+                epochs=self._epochs,
+                metadata_log=metadata_log,
+                metrics=self.metrics,
+                recovery=settings.recovery,
+                is_alive=self._membership.is_alive,
+            )
+        )
+        self._assemble_services(store, started_ms, hello)
+
+    def _assemble_services(self, store: EpochStore, started_ms: int, hello: Hello) -> None:
+        settings, me = self._settings, self.id
+        reads = ReadService(
+            me, self._logs, self.configuration, settings.node, settings.node_read, self.metrics
+        )
+        queries = QueryService(
+            QueryParts(
+                me=me,
+                started_ms=started_ms,
+                configuration=self.configuration,
+                logs=self._logs,
+                sequencers=self.sequencers,
+                reads=reads,
+                metadata_log=self._metadata_log,
+                metrics=self.metrics,
+            )
+        )
+        talk = Talk(
+            TalkParts(
+                me=me,
+                cluster=self.config.cluster,
+                configuration=self.configuration,
+                membership=self._membership,
+                sequencers=self.sequencers,
+                logs=self._logs,
+                directory=DirectoryService(store, self.configuration),
+                queries=queries,
+                metrics=self.metrics,
+            )
+        )
+        self._peers.local = talk.answer_node
+        self._server = WireServer(hello, settings.wire)
+        self._server.add_stream(conversation.METHOD, partial(self._serve_talk, talk))
+        self._server.add_stream(READ_METHOD, reads.serve)
+
+    async def _serve_talk(self, talk: Talk, peer: Peer, stream: ServerStream) -> None:
+        await conversation.serve(
+            peer, stream, talk.answer, waiting_bytes_max=self._settings.node.peer_queue_bytes_max
+        )
+
+    async def _register(self, port: int, is_new: bool) -> None:
+        for _ in range(_REGISTRATIONS_MAX):
+            found = await self._epoch_store.read_node(self.id)
+            generation = found.value.generation + is_new if found else 1
+            entry = self.config.entry(port, generation)
+            self.address = entry.address
+            if found is not None and found.value == entry:
+                return
+            try:
+                await self._epoch_store.write_node(self.id, entry, found.version if found else ABSENT)
+            except (ConflictError, MetadataOutcomeUnknownError):
+                continue
+            return
+        raise ConflictError("somebody else keeps registering under this number", node=self.id)
+
+    def _begin(self) -> None:
+        self.configuration.on_change.append(self._configuration_changed)
+        self._configuration_changed()
+        self._membership.start()
+        self.configuration.start()
+        self._nudging = asyncio.create_task(self._nudge())
+        self.metrics.nodes_alive.set_function(lambda: len(self._membership.alive))
+        self.metrics.logs_sequenced.set_function(
+            lambda: sum(host.epoch is not None for host in self.sequencers.known().values())
+        )
+        self.metrics.serve(self._settings.node)
+        if self._disk is not None:
+            self._disk.start()
+        if self._retention is not None:
+            self._retention.start()
+
+    async def _end(self, *, grace_ms: int) -> None:
+        if self._nudging is not None:
+            self._nudging.cancel()
+            await asyncio.gather(self._nudging, return_exceptions=True)
+        self._membership.close()
+        if self._retention is not None:
+            await self._retention.close()
+        await self.configuration.close()
+        self.sequencers.close()
+        await self._server.stop(min(grace_ms, 1_000))
+        await self._metadata_log.close()
+        await self._peers.close()
+        if self._logs is not None:
+            self._logs.close()
+        if self._disk is not None:
+            await self._disk.close()
+        await self._epochs.close()
+        self.metrics.close()
+
+    def _configuration_changed(self) -> None:
+        nodes = self.configuration.nodes
+        self._peers.addresses = {node: entry.address for node, entry in nodes.items()}
+        self._membership.set_nodes(tuple(nodes))
+        self._plan()
+
+    def _node_changed(self, came: NodeId | None) -> None:
+        self._plan()
+        if came is not None:
+            self.sequencers.node_connected(came)
+
+    def _plan(self) -> None:
+        logs = sequenced_logs(self.configuration, self._membership.alive, self._settings.write)
+        self.sequencers.follow(logs)
+
+    def _unprovisioned(self, log: LogId) -> tuple[tuple[NodeId, ...], Replication]:
+        return nodeset_for(log, self.configuration, self.configuration.attributes(log))
+
+    async def _nudge(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)
+            try:
+                self.sequencers.nudge()
+            except LogDeviceError as error:
+                _logger.warning("a log could not be looked after: %s", error)
+            except Exception:
+                _logger.exception("a log could not be looked after")

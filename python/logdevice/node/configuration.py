@@ -1,0 +1,95 @@
+"""What the cluster has agreed on, as this node last read it: its nodes and its log directory.
+
+Read from the epoch store at the start, then whenever something there has changed. Whoever must react is
+called after each change. Lives as long as the process; between two looks it may be a little behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.log_attributes import LogAttributes
+from logdevice.metadata.log_directory import LogDirectory
+from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version
+from logdevice.node_settings import NodeSettings
+from logdevice.types import Location, LogId, NodeId
+
+_logger = logging.getLogger(__name__)
+
+
+class Configuration:
+    def __init__(self, store: EpochStore, settings: NodeSettings) -> None:
+        self.nodes: Mapping[NodeId, NodeEntry] = {}
+        self.directory = LogDirectory()
+        self.version = ABSENT
+        self.on_change: list[Callable[[], None]] = []
+        self._paths: dict[LogId, str] = {}
+        self._store = store
+        self._settings = settings
+        self._refreshing = asyncio.Lock()
+        self._polling: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._polling = asyncio.create_task(self._poll())
+
+    async def close(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+
+    @property
+    def storage_nodes(self) -> dict[NodeId, Location]:
+        return self._in_role(NodeRole.STORAGE)
+
+    @property
+    def sequencer_nodes(self) -> dict[NodeId, Location]:
+        return self._in_role(NodeRole.SEQUENCER)
+
+    def path(self, log: LogId) -> str:
+        if log not in self._paths:
+            raise UnknownLogError("there is no such log", log=log)
+        return self._paths[log]
+
+    def attributes(self, log: LogId) -> LogAttributes:
+        return self.directory.attributes(self.path(log))
+
+    async def require(self, log: LogId) -> None:
+        """UnknownLogError unless there is such a log. One that was made a moment ago is looked for."""
+        if log not in self._paths:
+            await self.refresh()
+            self.path(log)
+
+    async def refresh(self) -> None:
+        async with self._refreshing:
+            changes = await self._store.changes_since(self.version)
+            if changes.version == self.version:
+                return
+            if changes.nodes:
+                found = await self._store.nodes()
+                self.nodes = {node: entry.value for node, entry in found.items()}
+            if changes.is_directory_changed:
+                self._take_directory((await self._store.read_directory()).value)
+            self.version = Version(changes.version)
+        for react in self.on_change:
+            react()
+
+    def _take_directory(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self._paths = {log: path for path, log in directory.logs().items()}
+
+    def _in_role(self, role: NodeRole) -> dict[NodeId, Location]:
+        return {node: entry.location for node, entry in sorted(self.nodes.items()) if role in entry.roles}
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.configuration_poll_ms / 1000)
+            try:
+                await self.refresh()
+            except LogDeviceError as error:
+                _logger.warning("the configuration cannot be read: %s", error)
+            except Exception:
+                _logger.exception("a change of the configuration could not be followed")

@@ -1,0 +1,92 @@
+"""The log directory as clients see and change it: any node answers.
+
+A change is decided on one version of the directory and written by compare-and-set, by the epoch store's
+own rules; the node that was asked follows it at once, others when they look next.
+"""
+
+from __future__ import annotations
+
+from logdevice.errors import InvalidArgumentError
+from logdevice.flags import show
+from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.log_attributes import ATTRIBUTES
+from logdevice.metadata.log_directory import DEFAULT, ROOT, LogDirectory
+from logdevice.node.configuration import Configuration
+from logdevice.node.plan import usable
+from logdevice.protocol.quorum import can_replicate
+from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, GetLogs, LogsView, LogView
+
+
+class DirectoryService:
+    def __init__(self, store: EpochStore, configuration: Configuration) -> None:
+        self._store = store
+        self._configuration = configuration
+
+    async def get_logs(self, request: GetLogs) -> LogsView:
+        if request.path not in self._configuration.directory.entries:
+            await self._configuration.refresh()
+        return self._view(self._configuration.directory, request.path or ROOT)
+
+    async def change_logs(self, request: ChangeLogs) -> LogsView:
+        changed = await self._store.change_directory(lambda directory: self._changed(directory, request))
+        await self._configuration.refresh()
+        if request.change is DirectoryChange.REMOVE:
+            return LogsView(int(self._configuration.version), ())
+        path = request.new_path if request.change is DirectoryChange.RENAME else request.path
+        return self._view(changed.value, path)
+
+    def _changed(self, directory: LogDirectory, request: ChangeLogs) -> LogDirectory:
+        match request.change:
+            case DirectoryChange.CREATE_LOG:
+                directory = directory.with_log(request.path, dict(request.attributes))
+                self._check_storable(directory, request.path)
+                return directory
+            case DirectoryChange.CREATE_DIRECTORY:
+                return directory.with_directory(request.path, dict(request.attributes))
+            case DirectoryChange.REMOVE:
+                return directory.without(request.path)
+            case DirectoryChange.RENAME:
+                return directory.renamed(request.path, request.new_path)
+            case DirectoryChange.SET:
+                return _with_attributes(directory, request)
+
+    def _check_storable(self, directory: LogDirectory, path: str) -> None:
+        """Better said when a log is made than found out by its first append."""
+        replication = directory.attributes(path).parsed_replication
+        storage = self._configuration.storage_nodes
+        if not can_replicate(usable(storage, replication), replication):
+            raise InvalidArgumentError(
+                f"{path}: replication '{replication}' cannot be satisfied by the {len(storage)} storage "
+                "nodes of this cluster and their locations"
+            )
+
+    def _view(self, directory: LogDirectory, path: str) -> LogsView:
+        directory.find(path)
+        inside = path.rstrip("/") + "/"
+        paths = [other for other in sorted(directory.entries) if other == path or other.startswith(inside)]
+        return LogsView(
+            int(self._configuration.version), tuple(_log_view(directory, other) for other in paths)
+        )
+
+
+def _with_attributes(directory: LogDirectory, request: ChangeLogs) -> LogDirectory:
+    wanted = {name: value for name, value in request.attributes if value}
+    if wanted:
+        directory = directory.with_attributes(request.path, wanted)
+    for name, value in request.attributes:
+        if not value:
+            directory = directory.without_attribute(request.path, name)
+    return directory
+
+
+def _log_view(directory: LogDirectory, path: str) -> LogView:
+    explained = directory.explained(path)
+    attributes = tuple(
+        (
+            name,
+            show(explained[name].value),
+            "" if explained[name].source == DEFAULT else explained[name].source,
+        )
+        for name in ATTRIBUTES
+    )
+    return LogView(path=path, log=directory.entries[path].log, attributes=attributes)

@@ -1,0 +1,91 @@
+"""`logdeviced`: one node as a process.
+
+Runs until SIGTERM or SIGINT, which let it finish what it has begun; a second one ends it at once. Exit
+codes: 0 stopped as asked, 2 wrong configuration or command line, 3 could not start, 1 a mistake of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from logdevice.errors import LogDeviceError, UsageError
+from logdevice.flags import add_flags
+from logdevice.knobs import knobs
+from logdevice.node import logs
+from logdevice.node.assembly import Node
+from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
+from logdevice.wire.transport import tune_malloc
+
+EXIT_OK, EXIT_BUG, EXIT_USAGE, EXIT_START = 0, 1, 2, 3
+
+_logger = logging.getLogger(__name__)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every setting is a flag; one that is not given is taken from the file."""
+    made = argparse.ArgumentParser(prog="logdeviced", description="A node of a LogDevice cluster.")
+    made.add_argument("--config", type=Path, required=True, help="The node's configuration, JSON or TOML.")
+    made.add_argument("--log-file", type=Path, help="Where to log instead of stderr.")
+    made.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="Default: info."
+    )
+    for component in COMPONENTS.values():
+        add_flags(made, component)
+        made.set_defaults(**{knob.name: None for knob in knobs(component)})
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    if sys.flags.optimize:
+        # The machines assert what they rely on; without that a mistake would go on unnoticed.
+        sys.stderr.write("logdeviced does not run under python -O\n")
+        return EXIT_USAGE
+    given = parser().parse_args(arguments)
+    try:
+        logs.configure(given.log_level, given.log_file)
+        config = _config(given)
+    except UsageError as error:
+        sys.stderr.write(f"logdeviced: {error}\n")
+        return EXIT_USAGE
+    tune_malloc()
+    return asyncio.run(run(config))
+
+
+def _config(given: argparse.Namespace) -> NodeConfig:
+    names = [knob.name for component in COMPONENTS.values() for knob in knobs(component)]
+    flags = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
+    return config_from(read_file(given.config), flags)
+
+
+async def run(config: NodeConfig) -> int:
+    node = Node(config)
+    try:
+        await node.start()
+    except LogDeviceError as error:
+        _logger.error("the node could not start: %s", error)
+        sys.stderr.write(f"logdeviced: {error}\n")
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
+    await _asked_to_stop()
+    _logger.info("%s stops", node.id)
+    stopping = asyncio.create_task(node.stop())
+    again = asyncio.create_task(_asked_to_stop())
+    await asyncio.wait({stopping, again}, return_when=asyncio.FIRST_COMPLETED)
+    again.cancel()
+    if stopping.done():
+        stopping.result()
+    _logger.info("%s has stopped", node.id)
+    return EXIT_OK
+
+
+async def _asked_to_stop() -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    await asked.wait()

@@ -1,0 +1,98 @@
+"""The numbers of a node, for Prometheus and for `logdevice status`: the same ones in both.
+
+Each node has a registry of its own, so that several fit into one process. The page is served on a port
+of its own if one is set. What is counted elsewhere (the store, read streams) is fetched when asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from logdevice.errors import InvalidArgumentError
+from logdevice.node_settings import NodeSettings
+from logdevice.storage.log_store import StoreStats
+
+_logger = logging.getLogger(__name__)
+
+
+class Metrics:
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+
+        def counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+            return Counter(name, text, labels, namespace="logdevice", registry=registry)
+
+        def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+            return Gauge(name, text, labels, namespace="logdevice", registry=registry)
+
+        self.appends = counter("appends", "Appends answered by this node's sequencers.", ("status",))
+        self.append_bytes = counter("append_bytes", "Bytes of bodies in appends received.")
+        self.extra_waves = counter("extra_waves", "Copies sent again, in a second or later wave.")
+        self.releases = counter("releases", "RELEASE messages sent.")
+        self.recoveries = counter("recoveries", "Recoveries of earlier epochs begun.")
+        self.stores = counter("stores", "Copies this storage node was asked to keep.")
+        self.store_bytes = counter("store_bytes", "Bytes of bodies in those.")
+        self.stores_refused = counter("stores_refused", "Copies that were not kept, by reason.", ("status",))
+        self.commit_groups = gauge("commit_groups", "Syncs of the disk, each of one or more stores.")
+        self.read_streams = gauge("read_streams", "Read streams now open, by mode.", ("mode",))
+        self.read_starts = counter("read_starts", "START messages received, by mode.", ("mode",))
+        self.rewinds = counter("rewinds", "START messages with which a reader began again.")
+        self.bytes_sent = counter("bytes_sent", "Bytes of records sent to readers.")
+        self.records_sent = counter("records_sent", "Records sent to readers.")
+        self.gaps_sent = counter("gaps_sent", "Gap notices sent to readers, by reason.", ("reason",))
+        self.nodes_alive = gauge("nodes_alive", "Nodes this one can count on, itself included.")
+        self.logs_sequenced = gauge("logs_sequenced", "Logs this node numbers now.")
+        self.requests_failed = counter("requests_failed", "Requests answered by an error.", ("error",))
+        self._server: Any = None
+
+    def watch_store(self, stats: Callable[[], StoreStats]) -> None:
+        self.registry.register(_StoreCollector(stats))
+
+    def serve(self, settings: NodeSettings) -> None:
+        if settings.metrics_port:
+            host, port = settings.metrics_host, settings.metrics_port
+            try:
+                self._server, _ = start_http_server(port, host, self.registry)
+            except OSError as problem:
+                raise InvalidArgumentError(
+                    f"the metrics page cannot listen on {host}:{port}: {problem}"
+                ) from None
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def values(self) -> dict[str, float]:
+        """Every sample by its name and labels."""
+        return {
+            _sample_name(sample.name, sample.labels): sample.value
+            for metric in self.registry.collect()
+            for sample in metric.samples
+            if not sample.name.endswith("_created")
+        }
+
+
+class _StoreCollector:
+    def __init__(self, stats: Callable[[], StoreStats]) -> None:
+        self._stats = stats
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._stats()
+        for field in fields(stats):
+            words = field.name.replace("_", " ")
+            yield GaugeMetricFamily(
+                f"logdevice_store_{field.name}", f"Of the store: {words}.", value=getattr(stats, field.name)
+            )
+
+
+def _sample_name(name: str, labels: dict[str, str]) -> str:
+    inside = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{inside}}}" if inside else name

@@ -1,0 +1,78 @@
+"""From configuration and membership to what every sequencer needs to know: pure translation.
+
+Which nodes may store a log, who should number it, and the settings that its attributes change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from logdevice.metadata.log_attributes import LogAttributes
+from logdevice.node.configuration import Configuration
+from logdevice.node.sequencer_host import SequencedLog
+from logdevice.protocol.copysets import Candidates
+from logdevice.protocol.placement import nodeset_of, owner_of
+from logdevice.protocol.sequencer_events import SequencerConfig
+from logdevice.types import Location, LogId, NodeId, Replication, Scope
+from logdevice.write_settings import WriteSettings
+
+
+def sequenced_logs(
+    configuration: Configuration, alive: Iterable[NodeId], settings: WriteSettings
+) -> dict[LogId, SequencedLog]:
+    """Every log of the directory."""
+    sequencers = configuration.sequencer_nodes
+    alive_sequencers = [node for node in alive if node in sequencers]
+    return {
+        log: _sequenced(
+            log, configuration, configuration.directory.attributes(path), alive_sequencers, settings
+        )
+        for path, log in configuration.directory.logs().items()
+    }
+
+
+def usable(storage: Mapping[NodeId, Location], replication: Replication) -> dict[NodeId, Location]:
+    """The nodes whose location is known as far as the replication needs it."""
+    scopes = [scope for scope, _ in replication.factors if scope is not Scope.NODE]
+    return {
+        node: location
+        for node, location in storage.items()
+        if all(location.domain(scope) is not None for scope in scopes)
+    }
+
+
+def nodeset_for(
+    log: LogId, configuration: Configuration, attributes: LogAttributes
+) -> tuple[tuple[NodeId, ...], Replication]:
+    replication = attributes.parsed_replication
+    storage = usable(configuration.storage_nodes, replication)
+    return nodeset_of(log, storage, attributes.nodeset_size, replication), replication
+
+
+def _sequenced(
+    log: LogId,
+    configuration: Configuration,
+    attributes: LogAttributes,
+    alive_sequencers: list[NodeId],
+    settings: WriteSettings,
+) -> SequencedLog:
+    nodeset, replication = nodeset_for(log, configuration, attributes)
+    storage = usable(configuration.storage_nodes, replication)
+    weights = {node: configuration.nodes[node].weight for node in storage}
+    config = SequencerConfig(
+        nodeset=nodeset,
+        replication=replication,
+        candidates=Candidates(locations=storage, weights=weights),
+        extras=attributes.extras,
+        sync_leaders=attributes.sync_leaders,
+        leaders=attributes.leaders or None,
+    )
+    own_settings = replace(
+        settings,
+        sticky_bytes_max=max(1, attributes.sticky_copyset_bytes_max),
+        sticky_ms_max=max(1, attributes.sticky_copyset_ms_max),
+        window_records_max=attributes.writes_in_flight_max,
+    )
+    # Nobody numbers a log that no node can store.
+    return SequencedLog(config, own_settings, owner_of(log, alive_sequencers) if nodeset else None)

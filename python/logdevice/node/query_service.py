@@ -1,0 +1,171 @@
+"""Questions about what a node holds, knows and does: about times, sizes, epochs, and itself.
+
+A storage node speaks for itself only; clients put the answers of several together. Nothing is changed
+here and nothing is kept, except entries of metadata logs that can never change again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from logdevice.errors import InvalidArgumentError, NoSequencerError, UnavailableError
+from logdevice.node.configuration import Configuration
+from logdevice.node.log_host import Logs
+from logdevice.node.metadata_log import MetadataLog, decode_entry, is_metadata_log, metadata_log_of
+from logdevice.node.metrics import Metrics
+from logdevice.node.read_service import ReadService
+from logdevice.node.sequencer_host import Sequencers
+from logdevice.protocol.epoch_state import metadata_of
+from logdevice.protocol.store_read import ReadFailed
+from logdevice.types import LSN_MAX, Epoch, EpochMetadata, LogId, Lsn, MetadataSource, NodeId, Record
+from logdevice.wire.service_messages import (
+    EpochMetadataIs,
+    FindLsnAfter,
+    FindTime,
+    GetEpochMetadata,
+    GetMetadataEntries,
+    GetSize,
+    GetStoredRange,
+    LsnFound,
+    MetadataEntries,
+    NodeStatus,
+    SizeIs,
+    StoredRange,
+    TimeFound,
+)
+
+_HISTORIES_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryParts:
+    """What is asked to find an answer; `logs` is None on a node that stores nothing."""
+
+    me: NodeId
+    started_ms: int
+    configuration: Configuration
+    logs: Logs | None
+    sequencers: Sequencers
+    reads: ReadService
+    metadata_log: MetadataLog
+    metrics: Metrics
+
+
+class QueryService:
+    def __init__(self, parts: QueryParts) -> None:
+        self._parts = parts
+        self._histories: OrderedDict[LogId, tuple[EpochMetadata, ...]] = OrderedDict()
+
+    async def find_time(self, request: FindTime) -> TimeFound:
+        logs = await self._storage(request.log)
+        low, high = await logs.disk.ask(lambda store: store.find_time(request.log, request.timestamp_ms))
+        return TimeFound(request.log, low, high)
+
+    async def find_lsn_after(self, request: FindLsnAfter) -> LsnFound:
+        logs = await self._storage(request.log)
+        if bool(request.entries > 0) == bool(request.body_bytes > 0):
+            raise InvalidArgumentError("say how many entries or how many bytes, not both", log=request.log)
+        lsn = await logs.disk.ask(
+            lambda store: store.lsn_after(
+                request.log,
+                request.start,
+                entries=request.entries if request.entries > 0 else None,
+                body_bytes=request.body_bytes if request.body_bytes > 0 else None,
+            )
+        )
+        return LsnFound(request.log, lsn)
+
+    async def get_size(self, request: GetSize) -> SizeIs:
+        logs = await self._storage(request.log)
+        size = await logs.disk.ask(lambda store: store.size(request.log, request.start, request.end))
+        return SizeIs(request.log, size)
+
+    async def get_stored_range(self, request: GetStoredRange) -> StoredRange:
+        logs = await self._storage(request.log)
+        stored = logs.host(request.log).stored
+        last = await logs.disk.ask(lambda store: store.tail(request.log))
+        return StoredRange(
+            log=request.log, trim_end=stored.trim_end, last=last, released_end=stored.released_end
+        )
+
+    async def get_metadata_entries(self, request: GetMetadataEntries) -> MetadataEntries:
+        """What this node holds. The log need not be in the directory, which may be a little behind."""
+        logs = self._logs()
+        read = logs.read_all(metadata_log_of(request.log), Lsn(0), LSN_MAX, headers_only=False)
+        result = await logs.disk.ask(lambda store: store.scan(read))
+        if isinstance(result, ReadFailed):
+            raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
+        found = [decode_entry(item.body) for item in result.items if isinstance(item, Record)]
+        return MetadataEntries(request.log, tuple(entry for entry in found if entry is not None))
+
+    async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
+        await self._parts.configuration.require(request.log)
+        history = self._histories.get(request.log)
+        # The newest entry may have got a successor; all others are as they will ever be.
+        if request.confirm or history is None or request.epoch >= history[-1].first_epoch:
+            history = await self._read_history(request.log)
+        return _epoch_metadata(request.log, request.epoch, history)
+
+    def status(self) -> NodeStatus:
+        parts = self._parts
+        return NodeStatus(
+            node=parts.me,
+            started_ms=parts.started_ms,
+            logs=json.dumps(self._logs_status()),
+            metrics=json.dumps(parts.metrics.values()),
+        )
+
+    async def _read_history(self, log: LogId) -> tuple[EpochMetadata, ...]:
+        history = await self._parts.metadata_log.history(log)
+        if not history:
+            raise NoSequencerError("the log has no epoch yet", log=log)
+        self._histories[log] = history
+        self._histories.move_to_end(log)
+        if len(self._histories) > _HISTORIES_MAX:
+            self._histories.popitem(last=False)
+        return history
+
+    async def _storage(self, log: LogId) -> Logs:
+        await self._parts.configuration.require(log)
+        return self._logs()
+
+    def _logs(self) -> Logs:
+        if self._parts.logs is None:
+            raise InvalidArgumentError("this node stores nothing; ask a storage node", node=self._parts.me)
+        return self._parts.logs
+
+    def _logs_status(self) -> dict[str, Any]:
+        parts = self._parts
+        readers: dict[LogId, int] = {}
+        for session in parts.reads.sessions.values():
+            if session.start is not None:
+                readers[session.start.log] = readers.get(session.start.log, 0) + 1
+        hosts = {} if parts.logs is None else parts.logs.known()
+        result = {}
+        for log, sequencer in parts.sequencers.known().items():
+            stored = None if log not in hosts or is_metadata_log(log) else hosts[log].stored
+            result[parts.configuration.path(log)] = {
+                "log": int(log),
+                "sequencer": None if sequencer.owner is None else int(sequencer.owner),
+                "is_sequencer": sequencer.epoch is not None,
+                "epoch": sequencer.epoch,
+                "released_end": None if stored is None else str(stored.released_end),
+                "trim_end": None if stored is None else str(stored.trim_end),
+                "read_streams": readers.get(log, 0),
+            }
+        return result
+
+
+def _epoch_metadata(log: LogId, epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:
+    metadata = metadata_of(history, epoch)
+    later = [entry.first_epoch for entry in history if entry.first_epoch > max(epoch, metadata.first_epoch)]
+    return EpochMetadataIs(
+        log=log,
+        epoch=epoch,
+        metadata=metadata,
+        last_epoch=Epoch(later[0] - 1) if later else max(epoch, metadata.first_epoch),
+        source=MetadataSource.BOUNDED if later else MetadataSource.LAST,
+    )

@@ -1,0 +1,220 @@
+"""Read streams of a storage node: a ServerReadStream for each reader's connection.
+
+A session lives as long as the reader's gRPC stream. It decodes what the reader says, has the disk read
+what the machine orders, and sends in order; a reader that does not take what is sent makes the machine
+stop reading, because it hears of nothing that was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import assert_never
+
+from logdevice.errors import RemoteProtocolError
+from logdevice.node.clock import now_ms
+from logdevice.node.configuration import Configuration
+from logdevice.node.disk import Disk
+from logdevice.node.log_host import LogHost, Logs
+from logdevice.node.metrics import Metrics
+from logdevice.node_settings import NodeSettings
+from logdevice.protocol.messages import (
+    GapNotice,
+    Records,
+    Start,
+    Started,
+    StartedStatus,
+    Stop,
+    ToReader,
+    Window,
+)
+from logdevice.protocol.server_read_stream import (
+    EndStream,
+    Event,
+    MessageSent,
+    ReadStore,
+    Send,
+    ServerReadStream,
+    StartReceived,
+    StopReceived,
+    WindowReceived,
+)
+from logdevice.settings import NodeReadSettings
+from logdevice.types import LogId, Lsn, NodeId
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.server import Peer, ServerStream
+
+
+class ReadService:
+    """`logs` is None on a node that stores nothing."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        logs: Logs | None,
+        configuration: Configuration,
+        settings: NodeSettings,
+        read_settings: NodeReadSettings,
+        metrics: Metrics,
+    ) -> None:
+        self.me = me
+        self.logs = logs
+        self.configuration = configuration
+        self.read_settings = read_settings
+        self.metrics = metrics
+        self.sessions: dict[int, Session] = {}
+        self._settings = settings
+        self._number = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.sessions) > self._settings.read_streams_max
+
+    async def serve(self, peer: Peer, stream: ServerStream) -> None:
+        self._number += 1
+        session = self.sessions[self._number] = Session(self._number, self, stream)
+        try:
+            await session.run()
+        finally:
+            session.close()
+            del self.sessions[session.number]
+
+
+class Session:
+    """One reader's stream on its connection."""
+
+    def __init__(self, number: int, service: ReadService, stream: ServerStream) -> None:
+        self.number = number
+        self.start: Start | None = None  # the newest that was accepted
+        self._log: LogId | None = None  # of the first
+        self._service = service
+        self._stream = stream
+        self._machine: ServerReadStream | None = None
+        self._host: LogHost | None = None
+        self._outbox: deque[ToReader] = deque()
+        self._has_work = asyncio.Event()
+        self._is_closed = False
+
+    async def run(self) -> None:
+        """Until the reader is gone, or either direction fails."""
+        directions = [asyncio.create_task(self._receive()), asyncio.create_task(self._send())]
+        try:
+            done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in directions:
+                task.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._host is not None:
+            self._host.listeners.pop(self.number, None)
+        self._count_mode(-1)
+
+    def feed(self, event: Event) -> None:
+        if self._machine is None or self._is_closed:
+            return
+        for effect in self._machine.handle(event, now_ms()):
+            match effect:
+                case Send():
+                    self._queue(effect.message)
+                case ReadStore():
+                    self._disk.read(effect.read, self.feed)
+                case EndStream():
+                    pass  # a START that comes later finds it as good as new
+                case _:
+                    assert_never(effect)
+
+    @property
+    def _disk(self) -> Disk:
+        assert self._service.logs is not None, "a stream was started, so this is a storage node"
+        return self._service.logs.disk
+
+    async def _receive(self) -> None:
+        while (data := await self._stream.receive()) is not None:
+            message = decode(data)
+            match message:
+                case Start():
+                    await self._on_start(message)
+                case Window():
+                    self._check_log(message)
+                    self.feed(WindowReceived(message))
+                case Stop():
+                    self._check_log(message)
+                    self.feed(StopReceived())
+                case _:
+                    raise RemoteProtocolError(
+                        f"a reader sent {type(message).__name__}", node=self._service.me
+                    )
+
+    async def _on_start(self, start: Start) -> None:
+        service = self._service
+        self._log = start.log if self._log is None else self._log
+        self._check_log(start)
+        await service.configuration.require(start.log)
+        service.metrics.read_starts.labels(start.mode.value).inc()
+        if start.filter_version > 1:
+            service.metrics.rewinds.inc()
+        refusal = self._refusal()
+        if refusal is not None:
+            self._queue(Started(start.log, start.filter_version, refusal, Lsn(0)))
+            return
+        self._count_mode(-1)
+        self.start = start
+        self._count_mode(1)
+        if self._machine is None:
+            self._open(start)
+        self.feed(StartReceived(start))
+
+    def _refusal(self) -> StartedStatus | None:
+        if self._service.logs is None:
+            return StartedStatus.FAILED
+        return StartedStatus.AGAIN if self._service.is_full else None
+
+    def _open(self, start: Start) -> None:
+        service = self._service
+        assert service.logs is not None, "a node that stores nothing refuses"
+        self._host = service.logs.host(start.log)
+        stored = self._host.stored
+        self._machine = ServerReadStream(
+            service.me,
+            service.read_settings,
+            {node: entry.location for node, entry in service.configuration.nodes.items()},
+            released_end=stored.released_end,
+            trim_end=stored.trim_end,
+        )
+        self._host.listeners[self.number] = self.feed
+
+    def _check_log(self, message: Start | Window | Stop) -> None:
+        if message.log != self._log:
+            raise RemoteProtocolError(
+                f"{type(message).__name__} is about a log that this stream does not read",
+                log=message.log,
+                node=self._service.me,
+            )
+
+    def _count_mode(self, change: int) -> None:
+        if self.start is not None:
+            self._service.metrics.read_streams.labels(self.start.mode.value).inc(change)
+
+    def _queue(self, message: ToReader) -> None:
+        self._outbox.append(message)
+        self._has_work.set()
+
+    async def _send(self) -> None:
+        metrics = self._service.metrics
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            while self._outbox:
+                message = self._outbox.popleft()
+                await self._stream.send(encode(message))
+                if isinstance(message, Records):
+                    size = sum(record.size for record in message.records)
+                    metrics.bytes_sent.inc(size)
+                    metrics.records_sent.inc(len(message.records))
+                    self.feed(MessageSent(size))
+                elif isinstance(message, GapNotice):
+                    metrics.gaps_sent.labels(message.reason.value).inc()

@@ -1,0 +1,141 @@
+"""Requests and their handlers: one table. What is not in it is refused, and the node lives on.
+
+Requests that only nodes may send are refused to clients: a client that stores or seals by itself would
+break what sequencers promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from logdevice.errors import AccessError, InvalidArgumentError, LogDeviceError, RemoteProtocolError
+from logdevice.metadata.values import NodeRole
+from logdevice.node.configuration import Configuration
+from logdevice.node.directory_service import DirectoryService
+from logdevice.node.log_host import Logs
+from logdevice.node.membership import MembershipHost
+from logdevice.node.metadata_log import is_metadata_log
+from logdevice.node.metrics import Metrics
+from logdevice.node.query_service import QueryService
+from logdevice.node.sequencer_host import Sequencers
+from logdevice.protocol import write_messages as write
+from logdevice.protocol.placement import owner_of
+from logdevice.types import NodeId
+from logdevice.wire import service_messages as service
+from logdevice.wire.server import Peer
+
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkParts:
+    """Who handles what; `logs` is None on a node that stores nothing."""
+
+    me: NodeId
+    cluster: str
+    configuration: Configuration
+    membership: MembershipHost
+    sequencers: Sequencers
+    logs: Logs | None
+    directory: DirectoryService
+    queries: QueryService
+    metrics: Metrics
+
+
+class Talk:
+    def __init__(self, parts: TalkParts) -> None:
+        self._parts = parts
+        queries, directory = parts.queries, parts.directory
+        self._for_nodes: dict[type[Any], Handler] = {
+            write.Store: self._store,
+            write.Delete: self._store,
+            write.Release: self._store,
+            write.Seal: self._store,
+            write.DigestRequest: self._store,
+            write.Clean: self._store,
+            write.GetEpochRecovery: self._store,
+            service.Ping: self._ping,
+            service.GetMetadataEntries: queries.get_metadata_entries,
+        }
+        self._for_all: dict[type[Any], Handler] = {
+            write.Append: self._append,
+            write.GetTail: self._tail,
+            write.Trim: self._trim,
+            service.GetCluster: self._cluster,
+            service.GetStatus: self._status,
+            service.GetLogs: directory.get_logs,
+            service.ChangeLogs: directory.change_logs,
+            service.FindSequencer: self._find_sequencer,
+            service.GetEpochMetadata: queries.get_epoch_metadata,
+            service.GetStoredRange: queries.get_stored_range,
+            service.FindTime: queries.find_time,
+            service.FindLsnAfter: queries.find_lsn_after,
+            service.GetSize: queries.get_size,
+        }
+
+    async def answer(self, peer: Peer, request: Any) -> Any:
+        """What `conversation.serve` calls."""
+        try:
+            if peer.hello.caller is None and type(request) in self._for_nodes:
+                raise AccessError(f"{type(request).__name__} is between nodes", node=self._parts.me)
+            return await self.answer_node(request)
+        except LogDeviceError as error:
+            self._parts.metrics.requests_failed.labels(error.code.name).inc()
+            raise
+
+    async def answer_node(self, request: Any) -> Any:
+        handler = self._for_all.get(type(request)) or self._for_nodes.get(type(request))
+        if handler is None:
+            raise RemoteProtocolError(f"{type(request).__name__} is no request", node=self._parts.me)
+        return await handler(request)
+
+    async def _append(self, append: write.Append) -> write.Appended:
+        await self._parts.configuration.require(append.log)
+        self._parts.metrics.append_bytes.inc(len(append.body))
+        return await self._parts.sequencers.host(append.log).append(append)
+
+    async def _tail(self, request: write.GetTail) -> write.Tail:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).tail()
+
+    async def _store(self, request: Any) -> Any:
+        if self._parts.logs is None:
+            raise InvalidArgumentError("this node stores nothing", log=request.log, node=self._parts.me)
+        return await self._parts.logs.answer(request)
+
+    async def _trim(self, trim: write.Trim) -> Any:
+        if is_metadata_log(trim.log):
+            raise AccessError("a metadata log cannot be trimmed", log=trim.log)
+        await self._parts.configuration.require(trim.log)
+        return await self._store(trim)
+
+    async def _ping(self, ping: service.Ping) -> service.Pong:
+        return self._parts.membership.answer(ping)
+
+    async def _status(self, request: service.GetStatus) -> service.NodeStatus:
+        return self._parts.queries.status()
+
+    async def _cluster(self, request: service.GetCluster) -> service.ClusterView:
+        parts = self._parts
+        nodes = tuple(
+            service.NodeView(
+                node=node,
+                address=entry.address,
+                location=entry.location,
+                is_storage=NodeRole.STORAGE in entry.roles,
+                is_sequencer=NodeRole.SEQUENCER in entry.roles,
+                is_alive=parts.membership.is_alive(node),
+            )
+            for node, entry in sorted(parts.configuration.nodes.items())
+        )
+        version = int(parts.configuration.version)
+        return service.ClusterView(cluster=parts.cluster, asked=parts.me, version=version, nodes=nodes)
+
+    async def _find_sequencer(self, request: service.FindSequencer) -> service.SequencerIs:
+        parts = self._parts
+        await parts.configuration.require(request.log)
+        sequencers = parts.configuration.sequencer_nodes
+        alive = [node for node in parts.membership.alive if node in sequencers]
+        return service.SequencerIs(request.log, owner_of(request.log, alive))

@@ -1,0 +1,243 @@
+"""The recovery of a log in the hands of a test, which plays nodes and epoch store.
+
+Nodes N0 to N4, three copies; the sequencer is N9. Nodes answer when the test says so: `seal`, `digest`,
+`store` and `clean` answer for the nodes named, with what the test gives them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import TypeVar
+
+from logdevice.protocol.epoch_recovery import RecoveryContext
+from logdevice.protocol.epoch_state import (
+    EpochState,
+    EpochStoreRead,
+    EpochStoreWritten,
+    LogTail,
+    WriteEpochStore,
+)
+from logdevice.protocol.log_recovery import LogRecovery
+from logdevice.protocol.recovery_events import AnswerReceived, Effect, Event, SendRequest
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.write_messages import (
+    Clean,
+    Cleaned,
+    DigestRecords,
+    DigestRequest,
+    EpochTail,
+    Seal,
+    Sealed,
+    SealStatus,
+    Store,
+    Stored,
+    StoreStatus,
+)
+from logdevice.types import (
+    AuthoritativeStatus,
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    Replication,
+    nodes,
+)
+from logdevice.write_settings import RecoverySettings
+
+LOG = LogId(7)
+NODESET = nodes(range(5))
+METADATA = EpochMetadata(Epoch(1), NODESET, Replication.parse("3"))
+ALL = range(5)
+AnyRequest = TypeVar("AnyRequest", Seal, DigestRequest, Store, Clean)
+AnyEffect = TypeVar("AnyEffect", bound=Effect)
+
+
+def tail(epoch: int, good: int, end: int) -> EpochTail:
+    return EpochTail(
+        epoch=Epoch(epoch),
+        good_end=Lsn.of(epoch, good),
+        record_end=Lsn.of(epoch, end),
+        timestamp_ms=end,
+        entry_end=end * 10,
+        byte_end=end * 100,
+    )
+
+
+def copy(epoch: int, esn: int) -> Record:
+    return Record(
+        Lsn.of(epoch, esn),
+        timestamp_ms=esn,
+        copyset=(),
+        body=b"body",
+        wave=1,
+        entry_end=esn * 10,
+        byte_end=esn * 100,
+    )
+
+
+class Recovering:
+    """Recovers the epochs after `last_clean` up to `seal`."""
+
+    def __init__(
+        self,
+        *,
+        last_clean: int = 1,
+        seal: int = 2,
+        history: tuple[EpochMetadata, ...] = (METADATA,),
+        statuses: dict[NodeId, AuthoritativeStatus] | None = None,
+        settings: RecoverySettings | None = None,
+    ) -> None:
+        context = RecoveryContext(
+            log=LOG,
+            me=NodeId(9),
+            seal_epoch=Epoch(seal),
+            locations=dict.fromkeys(NODESET, Location()),
+            settings=settings or RecoverySettings(),
+            rng=random.Random(1),
+        )
+        self.machine = LogRecovery(context, Epoch(last_clean), history, statuses or {})
+        self.now_ms = 0
+        self._seal = Epoch(seal)
+        self.state = EpochState(
+            epoch=Epoch(seal + 1), last_clean=Epoch(last_clean), metadata=METADATA, owner=NodeId(9)
+        )
+        self.all: list[Effect] = []  # since the last call of a method below
+        self.start = self.perform(self.machine.start(0))
+
+    def perform(self, effects: list[Effect]) -> list[Effect]:
+        self.all += effects
+        return [effect for effect in effects if not isinstance(effect, WakeAt)]
+
+    def feed(self, event: Event) -> list[Effect]:
+        self.all = []
+        return self.perform(self.machine.handle(event, self.now_ms))
+
+    def wait(self, duration_ms: int) -> list[Effect]:
+        self.now_ms += duration_ms
+        return self.feed(Woken())
+
+    def sent(self, kind: type[AnyRequest]) -> dict[NodeId, AnyRequest]:
+        """The requests of this kind that the last step brought; one per node."""
+        return {
+            effect.node: effect.request
+            for effect in self.all
+            if isinstance(effect, SendRequest) and isinstance(effect.request, kind)
+        }
+
+    def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
+        return [effect for effect in self.all if isinstance(effect, kind)]
+
+    def _answer(self, answers: Iterable[tuple[int, Sealed | DigestRecords | Stored | Cleaned]]) -> None:
+        collected: list[Effect] = []
+        for node, answer in answers:
+            self.feed(AnswerReceived(NodeId(node), answer))
+            collected += self.all
+        self.all = collected
+
+    def seal(
+        self,
+        members: Iterable[int],
+        *tails: EpochTail,
+        status: SealStatus = SealStatus.OK,
+        trim: Lsn = Lsn(0),
+    ) -> None:
+        is_preempted = status is SealStatus.PREEMPTED
+        answer = Sealed(
+            log=LOG,
+            epoch=self._seal,
+            status=status,
+            tails=tails,
+            trim_end=trim,
+            seal_epoch=Epoch(8) if is_preempted else Epoch(0),
+            sealed_by=NodeId(4) if is_preempted else None,
+        )
+        self._answer((node, answer) for node in members)
+
+    def digest(
+        self,
+        members: Iterable[int],
+        *copies: Record,
+        epoch: int = 2,
+        start: int = 1,
+        attempt: int = 1,
+        next: Lsn | None = None,
+        failed: bool = False,
+        lossy: bool = False,
+    ) -> None:
+        answer = DigestRecords(
+            log=LOG,
+            epoch=Epoch(epoch),
+            start=Lsn.of(epoch, start),
+            attempt=attempt,
+            next=Lsn.of(epoch + 1, 0) if next is None else next,
+            records=copies,
+            has_failed=failed,
+            under_replicated=lossy,
+        )
+        self._answer((node, answer) for node in members)
+
+    def store(
+        self, lsn: Lsn, members: Iterable[int], status: StoreStatus = StoreStatus.OK, *, attempt: int = 1
+    ) -> None:
+        is_preempted = status is StoreStatus.PREEMPTED
+        answer = Stored(
+            log=LOG,
+            lsn=lsn,
+            wave=self._seal,
+            status=status,
+            attempt=attempt,
+            seal_epoch=Epoch(8) if is_preempted else Epoch(0),
+            sealed_by=NodeId(4) if is_preempted else None,
+        )
+        self._answer((node, answer) for node in members)
+
+    def clean(
+        self,
+        members: Iterable[int],
+        status: SealStatus = SealStatus.OK,
+        *,
+        epoch: int = 2,
+        attempt: int = 1,
+    ) -> None:
+        is_preempted = status is SealStatus.PREEMPTED
+        answer = Cleaned(
+            log=LOG,
+            epoch=Epoch(epoch),
+            attempt=attempt,
+            status=status,
+            seal_epoch=Epoch(8) if is_preempted else Epoch(0),
+            sealed_by=NodeId(4) if is_preempted else None,
+        )
+        self._answer((node, answer) for node in members)
+
+    def note_clean(self) -> WriteEpochStore:
+        """The epoch store is asked, and takes it."""
+        self.feed(EpochStoreRead(3, self.state))
+        (write,) = self.wanted(WriteEpochStore)
+        self.state = write.state
+        self.feed(EpochStoreWritten(True, 4))
+        return write
+
+    def recover(self, epoch: int, members: Iterable[int] = ALL, *copies: Record, attempt: int = 1) -> None:
+        """All of an epoch whose nodes are sealed, up to the epoch store; every node has the same copies."""
+        members = list(members)
+        self.digest(members, *copies, epoch=epoch, attempt=attempt)
+        while stores := [
+            effect
+            for effect in self.all
+            if isinstance(effect, SendRequest) and isinstance(effect.request, Store)
+        ]:
+            self._answer((effect.node, self._stored(effect.request, attempt)) for effect in stores)
+        self.clean(members, epoch=epoch, attempt=attempt)
+
+    def _stored(self, store: object, attempt: int) -> Stored:
+        assert isinstance(store, Store)
+        record = store.record
+        return Stored(log=LOG, lsn=record.lsn, wave=record.wave, status=StoreStatus.OK, attempt=attempt)
+
+
+__all__ = ["ALL", "LOG", "METADATA", "NODESET", "LogTail", "Recovering", "copy", "tail"]

@@ -1,0 +1,6 @@
+"""The whole cluster in the simulator: the write path joined to the read path.
+
+Every node runs the machines of a storage node and of a sequencer over a disk of its own; clients append,
+readers read, and a ledger keeps what was promised to whom. Nothing here is known to the machines.
+Same seed, same run, to the last event.
+"""
