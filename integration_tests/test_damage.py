@@ -39,9 +39,9 @@ def delete_index(store: Path) -> None:
 
 def written(cluster: Cluster, log: str) -> Writer:
     """A log with some hundred records in it."""
-    with working(cluster, log) as writer:
-        writer.wait_for(60)
-    return writer
+    with working(cluster, log) as work:
+        work.goes_on(60)
+    return work.writer
 
 
 def storage_node(cluster: Cluster, log: str) -> NodeId:

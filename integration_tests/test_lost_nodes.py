@@ -7,46 +7,46 @@ from integration_tests.workload import working
 
 
 def test_any_node_may_be_killed_and_come_back(cluster: Cluster, log: str) -> None:
-    with working(cluster, log) as writer:
+    with working(cluster, log) as work:
         for node in cluster.nodes:
             cluster.kill(node)
-            writer.wait_for(5)
+            work.goes_on(5)
             cluster.start(node)
-            writer.wait_for(5)
+            work.goes_on(5)
             cluster.up()
 
 
 def test_a_storage_node_may_hang(cluster: Cluster, log: str) -> None:
-    with working(cluster, log) as writer:
+    with working(cluster, log) as work:
         node = cluster.other_than(cluster.sequencer_of(log))[0]
         cluster.pause(node)
-        writer.wait_for(20)
+        work.goes_on(20)
         cluster.resume(node)
-        writer.wait_for(5)
+        work.goes_on(5)
 
 
 def test_two_nodes_may_be_lost(cluster: Cluster, log: str) -> None:
-    with working(cluster, log) as writer:
+    with working(cluster, log) as work:
         sequencer = cluster.sequencer_of(log)
         for node in (sequencer, cluster.other_than(sequencer)[0]):
             cluster.kill(node)
-        writer.wait_for(20)
+        work.goes_on(20)
 
 
 def test_a_killed_sequencer_is_replaced_in_the_middle_of_appends(cluster: Cluster, log: str) -> None:
-    with working(cluster, log) as writer:
+    with working(cluster, log) as work:
         sequencer = cluster.sequencer_of(log)
-        before = max(writer.acknowledged.values()).epoch
+        before = max(work.writer.acknowledged.values()).epoch
         cluster.kill(sequencer)
-        writer.wait_for(10)
+        work.goes_on(10)
         assert cluster.sequencer_of(log) != sequencer
-        assert max(writer.acknowledged.values()).epoch > before
+        assert max(work.writer.acknowledged.values()).epoch > before
 
 
 def test_a_hanging_sequencer_is_replaced_and_does_no_harm_when_it_goes_on(cluster: Cluster, log: str) -> None:
-    with working(cluster, log) as writer:
+    with working(cluster, log) as work:
         sequencer = cluster.sequencer_of(log)
         cluster.pause(sequencer)
-        writer.wait_for(10)
+        work.goes_on(10)
         cluster.resume(sequencer)
-        writer.wait_for(10)
+        work.goes_on(10)

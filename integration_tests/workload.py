@@ -116,41 +116,66 @@ class Follower:
     client: Client
     log: str
     reading: Reading = field(default_factory=Reading)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
     _problem: Exception | None = None
 
     def run(self) -> None:
         try:
             with self.client.read(self.log, LSN_OLDEST, follow=True) as reader:
                 for item in reader:
-                    self.reading.note(item)
+                    with self._changed:
+                        self.reading.note(item)
+                        self._changed.notify_all()
                     if self.reading.has_ended:
                         return
         except Exception as problem:
             self._problem = problem
+
+    def wait_for(self, lsn: Lsn) -> None:
+        """Until the record there has been read."""
+        with self._changed:
+            done = self._changed.wait_for(
+                lambda: self._problem is not None or self.reading.position > lsn, PATIENCE_MS / 1000
+            )
+        self.check()
+        assert done, f"{lsn} was acknowledged, and the reader is still at {self.reading.position}"
 
     def check(self) -> None:
         if self._problem is not None:
             raise self._problem
 
 
+@dataclass
+class Work:
+    """A log that is being written and read."""
+
+    writer: Writer
+    follower: Follower
+
+    def goes_on(self, batches: int) -> None:
+        """Until so many more batches have been acknowledged, and read, whatever is broken now."""
+        self.writer.wait_for(batches)
+        self.follower.wait_for(max(self.writer.acknowledged.copy().values()))
+
+
 @contextmanager
-def working(cluster: Cluster, log: str) -> Iterator[Writer]:
+def working(cluster: Cluster, log: str) -> Iterator[Work]:
     """A new log that is written and read while the block runs; afterwards the promises are checked."""
     with cluster.client() as writing, cluster.client() as following:
         writing.create_log(log)
-        writer, follower = Writer(writing, log), Follower(following, log)
-        sides: tuple[Writer | Follower, ...] = (writer, follower)
+        work = Work(Writer(writing, log), Follower(following, log))
+        sides: tuple[Writer | Follower, ...] = (work.writer, work.follower)
         threads = [threading.Thread(target=side.run, daemon=True) for side in sides]
         for thread in threads:
             thread.start()
-        writer.wait_for(5)
-        yield writer
-        writer.stop()
+        work.goes_on(5)
+        yield work
+        work.writer.stop()
         for thread, side in zip(threads, sides, strict=True):
             thread.join(PATIENCE_MS / 1000)
             side.check()
             assert not thread.is_alive(), f"the {type(side).__name__.lower()} of {log} hangs"
-    verify(cluster, log, writer, follower.reading)
+    verify(cluster, log, work.writer, work.follower.reading)
 
 
 def verify(cluster: Cluster, log: str, writer: Writer, *others: Reading) -> None:

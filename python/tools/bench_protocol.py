@@ -69,6 +69,7 @@ class Bench:
         )
         self.seconds = {"reader": 0.0, "nodes": 0.0}
         self.messages = self.delivered = 0
+        self._began = time.monotonic()
         self._queue: deque[tuple[NodeId | None, object]] = deque()
 
     def run(self) -> None:
@@ -85,8 +86,9 @@ class Bench:
         assert self.delivered == self.end.esn - 1, f"{self.delivered} of {self.end.esn - 1} LSNs arrived"
 
     def _feed_reader(self, event: object) -> None:
+        now_ms = self._now_ms()
         started = time.thread_time()
-        effects = self.client.handle(event, 0)  # type: ignore[arg-type]
+        effects = self.client.handle(event, now_ms)  # type: ignore[arg-type]
         self.seconds["reader"] += time.thread_time() - started
         self._perform_reader(effects)
 
@@ -109,9 +111,13 @@ class Bench:
                 case _:
                     pass
 
+    def _now_ms(self) -> int:
+        return int((time.monotonic() - self._began) * 1000)
+
     def _feed_node(self, node: NodeId, event: object) -> None:
+        now_ms = self._now_ms()
         started = time.thread_time()
-        effects = self.servers[node].handle(event, 0)  # type: ignore[arg-type]
+        effects = self.servers[node].handle(event, now_ms)  # type: ignore[arg-type]
         self.seconds["nodes"] += time.thread_time() - started
         for effect in effects:
             match effect:

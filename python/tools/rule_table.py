@@ -1,4 +1,4 @@
-"""From rule to test: keeps the table at the end of docs/protocol/read_path.md.
+"""From rule to test: keeps the tables at the end of the pages in docs/protocol/.
 
 A rule is a line `- **G4** …` of the page. A test guards it if it names it: in its own name
 (`test_g4_…`), its docstring or a comment inside. `make docs` rewrites the table, `--check` fails if
@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (ROOT / "docs" / "protocol" / "read_path.md",)
+PAGES = tuple(ROOT / "docs" / "protocol" / page for page in ("read_path.md", "write_path.md", "recovery.md"))
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)
 NAMED = re.compile(r"\b[A-Z]\d{1,2}\b")
 TABLE = re.compile(r"<!-- rules -->\n.*<!-- /rules -->", re.DOTALL)

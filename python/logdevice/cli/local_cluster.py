@@ -251,7 +251,7 @@ def _write_config(data: Path, entry: LocalNode, settings: NodeSettings) -> None:
         "cluster": CLUSTER_NAME,
         "node": int(entry.node),
         "address": entry.address,
-        "data_directory": str(entry.directory / "store"),
+        "data_directory": str(entry.directory),
         "epoch_store": f"sqlite:{data / 'metadata.db'}",
         "settings": {**settings, "node": {"metrics_port": entry.metrics_port, **settings.get("node", {})}},
     }

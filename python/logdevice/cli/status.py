@@ -18,17 +18,7 @@ from logdevice.cli.processes import ProcessState
 from logdevice.errors import UnavailableError
 from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
 
-_NODE_COLUMNS = (
-    "node",
-    "address",
-    "state",
-    "roles",
-    "location",
-    "logs",
-    "sequencing",
-    "read_streams",
-    "since",
-)
+_NODE_COLUMNS = ("node", "address", "state", "roles", "location", "logs", "sequencing", "readers", "since")
 _LOG_COLUMNS = ("log", "sequencer", "epoch", "released", "trim", "readers")
 
 
@@ -116,7 +106,7 @@ def _log_row(path: str, said: Sequence[tuple[NodeStatus, Mapping[str, Any]]]) ->
         "log": path,
         "sequencer": ", ".join(str(status.node) for status, _ in sequencers) or None,
         "epoch": best.get("epoch"),
-        "released": best.get("released"),
-        "trim": best.get("trim"),
+        "released": best.get("released_end"),
+        "trim": best.get("trim_end"),
         "readers": sum(int(log.get("read_streams", 0)) for _, log in said),
     }

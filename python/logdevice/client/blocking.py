@@ -159,6 +159,9 @@ class Client:
     def logs(self, path: str = "/") -> tuple[LogView, ...]:
         return self._run(lambda client: client.logs(path))
 
+    def sequencer(self, log: LogRef) -> NodeId | None:
+        return self._run(lambda client: client.sequencer(log))
+
     def cluster(self) -> ClusterView:
         return self._run(lambda client: client.cluster())
 

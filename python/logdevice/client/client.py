@@ -36,9 +36,11 @@ from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, TimeRange
 from logdevice.wire.service_messages import (
     ClusterView,
     DirectoryChange,
+    FindSequencer,
     GetStatus,
     LogView,
     NodeStatus,
+    SequencerIs,
 )
 
 Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
@@ -271,6 +273,11 @@ class AsyncClient:
     async def logs(self, path: str = "/") -> tuple[LogView, ...]:
         """Logs and directories at and below a path, with the attributes that hold for them."""
         return await self._directory.list(path)
+
+    async def sequencer(self, log: LogRef) -> NodeId | None:
+        """The node that numbers the log's records; None if nobody can at the moment."""
+        number = await self._directory.number(log)
+        return (await self._nodes.call_any(FindSequencer(number), SequencerIs)).node
 
     async def cluster(self) -> ClusterView:
         return await self._nodes.view(fresh=True)

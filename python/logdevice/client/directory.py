@@ -24,6 +24,8 @@ class Directory:
 
     async def find(self, log: LogRef, *, fresh: bool = False) -> LogView:
         """The log of this name or number; with its number, which directories do not have."""
+        if isinstance(log, bool) or not isinstance(log, str | int):
+            raise InvalidArgumentError(f"{log!r} is neither the path nor the number of a log")
         asked_ms, view = self._known.get(log, (0, None))
         if view is not None and not fresh and now_ms() < asked_ms + self._settings.cluster_refresh_ms:
             return view
@@ -61,8 +63,6 @@ class Directory:
         return log if isinstance(log, str) else (await self.find(log, fresh=True)).path
 
     async def _look_up(self, log: LogRef) -> LogView:
-        if isinstance(log, bool) or not isinstance(log, str | int):
-            raise InvalidArgumentError(f"{log!r} is neither the path nor the number of a log")
         for view in await self.list(log if isinstance(log, str) else "/"):
             if view.log is not None and log in (view.path, view.log):
                 return view

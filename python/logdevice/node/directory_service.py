@@ -28,6 +28,7 @@ class DirectoryService:
         return self._view(self._configuration.directory, request.path or ROOT)
 
     async def change_logs(self, request: ChangeLogs) -> LogsView:
+        await self._configuration.refresh()
         changed = await self._store.change_directory(lambda directory: self._changed(directory, request))
         await self._configuration.refresh()
         if request.change is DirectoryChange.REMOVE:

@@ -82,10 +82,13 @@ class Index:
         setattr(self._no_log, "disable_wal", True)  # noqa: B010
         if (directory / _DISTRUST).exists():
             shutil.rmtree(directory)
-        try:
+        is_open = False
+        with suppress(Exception):
             self._open()
-        except Exception:
-            # Damaged beyond opening, in whatever way: it can be rebuilt, so there is nothing to lose.
+            is_open = True
+        if not is_open:
+            # Damaged in whatever way: it can be rebuilt, so there is nothing to lose. Not in an `except`: an
+            # iterator that the exception still refers to would keep RocksDB's lock.
             self.wipe()
 
     def wipe(self) -> None:
@@ -97,7 +100,8 @@ class Index:
 
     def distrust(self) -> None:
         """Has the index rebuilt when the store is opened next."""
-        (self._directory / _DISTRUST).touch()
+        with suppress(OSError):
+            (self._directory / _DISTRUST).touch()
 
     def known(self, log: LogId) -> LogFacts:
         """To look at, not to change."""

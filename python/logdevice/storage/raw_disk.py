@@ -18,6 +18,9 @@ _FALLOC_FL_PUNCH_HOLE = 2
 # How many buffers one call may write; Linux's own limit.
 _BUFFERS_MAX = 1024
 
+# Not every system has the cheaper call.
+_sync = getattr(os, "fdatasync", os.fsync)
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -53,7 +56,7 @@ class RawDisk:
             buffers = [memoryview(b"".join(buffers))[written:]]
 
     def sync(self, file: int) -> None:
-        os.fdatasync(file)
+        _sync(file)
 
     def sync_directory(self, path: Path) -> None:
         """Makes it durable that files were made or removed."""
@@ -64,7 +67,10 @@ class RawDisk:
             os.close(file)
 
     def allocate(self, file: int, offset: int, length: int) -> None:
-        os.posix_fallocate(file, offset, length)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, offset, length)
+        else:
+            os.ftruncate(file, offset + length)
 
     def punch(self, file: int, offset: int, length: int) -> bool:
         """Gives the space of a stretch back; from then on it reads as zeros. False: not possible here."""

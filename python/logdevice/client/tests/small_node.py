@@ -40,9 +40,7 @@ Answer = Callable[[NodeId, Any], Awaitable[Any]]
 
 
 class SmallNode:
-    def __init__(
-        self, node: NodeId, cluster: str, answer: Answer, locations: dict[NodeId, Location]
-    ) -> None:
+    def __init__(self, node: NodeId, cluster: str, answer: Answer, locations: dict[NodeId, Location]) -> None:
         self.node, self._cluster, self._answer, self._locations = node, cluster, answer, locations
         self.store = MemoryLogStore()
         self.released: dict[LogId, Lsn] = {}

@@ -31,6 +31,7 @@ from logdevice.types import (
     epoch_start,
 )
 
+_FIRST = epoch_start(1)
 _NOWHERE = LsnRange(Lsn(0), Lsn(0))
 
 
@@ -81,7 +82,7 @@ class Delivery:
             return False
         if self.verdict is not None:
             window.hand_out_gap(self.verdict, window.end, batch)
-        elif head & ESN_MAX == 0 or Lsn(head).epoch == 0:
+        elif head & ESN_MAX == 0 or head < _FIRST:
             # W6: nothing is ever stored at ESN 0 or in epoch 0.
             window.hand_out_gap(GapType.BRIDGE, epoch_start(max(1, Lsn(head).epoch)), batch)
         elif trim_end > head and self._settings.skip_partially_trimmed:
@@ -91,7 +92,7 @@ class Delivery:
         elif not self.knows_head:
             self._ask_metadata()
             return False
-        elif run := window.take_run(min(window.window_end, epoch_start(self.epochs.known_until + 1))):
+        elif run := window.take_run(min(window.window_end, self.epochs.known_end)):
             batch += run
         elif window.has_head and head < window.window_end:
             self._hand_out_special(batch)
@@ -184,7 +185,7 @@ class Delivery:
 
     @property
     def knows_head(self) -> bool:
-        return self.epochs.covers(Lsn(self._window.head).epoch)
+        return self._window.head < self.epochs.known_end
 
     def _ask_metadata(self) -> None:
         if self._turn.is_armed(TimerKind.METADATA_RETRY):

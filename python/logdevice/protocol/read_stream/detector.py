@@ -77,12 +77,9 @@ class SlowNodeDetector:
         return tuple(sorted(self._probation_end_ms))
 
     @property
-    def next_check_ms(self) -> int | None:
-        """When waiting on could first be worth a verdict, or a probation ends."""
-        times = list(self._probation_end_ms.values())
-        if self._waiting_for:
-            times.append(self._since_ms + self._settings.slow_node_floor_ms)
-        return min(times, default=None)
+    def probation_end_ms(self) -> int | None:
+        """When the first node's probation ends."""
+        return min(self._probation_end_ms.values(), default=None)
 
     def waits_for(self, nodes: tuple[NodeId, ...], now_ms: int) -> None:
         """From now on the head is missing and these nodes owe an answer; empty: nobody does."""

@@ -9,13 +9,14 @@ so a later entry for such an epoch cannot come any more (read_path.md M1 to M4).
 from __future__ import annotations
 
 from logdevice.protocol.read_stream.events import MetadataFetched
-from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource
+from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, epoch_start
 
 
 class Epochs:
     def __init__(self) -> None:
         self.metadata: EpochMetadata | None = None
         self.known_until = Epoch(0)  # inclusive: up to here the metadata is final
+        self.known_end: int = epoch_start(1)  # the same as a position
         self.is_bounded = False  # a newer entry is known to exist behind `known_until`
         self._provisional = Epoch(0)  # the read set is good enough to start with in this epoch
         self._asked: Epoch | None = None
@@ -64,10 +65,12 @@ class Epochs:
 
     def _know(self, epoch: Epoch) -> None:
         self.known_until = max(self.known_until, epoch)
+        self.known_end = epoch_start(self.known_until + 1)
 
     def doubt(self) -> None:
         """None of the nodes named is there: perhaps a newer entry says more (M4)."""
         self.known_until = self._provisional = Epoch(0)
+        self.known_end = epoch_start(1)
 
     def give_up(self, epoch: Epoch) -> bool:
         """The question could not be answered; False if nobody waits for it."""

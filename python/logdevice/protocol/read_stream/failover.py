@@ -36,6 +36,10 @@ class Failover:
         self.progress_ms = 0  # when the head last moved, or became something to wait for
         self._rewound_ms = 0
         self._list_changed_ms = 0
+        self._accounted_ms = 0  # up to here the detector knows for whom we waited
+
+    def begin(self, now_ms: int) -> None:
+        self.progress_ms = self._accounted_ms = now_ms
 
     # ---- reasons to rewind ----------------------------------------------------------------------
 
@@ -186,9 +190,10 @@ class Failover:
 
     # ---- slow nodes -----------------------------------------------------------------------------
 
-    def watch_slow_nodes(self, is_stalled: bool) -> None:
-        """Tell the detector whom the stream waits for right now (L1)."""
-        if self.detector.is_off:
+    def account_for_waiting(self, is_stalled: bool) -> None:
+        """L1: at the start of a turn, before anything changes: for whom was it that time passed?"""
+        now_ms = self._turn.now_ms
+        if self.detector.is_off or now_ms == self._accounted_ms:
             return
         owing: tuple[NodeId, ...] = ()
         if is_stalled and self.scd.is_active and not self.rewinds.is_pending:
@@ -197,9 +202,14 @@ class Failover:
                 for sender in self._silent()
                 if sender.state is SenderState.READING and sender.credit.granted > sender.credit.received
             )
-        self.detector.waits_for(owing, self._turn.now_ms)
-        if (check_ms := self.detector.next_check_ms) is not None:
-            self._turn.arm(TimerKind.SLOW_NODES, check_ms - self._turn.now_ms)
+        self.detector.waits_for(owing, self._accounted_ms)
+        self.detector.waits_for(owing, now_ms)
+        self._accounted_ms = now_ms
+
+    def watch_slow_nodes(self) -> None:
+        """The head is missing: look again soon who it is that keeps us waiting."""
+        if not self.detector.is_off and not self._turn.is_armed(TimerKind.SLOW_NODES):
+            self._turn.arm(TimerKind.SLOW_NODES, self._settings.slow_node_floor_ms)
 
     def _sample_slow_nodes(self) -> None:
         if not self.detector.is_off:
@@ -215,6 +225,8 @@ class Failover:
         )
         outliers_max = max(0, self._connections.replication - 1 - lost)
         changed = self.detector.check(self._candidates(), outliers_max, self._turn.now_ms)
+        if (end_ms := self.detector.probation_end_ms) is not None:
+            self._turn.arm(TimerKind.PROBATION, end_ms - self._turn.now_ms)
         if changed and self._settings.slow_node_detection == "enabled":
             differs = self.scd.want_slow(self.detector.on_probation)
             if differs and self.scd.is_active:

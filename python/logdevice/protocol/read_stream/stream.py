@@ -76,7 +76,7 @@ class ClientReadStream:
 
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._turn.begin(now_ms)
-        self._failover.progress_ms = now_ms
+        self._failover.begin(now_ms)
         self._disconnected_since_ms = now_ms
         self._settle()
         return effects
@@ -85,6 +85,7 @@ class ClientReadStream:
         if self._has_ended or (self._has_stopped and not isinstance(event, _FROM_APPLICATION)):
             return []  # late answers are normal, not errors
         effects = self._turn.begin(now_ms)
+        self._failover.account_for_waiting(self._is_stalled)
         self._route(event)
         self._settle()
         return effects
@@ -140,10 +141,9 @@ class ClientReadStream:
         if self._window.head >= self._window.end:
             self._stop()
         else:
-            is_stalled = self._is_stalled
-            if is_stalled:
+            if self._is_stalled:
                 self._failover.check_everybody_passed()
-            self._failover.watch_slow_nodes(is_stalled)
+                self._failover.watch_slow_nodes()
             if not self._failover.rewinds.is_pending:
                 self._connections.update_windows()
         if not self._has_ended:
@@ -369,7 +369,7 @@ class ClientReadStream:
             case TimerKind.METADATA_RETRY:
                 if not self._connections.nodes:
                     self._delivery.epochs.doubt()  # `advance` asks again
-            case TimerKind.SLOW_NODES:
+            case TimerKind.SLOW_NODES | TimerKind.PROBATION:
                 self._failover.check_slow_nodes()
             case _:
                 assert_never(kind)

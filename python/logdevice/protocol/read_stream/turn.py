@@ -26,6 +26,7 @@ class TimerKind(Enum):
     REDELIVERY = "REDELIVERY"
     METADATA_RETRY = "METADATA_RETRY"
     SLOW_NODES = "SLOW_NODES"
+    PROBATION = "PROBATION"
 
 
 Timer = tuple[TimerKind, NodeId | None]

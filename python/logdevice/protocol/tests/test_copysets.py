@@ -14,14 +14,14 @@ from logdevice.types import Location, NodeId, Replication, nodes
 from logdevice.write_settings import WriteSettings
 
 FIVE = Candidates(locations=dict.fromkeys(nodes(range(5)), Location()))
-R3 = Replication.parse("3")
+THREE_COPIES = Replication.parse("3")
 N0, N1, N2, N3, N4 = nodes(range(5))
 
 
 def sticky(
     candidates: Candidates = FIVE,
     *,
-    replication: Replication = R3,
+    replication: Replication = THREE_COPIES,
     extras: int = 0,
     settings: WriteSettings | None = None,
 ) -> StickyCopysets:
@@ -53,7 +53,9 @@ def test_a_copyset_satisfies_the_replication_wherever_that_is_possible(
 def test_any_member_may_come_first() -> None:
     """K2: the first sends to readers, so the load is spread."""
     rng = random.Random(1)
-    firsts = Counter(copyset[0] for _ in range(500) if (copyset := choose_copyset(FIVE, R3, 0, (), rng)))
+    firsts = Counter(
+        copyset[0] for _ in range(500) if (copyset := choose_copyset(FIVE, THREE_COPIES, 0, (), rng))
+    )
     assert min(firsts[node] for node in FIVE.locations) > 50
 
 
@@ -71,10 +73,10 @@ def test_a_node_without_weight_and_one_to_avoid_are_not_chosen() -> None:
     candidates = Candidates(locations=FIVE.locations, weights={N0: 0.0})
     rng = random.Random(1)
     for _ in range(20):
-        copyset = choose_copyset(candidates, R3, 1, (N1,), rng)
+        copyset = choose_copyset(candidates, THREE_COPIES, 1, (N1,), rng)
         assert copyset is not None
         assert set(copyset) == {N2, N3, N4}
-    assert choose_copyset(candidates, R3, 0, (N1, N2), rng) is None
+    assert choose_copyset(candidates, THREE_COPIES, 0, (N1, N2), rng) is None
 
 
 def test_a_copyset_stays_until_enough_bytes_went_to_it() -> None:

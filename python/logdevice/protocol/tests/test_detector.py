@@ -130,7 +130,6 @@ def test_a_wait_that_goes_on_counts_before_the_window_is_over() -> None:
     """L2: a node that hangs must not be waited for until the window ends."""
     bench = Bench()
     bench.detector.waits_for(nodes([1]), 0)
-    assert bench.detector.next_check_ms == 50
     bench.now_ms = 50
     assert bench.check(1, 2, 3)
     assert bench.detector.on_probation == (1,)
@@ -206,21 +205,21 @@ def test_a_node_that_comes_back_after_it_left_is_measured_anew() -> None:
 # ---- probation and margin -----------------------------------------------------------------------
 
 
-def test_nothing_is_to_be_checked_while_nobody_is_waited_for() -> None:
-    assert Bench().detector.next_check_ms is None
+def test_no_probation_ends_while_there_is_none() -> None:
+    assert Bench().detector.probation_end_ms is None
 
 
 def test_a_probation_ends_by_itself_and_the_node_is_measured_anew() -> None:
     """L5"""
     bench = Bench(slow_node_probation_ms_min=60_000)
     assert bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1) == (3,)
-    assert bench.detector.next_check_ms == 65_000
+    assert bench.detector.probation_end_ms == 65_000
     bench.now_ms = 64_999
     assert not bench.check(1, 2, 3)
     bench.now_ms = 65_000
     assert bench.check(1, 2, 3)
     detector = bench.detector
-    assert (detector.on_probation, detector.next_check_ms) == ((), None)
+    assert (detector.on_probation, detector.probation_end_ms) == ((), None)
 
 
 def test_who_is_on_probation_counts_towards_those_who_may_be_listed() -> None:
@@ -235,7 +234,7 @@ def probations(bench: Bench, *, count: int, healthy_ms: int) -> list[int]:
     lengths = []
     for _ in range(count):
         bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1)
-        end_ms = bench.detector.next_check_ms
+        end_ms = bench.detector.probation_end_ms
         assert end_ms is not None
         lengths.append(end_ms - bench.now_ms)
         bench.now_ms = end_ms

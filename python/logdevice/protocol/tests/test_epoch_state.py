@@ -7,7 +7,7 @@ import pytest
 from logdevice.protocol.epoch_state import LogTail, metadata_of
 from logdevice.types import Epoch, EpochMetadata, Lsn, Record, Replication, nodes
 
-R3 = Replication.parse("3")
+THREE_COPIES = Replication.parse("3")
 
 
 def test_a_tail_survives_being_written_down() -> None:
@@ -31,5 +31,5 @@ def test_joined_tails_go_back_in_nothing() -> None:
 @pytest.mark.parametrize(("epoch", "first"), [(1, 3), (3, 3), (4, 3), (5, 5), (9, 5)])
 def test_metadata_holds_until_newer_takes_over(epoch: int, first: int) -> None:
     """V1: the first entry holds for all epochs before it, too."""
-    history = tuple(EpochMetadata(Epoch(number), nodes([number]), R3) for number in (3, 5))
+    history = tuple(EpochMetadata(Epoch(number), nodes([number]), THREE_COPIES) for number in (3, 5))
     assert metadata_of(history, Epoch(epoch)).first_epoch == first

@@ -1,4 +1,4 @@
-"""Whole clusters under faults: crashes at any moment, broken links, sequencers that compete, lost disks' queues.
+"""Whole clusters under faults: crashes at any moment, broken links, sequencers that compete.
 
 After the faults everything heals, and the log must be what was promised: acknowledged records are there, on
 enough nodes, nobody contradicts anybody, every closed epoch ends with its bridge.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 
 from logdevice.protocol.sequencer_events import ActivationAsked
-from logdevice.protocol.tests.write_world import LOG, World
+from logdevice.protocol.tests.write_world import World
 from logdevice.protocol.write_messages import AppendStatus
 from logdevice.types import Lsn, NodeId, RecordFlags
 
-SEEDS = range(60)
+SEEDS = range(20)
 
 
 def disturb(world: World) -> None:
@@ -114,4 +114,3 @@ def test_two_sequencers_that_compete_end_with_one_log() -> None:
         world.run(3)
     heal(world)
     check(world)
-    assert LOG == 7

@@ -155,3 +155,15 @@ class FaultyDisk(HastyDisk):
 def _fail(error: int) -> None:
     if error:
         raise OSError(error, "made to fail")
+
+
+def filled(directory: Path, *, groups: int = 3) -> SegmentLogStore:
+    """Record n is in group n, with a body of n times b'n'."""
+    store = small_store(directory, HastyDisk())
+    for number in range(1, groups + 1):
+        write(store, *put(body_of(number)))
+    return store
+
+
+def body_of(number: int) -> Record:
+    return record(number, b"%d" % number * 700)

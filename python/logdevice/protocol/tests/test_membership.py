@@ -1,0 +1,130 @@
+"""Who is there, as one node sees it: rules Z1 to Z5 of the write path."""
+
+from __future__ import annotations
+
+from logdevice.node_settings import NodeSettings
+from logdevice.protocol.membership import (
+    DeclareAlive,
+    DeclareDead,
+    Effect,
+    HeardFrom,
+    Membership,
+    NodeLeft,
+    NodesChanged,
+    SendPing,
+)
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.types import NodeId, nodes
+
+ME, OTHER, THIRD = NodeId(0), NodeId(1), NodeId(2)
+INTERVAL_MS = 100
+MISSED_MAX = 3
+
+
+def membership(*registered: int) -> Membership:
+    settings = NodeSettings(ping_interval_ms=INTERVAL_MS, pings_missed_max=MISSED_MAX)
+    machine = Membership(ME, settings)
+    assert machine.start(0) == [WakeAt(0)]
+    assert machine.handle(NodesChanged(nodes(registered or (0, 1, 2))), 0) == []
+    return machine
+
+
+def ticks(machine: Membership, count: int, start_ms: int = 0) -> list[Effect]:
+    effects: list[Effect] = []
+    for number in range(count):
+        effects += machine.handle(Woken(), start_ms + number * INTERVAL_MS)
+    return effects
+
+
+def test_every_other_node_is_pinged_at_a_steady_pace() -> None:
+    """Z2"""
+    machine = membership()
+    assert machine.handle(Woken(), 0) == [SendPing(OTHER), SendPing(THIRD), WakeAt(INTERVAL_MS)]
+    assert machine.handle(Woken(), INTERVAL_MS - 1) == []
+    assert machine.handle(Woken(), INTERVAL_MS) == [SendPing(OTHER), SendPing(THIRD), WakeAt(2 * INTERVAL_MS)]
+
+
+def test_a_node_never_heard_of_is_given_the_time_to_answer() -> None:
+    """Z1"""
+    machine = membership()
+    ticks(machine, MISSED_MAX)
+    assert machine.alive == nodes([0, 1, 2])
+    assert machine.is_alive(OTHER)
+
+
+def test_a_node_that_missed_its_pings_is_dead_and_told_so_once() -> None:
+    """Z2"""
+    machine = membership(0, 1)
+    effects = ticks(machine, MISSED_MAX + 3)
+    assert effects.count(DeclareDead(OTHER)) == 1
+    assert not machine.is_alive(OTHER)
+    assert machine.alive == (ME,)
+
+
+def test_a_dead_node_is_pinged_on_and_alive_as_soon_as_it_is_heard() -> None:
+    """Z2"""
+    machine = membership(0, 1)
+    machine.handle(HeardFrom(OTHER, 7), 0)
+    effects = ticks(machine, MISSED_MAX + 2)
+    assert effects[-2:] == [SendPing(OTHER), WakeAt((MISSED_MAX + 2) * INTERVAL_MS)]
+    assert machine.handle(HeardFrom(OTHER, 7), 1000) == [DeclareAlive(OTHER)]
+    assert machine.is_alive(OTHER)
+
+
+def test_a_node_that_answers_stays_alive_without_a_word() -> None:
+    """Z2"""
+    machine = membership(0, 1)
+    assert machine.handle(HeardFrom(OTHER, 7), 0) == [DeclareAlive(OTHER)]
+    for number in range(10):
+        effects = machine.handle(Woken(), number * INTERVAL_MS)
+        assert effects == [SendPing(OTHER), WakeAt((number + 1) * INTERVAL_MS)]
+        assert machine.handle(HeardFrom(OTHER, 7), number * INTERVAL_MS) == []
+
+
+def test_a_restart_between_two_pings_is_noticed() -> None:
+    """Z3"""
+    machine = membership()
+    machine.handle(HeardFrom(OTHER, 7), 0)
+    assert machine.handle(HeardFrom(OTHER, 8), 10) == [DeclareAlive(OTHER)]
+
+
+def test_a_node_that_leaves_is_dead_at_once_and_its_last_words_do_not_count() -> None:
+    """Z4"""
+    machine = membership()
+    machine.handle(HeardFrom(OTHER, 7), 0)
+    assert machine.handle(NodeLeft(OTHER), 10) == [DeclareDead(OTHER)]
+    assert machine.handle(NodeLeft(OTHER), 11) == []
+    assert machine.handle(HeardFrom(OTHER, 7), 12) == []
+    assert not machine.is_alive(OTHER)
+    assert machine.handle(HeardFrom(OTHER, 8), 13) == [DeclareAlive(OTHER)]
+    assert machine.is_alive(OTHER)
+
+
+def test_a_pause_of_this_node_costs_the_others_one_ping() -> None:
+    """Z5"""
+    machine = membership(0, 1)
+    machine.handle(Woken(), 0)
+    assert DeclareDead(OTHER) not in machine.handle(Woken(), 1_000_000)
+    assert machine.is_alive(OTHER)
+
+
+def test_strangers_are_neither_alive_nor_listened_to() -> None:
+    machine = membership(0, 1)
+    assert machine.handle(HeardFrom(THIRD, 1), 0) == []
+    assert machine.handle(NodeLeft(THIRD), 0) == []
+    assert not machine.is_alive(THIRD)
+
+
+def test_a_node_that_is_not_registered_yet_counts_on_the_others_only() -> None:
+    machine = membership(1, 2)
+    assert machine.alive == nodes([1, 2])
+    assert machine.is_alive(ME)
+
+
+def test_what_is_known_of_a_node_survives_a_change_of_the_cluster() -> None:
+    machine = membership(0, 1)
+    machine.handle(HeardFrom(OTHER, 7), 0)
+    machine.handle(NodesChanged(nodes([0, 1, 2])), 0)
+    assert machine.handle(HeardFrom(OTHER, 7), 1) == []
+    machine.handle(NodesChanged(nodes([0, 2])), 2)
+    assert not machine.is_alive(OTHER)

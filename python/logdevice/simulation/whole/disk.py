@@ -1,0 +1,73 @@
+"""A node's disk: writes become durable one after the other, each after a while; a crash forgets the rest.
+
+What is in `store` is durable. Between a durable write and the news of it there is a moment, and crashes
+like that moment. A full disk refuses copies and still takes small values; a broken one refuses all until
+the process is started again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logdevice.protocol.store_write import (
+    Persist,
+    Persisted,
+    PersistError,
+    PersistFailed,
+    PutRecord,
+    StoreWrite,
+)
+from logdevice.simulation.whole.process import Process
+from logdevice.storage.memory_log_store import MemoryLogStore
+
+Tell = Callable[[Persisted | PersistFailed], None]
+
+
+class Disk:
+    def __init__(
+        self,
+        process: Process,
+        store: MemoryLogStore,
+        *,
+        written: Callable[[StoreWrite], None],
+        crash: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self.is_full = False
+        self.is_broken = False
+        self._process = process
+        self._written = written
+        self._crash = crash
+        self._durable_ms = 0  # when the last write in the queue is durable
+        self._told_ms = 0
+
+    def write(self, persist: Persist, tell: Tell) -> None:
+        """In the order asked for."""
+        world, process = self._process.world, self._process
+        delay_ms = world.between(0, process.faults.disk_ms_max)
+        self._durable_ms = max(self._durable_ms, world.now_ms) + delay_ms
+        life = process.life
+
+        def make_durable() -> None:
+            if process.life != life:
+                return
+            result = self._result(persist)
+            if isinstance(result, Persisted):
+                self.store.write([persist])
+                for write in persist.writes:
+                    self._written(write)
+            if world.chance(process.faults.crash_at_write):
+                self._crash()
+                return
+            self._told_ms = max(self._told_ms, world.now_ms + world.between(0, 2))
+            world.at(self._told_ms, lambda: process.do(life, lambda: tell(result)))
+
+        # A stopped process does not stop its disk.
+        world.at(self._durable_ms, make_durable)
+
+    def _result(self, persist: Persist) -> Persisted | PersistFailed:
+        if self.is_broken:
+            return PersistFailed(persist.write_id, PersistError.IO_ERROR)
+        if self.is_full and any(isinstance(write, PutRecord) for write in persist.writes):
+            return PersistFailed(persist.write_id, PersistError.NO_SPACE)
+        return Persisted(persist.write_id)

@@ -1,0 +1,228 @@
+"""Looks over the shoulders of all nodes, clients and readers, and writes down every broken promise.
+
+It calls the checks of checkers.py at the moment a thing happens. It sees what goes in and out of the
+machines and what is durable; a machine's own state it reads only where the promise is about that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from logdevice.protocol.epoch_state import EpochState
+from logdevice.protocol.log_state_events import Answer
+from logdevice.protocol.messages import Start, Window
+from logdevice.protocol.store_write import AmendRecord, PutRecord, PutState, StoreWrite
+from logdevice.protocol.stored_log import SEAL, StoredLog, restore
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    AppendStatus,
+    Cleaned,
+    Release,
+    Sealed,
+    SealStatus,
+    Trimmed,
+)
+from logdevice.simulation import checkers as reading
+from logdevice.simulation.view import ReaderView
+from logdevice.simulation.whole import checkers
+from logdevice.simulation.whole.ledger import Ledger, Promises
+from logdevice.simulation.workload import LOG
+from logdevice.simulation.world import World
+from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.types import Epoch, EpochMetadata, Gap, GapType, Lsn, LsnRange, NodeId, Record, RecordFlags
+from logdevice.types import epoch_start
+
+_HOLE = int(RecordFlags.HOLE)
+
+
+class Watched(Protocol):
+    """What the witness may see of a node."""
+
+    @property
+    def store(self) -> MemoryLogStore: ...
+
+    @property
+    def stored(self) -> StoredLog: ...
+
+
+def content_of(record: Record) -> bytes | None:
+    return None if record.flags & _HOLE else bytes(record.body)
+
+
+class Witness:
+    def __init__(self, ledger: Ledger, world: World) -> None:
+        self.violations: list[str] = []
+        self.nodes: Mapping[NodeId, Watched] = {}
+        self.epochs: EpochState | None = None
+        self.history: tuple[EpochMetadata, ...] = ()
+        self._ledger = ledger
+        self._world = world
+        self._promises: dict[NodeId, Promises] = {}
+        self._advanced: dict[NodeId, Lsn] = {}  # in this life
+        self._checked: dict[Epoch, Lsn] = {}  # releases of each epoch, as far as looked at
+        self._before: dict[str, Record] = {}  # by reader
+
+    def complain(self, who: str, complaint: str | None) -> None:
+        if complaint is not None:
+            self._world.say("VIOLATION", f"{who}: {complaint}")
+            self.violations.append(f"{self._world.now_ms} ms {who}: {complaint}")
+
+    def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
+        """Who has a durable copy; of this content, if one is given."""
+        found = []
+        for node, watched in self.nodes.items():
+            copy = watched.store.get(LOG, lsn)
+            if copy is not None and (content is None or content_of(copy) == content):
+                found.append(node)
+        return found
+
+    def release_seen(self, who: str, record: Record) -> None:
+        """A copy that readers may get."""
+        lsn, content, ledger = record.lsn, content_of(record), self._ledger
+        self.complain(who, checkers.changed_content(ledger, lsn, content))
+        self.complain(who, checkers.broken_acknowledgement(ledger, lsn, content))
+        if content is not None:
+            self.complain(who, checkers.strange_record(ledger, lsn, content))
+        ledger.note(lsn, content)
+
+    # What storage nodes do.
+
+    def booted(self, node: NodeId) -> None:
+        promises = self._promises.setdefault(node, Promises())
+        self.complain(str(node), checkers.broken_promise(promises, self.nodes[node].stored))
+        self._advanced.pop(node, None)
+
+    def wrote(self, node: NodeId, write: StoreWrite) -> None:
+        self.complain(str(node), checkers.stored_behind_seal(write, self._ledger.seals.get(node, Epoch(0))))
+        if isinstance(write, PutRecord | AmendRecord):
+            lsn = write.record.lsn if isinstance(write, PutRecord) else write.lsn
+            copy = self.nodes[node].store.get(LOG, lsn)
+            if copy is not None and lsn < self.nodes[node].stored.released_end:
+                self.release_seen(str(node), copy)
+        elif isinstance(write, PutState) and write.name == SEAL:
+            self._note_seal(node, restore({SEAL: write.value}, [], Lsn(0)).seal.epoch)
+
+    def _note_seal(self, node: NodeId, seal: Epoch) -> None:
+        ledger = self._ledger
+        ledger.seals[node] = max(seal, ledger.seals.get(node, Epoch(0)))
+        for epoch, metadata in ledger.epochs.items():
+            if epoch <= seal and epoch not in ledger.sealed_ms:
+                voters = [other for other, sealed in ledger.seals.items() if sealed >= epoch]
+                if checkers.is_f_majority(voters, metadata, ledger.locations):
+                    ledger.sealed_ms[epoch] = self._world.now_ms
+
+    def replied(self, node: NodeId, answer: Answer) -> None:
+        promises = self._promises[node]
+        match answer:
+            case Sealed(status=SealStatus.OK):
+                promises.seal = max(promises.seal, answer.epoch)
+            case Cleaned(status=SealStatus.OK):
+                promises.recovered.add(answer.epoch)
+            case Trimmed():
+                promises.trim_end = max(promises.trim_end, answer.end)
+            case _:
+                pass
+
+    def trimmed(self, node: NodeId, end: Lsn) -> None:
+        promises = self._promises[node]
+        promises.trim_end = max(promises.trim_end, end)
+
+    def advanced(self, node: NodeId, end: Lsn) -> None:
+        before = self._advanced.get(node)
+        self._world.say(str(node), f"may deliver what is below {end}")
+        self.complain(str(node), checkers.release_went_back(before or Lsn(0), end))
+        self._advanced[node] = end
+        self.look_at(node, before or Lsn(0), end)
+
+    def look_at(self, node: NodeId, start: Lsn, end: Lsn) -> None:
+        store = self.nodes[node].store
+        for lsn in store.lsns(LOG):
+            if start <= lsn < end:
+                copy = store.get(LOG, lsn)
+                assert copy is not None, "it was listed"
+                self.release_seen(str(node), copy)
+
+    # What sequencers do.
+
+    def arrived(self, append: Append) -> None:
+        self._ledger.attempts[append.body].arrived_ms = self._world.now_ms
+
+    def acknowledging(self, append: Append, appended: Appended) -> None:
+        if appended.status is not AppendStatus.OK:
+            return
+        ledger, lsn = self._ledger, appended.lsn
+        self._world.say("sequencer", f"acknowledges {append.body.decode()} at {lsn}")
+        attempt, replication = ledger.attempts[append.body], ledger.epochs[lsn.epoch].replication
+        holders = self.holders(lsn, append.body)
+        self.complain("sequencer", checkers.too_few_copies(lsn, holders, replication, ledger.locations))
+        sealed_ms = ledger.sealed_ms.get(lsn.epoch)
+        self.complain("sequencer", checkers.late_acknowledgement(attempt, lsn, sealed_ms))
+        ledger.acknowledged(append.body, lsn)
+        if lsn in ledger.contents:
+            self.complain(
+                "sequencer", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn])
+            )
+
+    def tail_known(self, epoch: Epoch) -> None:
+        self._ledger.tails_known.add(epoch)
+
+    def releasing(self, release: Release) -> None:
+        ledger, epoch = self._ledger, release.end.epoch
+        assert self.epochs is not None, "there is an epoch store"
+        self.complain("sequencer", checkers.early_release(release, self.epochs, self.history))
+        start = self._checked.get(epoch, epoch_start(epoch))
+        if epoch <= self.epochs.last_clean:
+            start = release.end  # a late one: its epoch is recovered, which decides
+        for number in range(start, release.end):
+            lsn = Lsn(number)
+            replication = ledger.epochs[epoch].replication
+            if lsn >= ledger.trim_end:
+                holders = self.holders(lsn)
+                self.complain(
+                    "sequencer", checkers.too_few_copies(lsn, holders, replication, ledger.locations)
+                )
+        self._checked[epoch] = max(start, release.end)
+        if release.end > ledger.released_end:
+            self._world.say("sequencer", f"releases everything below {release.end}")
+            ledger.released_end = release.end
+
+    def epochs_changed(self, before: EpochState, after: EpochState) -> None:
+        self.epochs = after
+        self.complain("epochs", checkers.epoch_store_went_back(before, after))
+        if after.epoch > before.epoch:
+            self._ledger.epochs[after.epoch] = after.metadata
+            if after.last_clean + 1 == after.epoch:
+                self._ledger.tails_known.add(after.epoch)
+
+    # What readers get.
+
+    def delivered(self, view: ReaderView, item: Record | Gap) -> None:
+        ledger = self._ledger
+        if isinstance(item, Record):
+            self.complain(view.name, checkers.unreleased(ledger, item.lsn))
+            self.release_seen(view.name, item)
+            return
+        self.complain(view.name, checkers.untrue_gap(ledger, item))
+        if item.type is GapType.HOLE:
+            for number in range(item.start, item.end):
+                self.complain(view.name, checkers.changed_content(ledger, Lsn(number), None))
+                ledger.note(Lsn(number), None)
+        elif item.type is GapType.BRIDGE:
+            ledger.empty.append(LsnRange(item.start, item.end))
+
+    def accepted(self, view: ReaderView, item: Record | Gap) -> None:
+        self.complain(view.name, reading.out_of_order(view, item))
+        if isinstance(item, Record):
+            before = self._before.get(view.name)
+            self.complain(view.name, checkers.went_back(self._ledger, before, item))
+            self._before[view.name] = item
+            view.records[item.lsn] = item
+            view.next = item.lsn.next
+        else:
+            view.gaps.append(item)
+            view.next = item.end
+
+    def asked(self, view: ReaderView, message: Start | Window) -> None:
+        self.complain(view.name, reading.window_too_wide(view, message))
