@@ -15,12 +15,13 @@ from logdevice.types import NodeId
 SECTOR = 512
 
 
-def damage(file: Path) -> None:
-    """Turns over a bit in every 61st byte behind the file's header, as far as it is written."""
+def damage(file: Path, start_share: float = 0.0, end_share: float = 1.0) -> None:
+    """Turns over a bit in every 61st byte of a part of what is written behind the file's header."""
     data = bytearray(file.read_bytes())
     written = len(data.rstrip(b"\0"))
-    assert written > 2 * SECTOR, f"{file} holds nothing that could be damaged"
-    for offset in range(SECTOR, written, 61):
+    assert written > 100 * SECTOR, f"{file} holds too little to be damaged"
+    start, end = (SECTOR + int((written - SECTOR) * share) for share in (start_share, end_share))
+    for offset in range(start, end, 61):
         data[offset] ^= 0x10
     with file.open("r+b") as damaged:
         damaged.write(data[:written])
@@ -61,6 +62,7 @@ def test_damaged_segments_of_a_running_node_lose_nothing(cluster: Cluster, log: 
     for file in segments(cluster, node):
         damage(file)
     verify(cluster, log, writer)
+    assert cluster.metrics(node)["logdevice_store_corrupt_records"] > 0
 
 
 def test_damaged_segments_found_at_start_lose_nothing(cluster: Cluster, log: str) -> None:
@@ -68,9 +70,10 @@ def test_damaged_segments_found_at_start_lose_nothing(cluster: Cluster, log: str
     node = storage_node(cluster, log)
     cluster.kill(node)
     for file in segments(cluster, node):
-        damage(file)
+        damage(file, 0.3, 0.6)
     delete_index(cluster.find(node).directory / "store")
     cluster.up()
+    assert cluster.metrics(node)["logdevice_store_damaged_groups"] > 0
     verify(cluster, log, writer)
 
 

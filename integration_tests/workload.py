@@ -162,7 +162,8 @@ class Work:
 def working(cluster: Cluster, log: str) -> Iterator[Work]:
     """A new log that is written and read while the block runs; afterwards the promises are checked."""
     with cluster.client() as writing, cluster.client() as following:
-        writing.create_log(log)
+        # A copyset for every record, so that every node matters.
+        writing.create_log(log, {"sticky_copyset_bytes_max": 0})
         work = Work(Writer(writing, log), Follower(following, log))
         sides: tuple[Writer | Follower, ...] = (work.writer, work.follower)
         threads = [threading.Thread(target=side.run, daemon=True) for side in sides]

@@ -20,7 +20,7 @@ from logdevice.client.blocking_streams import BlockingReader, BlockingWriter
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import LogRef
-from logdevice.client.loop_thread import LoopThread
+from logdevice.client.loop_thread import LoopThread, shared
 from logdevice.errors import LocalProtocolError
 from logdevice.knobs import Value
 from logdevice.types import Lsn, NodeId
@@ -57,6 +57,7 @@ class Client:
         self.config = config
         self._lock = threading.Lock()
         self._engine: _Engine | None = None
+        self._finalizer: weakref.finalize[..., Client] | None = None
         self._is_closed = False
 
     def __enter__(self) -> Client:
@@ -75,6 +76,8 @@ class Client:
         with self._lock:
             self._is_closed = True
             engine, self._engine = self._engine, None
+            if self._finalizer is not None:
+                self._finalizer.detach()
         if engine is not None:
             _shut_down(engine)
 
@@ -179,12 +182,12 @@ class Client:
             # What a parent process had is of no use to its child.
             if self._engine is None or self._engine.process != os.getpid():
                 self._engine = _start(self.config)
-                weakref.finalize(self, _shut_down, self._engine)
+                self._finalizer = weakref.finalize(self, _shut_down, self._engine)
             return self._engine
 
 
 def _start(config: ClientConfig) -> _Engine:
-    loop = LoopThread()
+    loop = shared()
 
     async def make() -> AsyncClient:
         return AsyncClient(config)
@@ -193,6 +196,9 @@ def _start(config: ClientConfig) -> _Engine:
 
 
 def _shut_down(engine: _Engine) -> None:
-    if engine.process == os.getpid() and engine.loop.is_running:
+    if engine.process != os.getpid():
+        return
+    if engine.loop.is_here:
+        engine.loop.start(engine.client.close())  # the garbage collector works in any thread
+    else:
         engine.loop.run(engine.client.close())
-        engine.loop.close()

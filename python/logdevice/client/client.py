@@ -233,7 +233,8 @@ class AsyncClient:
         self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
     ) -> Lsn:
         """The end of a stretch from `start` that holds about so many entries or bytes, or all there are."""
-        if (entries is None) == (bytes is None) or min(entries or 1, bytes or 1) < 1:
+        wanted = entries if bytes is None else bytes
+        if wanted is None or wanted < 1 or None not in (entries, bytes):
             raise InvalidArgumentError("say how many entries or how many bytes, one of both, at least 1")
         number = await self._directory.number(log)
         first = await self._position(number, start)

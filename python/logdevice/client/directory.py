@@ -26,6 +26,8 @@ class Directory:
         """The log of this name or number; with its number, which directories do not have."""
         if isinstance(log, bool) or not isinstance(log, str | int):
             raise InvalidArgumentError(f"{log!r} is neither the path nor the number of a log")
+        if isinstance(log, str) and log.isdecimal():
+            log = int(log)
         asked_ms, view = self._known.get(log, (0, None))
         if view is not None and not fresh and now_ms() < asked_ms + self._settings.cluster_refresh_ms:
             return view

@@ -1,18 +1,23 @@
 """An event loop in a thread of its own, for callers that have none.
 
-Lives until `close`, or as long as the process. It belongs to the process that made it: threads do not
-come along when a process forks.
+There is one for each process, shared by everybody there, and it lives as long as the process: gRPC has
+one queue of events for all loops, and a loop that was closed breaks it for the others. Threads do not
+come along when a process forks, so a child has its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+_lock = threading.Lock()
+_shared: dict[int, LoopThread] = {}  # by process
 
 
 class LoopThread:
@@ -22,12 +27,13 @@ class LoopThread:
         self._thread.start()
 
     @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
+    def is_here(self) -> bool:
+        """Whether the caller is in the loop already, and must not wait for it."""
+        return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of the work, which is done in the loop; cancelled if the caller is interrupted."""
-        assert threading.current_thread() is not self._thread, "a blocking call inside the client's own loop"
+        assert not self.is_here, "a blocking call inside the client's own loop"
         future = self.start(work)
         try:
             return future.result()
@@ -38,19 +44,23 @@ class LoopThread:
     def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def close(self) -> None:
-        if self._thread.is_alive():
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
-
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-            tasks = asyncio.all_tasks(self.loop)
-            for task in tasks:
-                task.cancel()
-            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        finally:
-            self.loop.close()
+        self.loop.run_forever()
+
+
+def shared() -> LoopThread:
+    """The loop of this process."""
+    with _lock:
+        if os.getpid() not in _shared:
+            _shared[os.getpid()] = LoopThread()
+        return _shared[os.getpid()]
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+# Another thread of the parent may have held it at that moment.
+os.register_at_fork(after_in_child=_renew_lock)

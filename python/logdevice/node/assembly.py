@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
 
@@ -44,6 +45,7 @@ from logdevice.wire.server import Peer, ServerStream, WireServer
 _logger = logging.getLogger(__name__)
 READ_METHOD: Final = "read"
 _REGISTRATIONS_MAX: Final = 10
+_LAST_ANSWERS_S: Final = 0.05
 
 
 class Node:
@@ -55,35 +57,45 @@ class Node:
         self._settings = config.settings
         self._disk: Disk | None = None
         self._nudging: asyncio.Task[None] | None = None
+        self._open = AsyncExitStack()  # how to close what is open, last opened first
 
     async def start(self) -> None:
-        """Restores what is on disk, listens, registers, and takes part."""
-        is_new = await asyncio.to_thread(
-            claim, self.config.data_directory, self.config.cluster, self.config.node
-        )
-        self._epoch_store = await open_epoch_store(self.config.epoch_store, self._settings.metadata)
-        await self._epoch_store.join_cluster(self.config.cluster)
-        await self._open_disk()
-        self._assemble(self._epoch_store)
-        if self._logs is not None:
-            await self._logs.restore()
-        await self.configuration.refresh()
-        port = await self._server.start(self.config.address)
-        await self._register(port, is_new)
-        await self.configuration.refresh()
-        self._begin()
+        """Restores what is on disk, listens, registers, and takes part; or leaves nothing open."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._open.aclose()
+            raise
         _logger.info("%s listens on %s", self.id, self.address)
 
     async def stop(self) -> None:
         """Takes no more appends, finishes those that are on their way, tells the others, and flushes."""
-        timeout_ms = self._settings.node.shutdown_timeout_ms
-        await self.sequencers.drain(timeout_ms)
-        self._membership.leave()
-        await self._end(grace_ms=timeout_ms)
+        await self.sequencers.drain(self._settings.node.shutdown_timeout_ms)
+        await self._membership.leave()
+        # What was just answered is still on its way out.
+        await asyncio.sleep(_LAST_ANSWERS_S)
+        await self._open.aclose()
 
     async def kill(self) -> None:
         """As if the process had died, as far as others can tell."""
-        await self._end(grace_ms=0)
+        await self._open.aclose()
+
+    async def _start(self) -> None:
+        config = self.config
+        is_new = await asyncio.to_thread(claim, config.data_directory, config.cluster, config.node)
+        self._epoch_store = store = await open_epoch_store(config.epoch_store, self._settings.metadata)
+        self._open.push_async_callback(store.close)
+        await store.join_cluster(config.cluster)
+        await self._open_disk()
+        self._assemble(store)
+        if self._logs is not None:
+            await self._logs.restore()
+        await self.configuration.refresh()
+        port = await self._server.start(config.address)
+        self._open.push_async_callback(self._server.stop)
+        await self._register(port, is_new)
+        await self.configuration.refresh()
+        self._begin()
 
     async def _open_disk(self) -> None:
         if NodeRole.STORAGE in self.config.roles:
@@ -91,6 +103,7 @@ class Node:
                 SegmentLogStore, self.config.data_directory / "store", self._settings.storage
             )
             self._disk = Disk(store, self._settings.node)
+            self._open.push_async_callback(self._disk.close)
             self.metrics.watch_store(store.stats)
             self.metrics.commit_groups.set_function(lambda: store.stats().groups_written)
 
@@ -109,6 +122,10 @@ class Node:
             services = PurgeServices(peers, metadata_log)
             self._logs = Logs(me, self._disk, settings.recovery, self.metrics, services)
             self._retention = Retention(self._logs, self.configuration, settings.node)
+            self._open.callback(self._logs.close)
+        self._open.push_async_callback(peers.close)
+        self._open.push_async_callback(metadata_log.close)
+        self._open.push_async_callback(self._epochs.close)
         self.sequencers = Sequencers(
             SequencerServices(
                 me=me,
@@ -178,43 +195,38 @@ class Node:
         raise ConflictError("somebody else keeps registering under this number", node=self.id)
 
     def _begin(self) -> None:
+        self._open.callback(self.sequencers.close)
         self.configuration.on_change.append(self._configuration_changed)
         self._configuration_changed()
         self._membership.start()
+        self._open.callback(self._membership.close)
         self.configuration.start()
+        self._open.push_async_callback(self.configuration.close)
         self._nudging = asyncio.create_task(self._nudge())
+        self._open.push_async_callback(self._stop_nudging)
+        self._watch()
+        if self._disk is not None:
+            self._disk.start()
+        if self._retention is not None:
+            self._retention.start()
+            self._open.push_async_callback(self._retention.close)
+
+    def _watch(self) -> None:
         self.metrics.nodes_alive.set_function(lambda: len(self._membership.alive))
         self.metrics.logs_sequenced.set_function(
             lambda: sum(host.epoch is not None for host in self.sequencers.known().values())
         )
         self.metrics.serve(self._settings.node)
-        if self._disk is not None:
-            self._disk.start()
-        if self._retention is not None:
-            self._retention.start()
+        self._open.callback(self.metrics.close)
 
-    async def _end(self, *, grace_ms: int) -> None:
-        if self._nudging is not None:
-            self._nudging.cancel()
-            await asyncio.gather(self._nudging, return_exceptions=True)
-        self._membership.close()
-        if self._retention is not None:
-            await self._retention.close()
-        await self.configuration.close()
-        self.sequencers.close()
-        await self._server.stop(min(grace_ms, 1_000))
-        await self._metadata_log.close()
-        await self._peers.close()
-        if self._logs is not None:
-            self._logs.close()
-        if self._disk is not None:
-            await self._disk.close()
-        await self._epochs.close()
-        self.metrics.close()
+    async def _stop_nudging(self) -> None:
+        assert self._nudging is not None, "it was begun"
+        self._nudging.cancel()
+        await asyncio.gather(self._nudging, return_exceptions=True)
 
     def _configuration_changed(self) -> None:
         nodes = self.configuration.nodes
-        self._peers.addresses = {node: entry.address for node, entry in nodes.items()}
+        self._peers.set_addresses({node: entry.address for node, entry in nodes.items()})
         self._membership.set_nodes(tuple(nodes))
         self._plan()
 

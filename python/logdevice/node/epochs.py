@@ -55,7 +55,6 @@ class Epochs:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._store.close()
 
     async def _read(self, log: LogId, feed: Feed) -> None:
         try:

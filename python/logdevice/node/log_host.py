@@ -170,6 +170,9 @@ class Logs:
     def host(self, log: LogId) -> LogHost:
         return self._hosts.get(log) or self._open(log, StoredLog())
 
+    def __contains__(self, log: LogId) -> bool:
+        return log in self._hosts
+
     def known(self) -> dict[LogId, LogHost]:
         return dict(sorted(self._hosts.items()))
 

@@ -5,6 +5,7 @@ Lives as long as the process. What follows from a change is the business of whoe
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -44,6 +45,7 @@ class MembershipHost:
         self._me = me
         self._generation = generation
         self._peers = peers
+        self._settings = settings
         self._machine = Membership(me, settings)
         self._changed = changed
         self._alarms = Alarms(lambda: self._feed(Woken()))
@@ -69,12 +71,13 @@ class MembershipHost:
             self._feed(HeardFrom(ping.node, ping.generation))
         return Pong(self._me, self._generation)
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
         """Tells everybody, so that nobody has to find out by waiting."""
         self._alarms.close()
-        for node in self._machine.alive:
-            if node != self._me:
-                self._peers.tell(node, Ping(self._me, LEAVING, ()))
+        ping = Ping(self._me, LEAVING, ())
+        others = [node for node in self._machine.alive if node != self._me]
+        telling = [self._peers.request(node, ping, self._settings.ping_interval_ms) for node in others]
+        await asyncio.gather(*telling, return_exceptions=True)
 
     def close(self) -> None:
         self._alarms.close()

@@ -29,14 +29,21 @@ class Peers:
     """`local` answers what this node asks itself."""
 
     def __init__(self, me: NodeId, channels: Channels, settings: NodeSettings) -> None:
-        self.addresses: dict[NodeId, str] = {}
         self.local: Local | None = None
         self._me = me
+        self._addresses: dict[NodeId, str] = {}
         self._channels = channels
         self._settings = settings
         self._conversations: dict[tuple[NodeId, str], Conversation] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
+
+    def set_addresses(self, addresses: dict[NodeId, str]) -> None:
+        """Where nodes are now. A conversation with where one was before ends."""
+        self._addresses = addresses
+        for node, address in list(self._conversations):
+            if addresses.get(node) != address:
+                self._run(self._conversations.pop((node, address)).close())
 
     def ask(self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost) -> None:
         """`wanted` is the only kind of answer that is one."""
@@ -99,7 +106,7 @@ class Peers:
             _logger.debug("%s was not told: %s", node, error)
 
     def _conversation(self, node: NodeId) -> Conversation:
-        address = self.addresses.get(node)
+        address = self._addresses.get(node)
         if address is None:
             raise UnavailableError(f"{node} is not registered", node=node)
         key = (node, address)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from logdevice.errors import InvalidArgumentError, NoSequencerError, UnavailableError
@@ -19,7 +20,8 @@ from logdevice.node.metrics import Metrics
 from logdevice.node.read_service import ReadService
 from logdevice.node.sequencer_host import Sequencers
 from logdevice.protocol.epoch_state import metadata_of
-from logdevice.protocol.store_read import ReadFailed
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.storage.log_store import LogStore
 from logdevice.types import LSN_MAX, Epoch, EpochMetadata, LogId, Lsn, MetadataSource, NodeId, Record
 from logdevice.wire.service_messages import (
     EpochMetadataIs,
@@ -94,12 +96,17 @@ class QueryService:
     async def get_metadata_entries(self, request: GetMetadataEntries) -> MetadataEntries:
         """What this node holds. The log need not be in the directory, which may be a little behind."""
         logs = self._logs()
-        read = logs.read_all(metadata_log_of(request.log), Lsn(0), LSN_MAX, headers_only=False)
-        result = await logs.disk.ask(lambda store: store.scan(read))
-        if isinstance(result, ReadFailed):
-            raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
-        found = [decode_entry(item.body) for item in result.items if isinstance(item, Record)]
-        return MetadataEntries(request.log, tuple(entry for entry in found if entry is not None))
+        log, next_lsn = metadata_log_of(request.log), Lsn(0)
+        found: list[EpochMetadata] = []
+        while next_lsn < LSN_MAX:
+            read = logs.read_all(log, next_lsn, LSN_MAX, headers_only=False)
+            result = await logs.disk.ask(partial(_scan, read))
+            if isinstance(result, ReadFailed):
+                raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
+            entries = [decode_entry(item.body) for item in result.items if isinstance(item, Record)]
+            found += [entry for entry in entries if entry is not None]
+            next_lsn = result.next
+        return MetadataEntries(request.log, tuple(found))
 
     async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
         await self._parts.configuration.require(request.log)
@@ -157,6 +164,10 @@ class QueryService:
                 "read_streams": readers.get(log, 0),
             }
         return result
+
+
+def _scan(read: StoreRead, store: LogStore) -> RecordsRead | ReadFailed:
+    return store.scan(read)
 
 
 def _epoch_metadata(log: LogId, epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:

@@ -40,7 +40,7 @@ class Retention:
         directory = self._configuration.directory
         for path, log in directory.logs().items():
             backlog_s = directory.attributes(path).backlog_s
-            if backlog_s and log in self._logs.known():
+            if backlog_s and log in self._logs:
                 await self._trim(log, now_ms() - backlog_s * 1000)
 
     async def _trim(self, log: LogId, before_ms: int) -> None:

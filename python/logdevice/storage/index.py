@@ -128,6 +128,8 @@ class Index:
 
     def last(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
         """The last record of [start, end) and its entry."""
+        if start >= end:
+            return None
         with _asking():
             iterator = self._db.iter()
             iterator.seek_for_prev(layout.record_key(log, end - 1))

@@ -98,7 +98,8 @@ class SegmentLogStore:
         return self._index.known(log).states.get(name)
 
     def states(self, log: LogId) -> dict[str, bytes]:
-        return dict(self._index.known(log).states)
+        states = self._index.known(log).states
+        return {name: value for name, value in states.items() if name != UNDER_REPLICATED}
 
     def newest(self, log: LogId) -> list[Record]:
         return searches.newest(self._index, log)

@@ -20,13 +20,24 @@ from logdevice.client.tests.small_node import SmallNode
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.protocol import write_messages as write
-from logdevice.protocol.read_stream.events import MetadataSource
 from logdevice.protocol.write_messages import Appended, AppendStatus
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Record, RecordFlags, nodes
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    MetadataSource,
+    NodeId,
+    Record,
+    RecordFlags,
+    nodes,
+)
 from logdevice.wire import service_messages as service
 from logdevice.wire.service_messages import DirectoryChange
 
 CLUSTER = "small"
+_LOOP = asyncio.new_event_loop()
 FIRST_RECORD_MS = 1_700_000_000_000
 # Tests of failures should not wait for patience that is meant for real networks.
 QUICK = {
@@ -245,6 +256,12 @@ class SmallCluster:
         )
 
 
+def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
+    """One loop for all tests: gRPC does not bear loops that come and go."""
+    asyncio.set_event_loop(_LOOP)
+    _LOOP.run_until_complete(asyncio.wait_for(work, 30))
+
+
 @asynccontextmanager
 async def running(size: int = 3, replication: int = 2) -> AsyncIterator[SmallCluster]:
     cluster = SmallCluster(size, replication)
@@ -271,4 +288,4 @@ def with_client(
             await client.create_log("/log", {"replication": replication})
             await test(cluster, client)
 
-    asyncio.run(asyncio.wait_for(run(), 30))
+    run_in_loop(run())

@@ -126,9 +126,7 @@ def test_an_entry_larger_than_the_memory_gets_it_all() -> None:
 
 
 @pytest.mark.parametrize(("order", "most"), [("strict", 1), ("none", 3)])
-def test_the_order_that_a_log_promises_decides_how_many_records_are_on_their_way(
-    order: str, most: int
-) -> None:
+def test_the_order_a_log_promises_decides_how_many_records_are_on_their_way(order: str, most: int) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.set_attributes("/log", {"writer_order": order})
         gate = Gate(cluster)

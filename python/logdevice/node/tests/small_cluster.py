@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from logdevice.node.config import AllSettings, NodeConfig
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.messages import GapNotice, Records, Start
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.settings import StorageSettings, WireSettings
+from logdevice.settings import StorageSettings
 from logdevice.types import LSN_MAX, LSN_OLDEST, Location, LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.wire.channel import Channels, ClientStream
 from logdevice.wire.codec import decode, encode
@@ -38,6 +38,7 @@ FAST = AllSettings(
     storage=StorageSettings(segment_bytes=1 << 20, preallocate_bytes=1 << 16, free_bytes_floor=0),
 )
 _HOLE = int(RecordFlags.HOLE)
+_LOOP = asyncio.new_event_loop()
 
 
 class SmallCluster:
@@ -49,7 +50,9 @@ class SmallCluster:
         self._talks: dict[str, Conversation] = {}
         self._ports: dict[int, int] = {}
 
-    def config(self, number: int, roles: tuple[NodeRole, ...] = (NodeRole.SEQUENCER, NodeRole.STORAGE)) -> NodeConfig:
+    def config(
+        self, number: int, roles: tuple[NodeRole, ...] = (NodeRole.SEQUENCER, NodeRole.STORAGE)
+    ) -> NodeConfig:
         return NodeConfig(
             cluster=CLUSTER,
             node=NodeId(number),
@@ -177,4 +180,6 @@ async def until(look: Callable[[], Awaitable[Result | None]]) -> Result:
         await asyncio.sleep(0.02)
 
 
-__all__ = ["CLUSTER", "FAST", "SmallCluster", "WireSettings", "messages", "small_cluster", "until"]
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """gRPC has one queue per process for all event loops, and takes it ill when one of them is closed."""
+    _LOOP.run_until_complete(asyncio.wait_for(work, 60))

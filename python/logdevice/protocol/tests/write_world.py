@@ -16,14 +16,14 @@ from logdevice.protocol.epoch_state import (
     EpochState,
 )
 from logdevice.protocol.sequencer_events import (
-    ActivationAsked,
     AppendReceived,
+    ConfigChanged,
     NodeConnected,
     OwnerChanged,
     SequencerConfig,
 )
 from logdevice.protocol.tests.write_process import LOG, Process
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Trim
 from logdevice.types import (
     Epoch,
     EpochMetadata,
@@ -68,6 +68,7 @@ class World:
         )
         self.answers: dict[int, Appended] = {}
         self.appended: dict[int, bytes] = {}
+        self.trim_end = Lsn(0)
         self.readable: dict[Lsn, bytes | None] = {}  # what a reader may have seen; None: a hole
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._counter = 0
@@ -121,6 +122,20 @@ class World:
             if process.is_up:
                 process.feed_sequencer(OwnerChanged(NodeId(node)))
 
+    def configure(self, config: SequencerConfig) -> None:
+        """Everybody hears of a new configuration at once."""
+        self.config = config
+        for process in self.processes.values():
+            if process.is_up:
+                process.feed_sequencer(ConfigChanged(config))
+
+    def trim(self, end: Lsn) -> None:
+        """Who is down does not hear of it, or hears of it later."""
+        self.trim_end = max(self.trim_end, end)
+        for process in self.processes.values():
+            if process.is_up:
+                process.request(process.node, Trim(LOG, end), lambda _: None, lambda: None)
+
     def note_readable(self, node: NodeId, end: Lsn) -> None:
         """I4: what one node may deliver, no other node ever contradicts."""
         store = self.processes[node].disk.store
@@ -144,6 +159,3 @@ class World:
             for node, process in self.processes.items()
             if (record := process.disk.store.get(LOG, lsn)) is not None
         }
-
-
-__all__ = ["LOG", "ActivationAsked", "World"]

@@ -51,7 +51,7 @@ from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.metadata import Metadata
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.workload import LOG
-from logdevice.types import Epoch, Location, NodeId
+from logdevice.types import Epoch, Location, NodeId, epoch_start
 from logdevice.write_settings import RecoverySettings, WriteSettings
 
 
@@ -188,7 +188,9 @@ class Sequencing:
             case SendRequest():
                 self._send_request(recovery, epoch, effect)
             case ReportTail():
-                self._witness.tail_known(epoch)
+                current = self.machine.current
+                if current is not None and current.next_lsn == epoch_start(epoch):
+                    self._witness.tail_known(epoch)  # in time: nothing has a number yet
                 self.feed(TailFound(epoch, effect.tail))
             case CompleteRecovery():
                 self.recovery = None

@@ -116,6 +116,22 @@ def test_a_state_is_what_was_last_put_under_its_name(store: LogStore) -> None:
     assert [store.state(LOG, name) for name in ("seal", "release", "other")] == [b"2", b"", None]
 
 
+def test_all_states_of_a_log_can_be_asked_for_at_once(store: LogStore) -> None:
+    write(
+        store, PutState(LOG, "seal", b"1"), PutState(LOG, "release", b"2"), PutState(OTHER_LOG, "seal", b"3")
+    )
+    assert store.states(LOG) == {"seal": b"1", "release": b"2"}
+
+
+def test_the_newest_records_are_the_last_of_every_epoch_newest_first(store: LogStore) -> None:
+    places = [Lsn.of(epoch, esn) for epoch, esn in ((0, 3), (1, 1), (1, 7), (4, 2))]
+    write(store, *put(*map(record, places)))
+    assert [item.lsn for item in store.newest(LOG)] == [Lsn.of(4, 2), Lsn.of(1, 7), Lsn.of(0, 3)]
+    write(store, TrimLog(LOG, Lsn.of(1, 8)))
+    assert [item.lsn for item in store.newest(LOG)] == [Lsn.of(4, 2)]
+    assert store.newest(OTHER_LOG) == []
+
+
 def test_a_log_is_listed_for_a_record_a_state_or_a_trim_point_not_for_a_question(
     store: LogStore,
 ) -> None:

@@ -171,6 +171,7 @@ class Pair:
         assert disk.trim_end(log) == memory.trim_end(log)
         assert disk.tail(log) == memory.tail(log)
         assert disk.state(log, "seal") == memory.state(log, "seal")
+        assert [item.lsn for item in disk.newest(log)] == [item.lsn for item in memory.newest(log)]
         assert disk.scan(read(log=log)) == memory.scan(read(log=log))
         start, end, gap_end = sorted([self.lsn(), self.lsn(), self.lsn()])
         request = read(

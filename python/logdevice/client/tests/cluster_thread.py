@@ -1,0 +1,19 @@
+"""A small cluster in the loop that blocking clients use too, for tests of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logdevice.client.loop_thread import shared
+from logdevice.client.tests.small_cluster import SmallCluster, running
+
+
+@contextmanager
+def cluster_in_a_thread(size: int = 3, replication: int = 2) -> Iterator[SmallCluster]:
+    context = running(size, replication)
+    cluster = shared().run(context.__aenter__())
+    try:
+        yield cluster
+    finally:
+        shared().run(context.__aexit__(None, None, None))
