@@ -19,7 +19,7 @@ def damage(file: Path, start_share: float = 0.0, end_share: float = 1.0) -> None
     """Turns over a bit in every 61st byte of a part of what is written behind the file's header."""
     data = bytearray(file.read_bytes())
     written = len(data.rstrip(b"\0"))
-    assert written > 100 * SECTOR, f"{file} holds too little to be damaged"
+    assert written > 20 * SECTOR, f"{file} holds too little to be damaged"
     start, end = (SECTOR + int((written - SECTOR) * share) for share in (start_share, end_share))
     for offset in range(start, end, 61):
         data[offset] ^= 0x10

@@ -160,8 +160,8 @@ class ReadStreamSettings(Settings):
         choices=("disabled", "observe", "enabled"),
     )
     slow_node_floor_ms: int = setting(
-        50,
-        "A node that made the reader wait for less than this in a window is never called slow. Larger bears "
+        20,
+        "A node that made the reader wait for less than this per answer is never called slow. Larger bears "
         "hiccups, smaller finds mild slowness.",
         unit="ms",
         minimum=1,

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,17 +65,13 @@ class Progress:
 
 
 def run_append(options: argparse.Namespace, output: Output) -> int:
-    descriptor = _open(options.file)
     progress = Progress()
-    with connect(options) as client:
+    with _opened(options.file) as descriptor, connect(options) as client:
         try:
             _append(client, options.log, descriptor, progress, output)
         except LogDeviceError:
             output.remark(f"acknowledged before this happened: {progress}")
             raise
-        finally:
-            if descriptor != sys.stdin.fileno():
-                os.close(descriptor)
     output.text(f"appended {progress}")
     output.json(
         {
@@ -98,13 +95,20 @@ def _append(client: Client, log: str | int, descriptor: int, progress: Progress,
             output.remark(f"{progress.lines} lines, {shown_bytes(progress.size)}")
 
 
-def _open(file: str) -> int:
+@contextmanager
+def _opened(file: str) -> Iterator[int]:
+    """The descriptor to read from."""
     if file == "-":
-        return sys.stdin.fileno()
+        yield sys.stdin.fileno()
+        return
     try:
-        return os.open(file, os.O_RDONLY)
+        descriptor = os.open(file, os.O_RDONLY)
     except OSError as problem:
         raise InvalidArgumentError(f"{file} cannot be read: {problem.strerror}") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def batches(descriptor: int) -> Iterator[list[bytes]]:

@@ -7,7 +7,6 @@ cluster of its own, ends it, and compares what it measured with what is wanted.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from logdevice.cli import arguments, bench_read, bench_write, clusters, commands
 from logdevice.cli.bench_result import Result
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.output import Output
+from logdevice.client.loop_thread import shared
 
 REPLICATION: Final = 3
 NODES: Final = 5
@@ -48,7 +48,7 @@ def add_commands(group: commands.Commands) -> None:
 def _runner(bench: Bench) -> commands.Run:
     def run(options: argparse.Namespace, output: Output) -> int:
         with _cluster(options.data) as cluster:
-            results = asyncio.run(bench(cluster, options.megabytes))
+            results = shared().run(bench(cluster, options.megabytes))
         for result in results:
             output.json(result.plain)
         output.table([result.row for result in results], ("what", "value", "unit", "wanted", "is_met"))

@@ -129,7 +129,7 @@ class LocalCluster:
     def find(self, node: int) -> LocalNode:
         if NodeId(node) not in self.nodes:
             there = ", ".join(str(other) for other in self.nodes)
-            raise InvalidArgumentError(f"there is no node N{node} in {self.data}; there are: {there}")
+            raise InvalidArgumentError(f"there is no node {NodeId(node)} in {self.data}; there are: {there}")
         return self.nodes[NodeId(node)]
 
     def state(self, node: int) -> ProcessState:
@@ -215,9 +215,11 @@ class LocalCluster:
     def _switch(self, node: int, number: signal.Signals, wanted: ProcessState) -> None:
         process = self.find(node).process
         if process is None or not process.signal(number):
-            raise InvalidArgumentError(f"N{node} is not running; start it with: logdevice start-node {node}")
+            raise InvalidArgumentError(
+                f"{NodeId(node)} is not running; start it with: logdevice start-node {int(node)}"
+            )
         if not process.wait_for(wanted, KILL_TIMEOUT_MS):
-            raise UnavailableError(f"N{node} is {process.state.value}, not {wanted.value}")
+            raise UnavailableError(f"{NodeId(node)} is {process.state.value}, not {wanted.value}")
 
 
 def exists(data: Path) -> bool:

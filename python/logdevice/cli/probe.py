@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, Final, TypeVar
 
-from logdevice.client.loop_thread import LoopThread
+from logdevice.client.loop_thread import shared
 from logdevice.errors import UnavailableError
 from logdevice.settings import WireSettings
 from logdevice.types import NodeId
@@ -27,22 +26,16 @@ Answer = TypeVar("Answer")
 
 def views(cluster: str, addresses: Sequence[str]) -> dict[str, ClusterView | None]:
     """By address: who is there, as that node sees it."""
-    return _loop().run(_ask_all(cluster, addresses, GetCluster(), ClusterView))
+    return shared().run(_ask_all(cluster, addresses, GetCluster(), ClusterView))
 
 
 def statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
     """By address: how that node is."""
-    return _loop().run(ask_for_statuses(cluster, addresses))
+    return shared().run(ask_for_statuses(cluster, addresses))
 
 
 async def ask_for_statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
     return await _ask_all(cluster, addresses, GetStatus(), NodeStatus)
-
-
-@cache
-def _loop() -> LoopThread:
-    """One for the whole life of the process: gRPC does not bear loops that come and go."""
-    return LoopThread()
 
 
 def is_whole(views: Iterable[ClusterView | None], nodes: Iterable[NodeId]) -> bool:

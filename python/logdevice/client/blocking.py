@@ -110,11 +110,13 @@ class Client:
     def read(
         self, log: LogRef, start: Where = "oldest", until: Where | None = None, **options: Any
     ) -> BlockingReader:
-        """An iterator of RecordsBatch and Gap; `options` as in AsyncClient.read."""
+        """An iterator of RecordsBatch and Gap that has begun to read; `options` as in AsyncClient.read."""
         engine = self._started()
 
         async def make() -> BlockingReader:
-            return BlockingReader(engine.client.read(log, start, until, **options), engine.loop)
+            reader = engine.client.read(log, start, until, **options)
+            await reader.open()
+            return BlockingReader(reader, engine.loop)
 
         return engine.loop.run(make())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -30,6 +31,8 @@ class BlockingReader(Iterator[Item]):
     def __init__(self, reader: Reader, loop: LoopThread) -> None:
         self._reader, self._loop = reader, loop
         self._assembled: deque[Item] = deque()
+        # A loop that was left in the middle must not keep the reader reading.
+        weakref.finalize(self, _abandon, reader, loop).atexit = False
 
     def __next__(self) -> Item:
         item = self.next()
@@ -66,6 +69,10 @@ class BlockingReader(Iterator[Item]):
     def close(self) -> None:
         self._assembled.clear()
         self._loop.run(self._reader.close())
+
+
+def _abandon(reader: Reader, loop: LoopThread) -> None:
+    loop.start(reader.close())
 
 
 class BlockingReceipt:

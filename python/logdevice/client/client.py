@@ -42,6 +42,7 @@ from logdevice.wire.service_messages import (
     NodeStatus,
     SequencerIs,
 )
+from logdevice.wire.transport import tune_malloc
 
 Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
 Attributes = Mapping[str, str]
@@ -70,6 +71,8 @@ class AsyncClient:
         if isinstance(endpoints, str):
             endpoints = ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings)
         self.config = endpoints
+        if self.config.client.keep_freed_memory:
+            tune_malloc()
         self._nodes = Nodes(self.config)
         self._directory = Directory(self._nodes, self.config.client)
         self._routing = Routing(self._nodes, self._directory, self.config.client)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -16,7 +18,7 @@ from logdevice.client.config import ClientConfig
 from logdevice.client.retries import retrying
 from logdevice.errors import LocalProtocolError, RemoteProtocolError, UnavailableError, WrongClusterError
 from logdevice.types import NodeId
-from logdevice.wire.channel import Channels, WireChannel
+from logdevice.wire.channel import Channels, ClientStream, WireChannel
 from logdevice.wire.conversation import Conversation
 from logdevice.wire.hello import Hello
 from logdevice.wire.service_messages import ClusterView, GetCluster, NodeView
@@ -38,6 +40,7 @@ class Nodes:
         self._favourite: _Place | None = None  # who answered last
         self._view: ClusterView | None = None
         self._viewed_ms = 0
+        self._is_doubted = False  # a node was not where it should be
         self._viewing = asyncio.Lock()
         self._is_closed = False
 
@@ -63,7 +66,10 @@ class Nodes:
     ) -> Answer:
         """One node's answer, in one attempt."""
         place = await self._place_of(node)
-        answer = await self._conversation(place).ask(request, timeout_ms=timeout_ms, idempotent=idempotent)
+        with self._doubting_where(node):
+            answer = await self._conversation(place).ask(
+                request, timeout_ms=timeout_ms, idempotent=idempotent
+            )
         return _checked(answer, wanted, place)
 
     async def ask_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
@@ -90,9 +96,11 @@ class Nodes:
                 return await self.ask_any(request, wanted, idempotent=idempotent)
         raise AssertionError("the last attempt returns or raises")
 
-    async def channel(self, node: NodeId) -> WireChannel:
-        """For a stream of one's own with a node."""
-        return self._channel(await self._place_of(node))
+    async def open(self, node: NodeId, method: str) -> ClientStream:
+        """A stream of one's own with a node."""
+        place = await self._place_of(node)
+        with self._doubting_where(node):
+            return await self._channel(place).open(method)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -113,7 +121,7 @@ class Nodes:
                 f"the addresses given lead to two clusters, {self._view.cluster!r} and {view.cluster!r}",
                 node=view.asked,
             )
-        self._view, self._viewed_ms = view, now_ms()
+        self._view, self._viewed_ms, self._is_doubted = view, now_ms(), False
 
     def _places(self) -> list[_Place]:
         """Where to ask: who answered last, then nodes that are alive, then what was given at birth."""
@@ -130,11 +138,25 @@ class Nodes:
         return list(known.values())
 
     async def _place_of(self, node: NodeId) -> _Place:
-        for fresh in (False, True):
-            for known in (await self.view(fresh=fresh)).nodes:
+        # What is known will do until it fails: whoever appends does not wait for news of the cluster.
+        views = [] if self._view is None or self._is_doubted else [self._view]
+        for view in (*views, None):
+            for known in (view or await self.view(fresh=view is None)).nodes:
                 if known.node == node:
                     return known.address, node
         raise UnavailableError("the node is not in the cluster, as far as others know", node=node)
+
+    @contextmanager
+    def _doubting_where(self, node: NodeId) -> Iterator[None]:
+        """A node that cannot be reached may have moved, and its address may be somebody else's by now."""
+        try:
+            yield
+        except UnavailableError:
+            self._is_doubted = True
+            raise
+        except WrongClusterError as error:
+            self._is_doubted = True
+            raise UnavailableError(f"not where it was: {error.message}", node=node) from None
 
     def _channel(self, place: _Place) -> WireChannel:
         if self._is_closed:

@@ -1,6 +1,6 @@
 """A reader: one log's records and gaps in order, joined into batches of a few megabytes.
 
-Lives from the first item asked for until the last is taken, or `close`. What waits to be taken is bounded
+Lives from `open` until the last is taken, or `close`. What waits to be taken is bounded
 by the stream's window in bytes. Bodies are decoded when they are taken, by whoever takes them. One that
 cannot be decoded is treated like a wrong checksum: the stream begins again at that record, and looks into
 every copy of it.
@@ -29,7 +29,7 @@ OpenRequest = Callable[[], Coroutine[Any, Any, events.ReadRequest]]
 
 
 class Reader(AsyncIterator[Item]):
-    """To be used by one task at a time. Nothing is asked of the cluster before the first item is."""
+    """To be used by one task at a time. Begins with `async with`, `open`, or the first item asked for."""
 
     def __init__(
         self, surroundings: Surroundings, open_request: OpenRequest, settings: ReadStreamSettings
@@ -50,6 +50,7 @@ class Reader(AsyncIterator[Item]):
         return item
 
     async def __aenter__(self) -> Reader:
+        await self.open()
         return self
 
     async def __aexit__(
@@ -63,18 +64,24 @@ class Reader(AsyncIterator[Item]):
             taken = await self.take(timeout_ms)
             if taken is None:
                 return None
+            if isinstance(taken, Gap):
+                return taken
             items, doubtful = await asyncio.to_thread(self.assemble, taken)
             self._assembled += items
             if doubtful is not None:
                 await self.doubt(doubtful)
         return self._assembled.popleft()
 
+    async def open(self) -> None:
+        """Finds out what `oldest` and `tail` are now, and begins to read; once."""
+        if self._shell is None and not self._has_ended:
+            self._request = await self._open_request()
+            await self._begin(self._request)
+
     async def take(self, timeout_ms: int | None = None) -> Taken | None:
         """Records that are ready, as they came, or a gap; None at the end."""
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            if self._shell is None and not self._has_ended:
-                self._request = await self._open_request()
-                await self._begin(self._request)
+            await self.open()
             while not self._items and not self._has_ended:
                 self._news.clear()
                 await self._news.wait()

@@ -6,6 +6,7 @@ left, or the node said so. An answer that was lost is not: for an append that is
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 from logdevice.client.directory import Directory
@@ -57,15 +58,21 @@ class Routing:
             left_ms = max(1, deadline_ms - now_ms())
             # An append is not asked again, so it gets all the time there is.
             patience_ms = min(left_ms, self._settings.attempt_timeout_ms) if idempotent else left_ms
+            # While this one waits for a node that hangs, others must not be sent after it.
+            alarm = asyncio.get_running_loop().call_later(
+                self._settings.attempt_timeout_ms / 1000, self._forget, log, node
+            )
             try:
                 answer = await self._nodes.ask(
                     node, request, wanted, timeout_ms=patience_ms, idempotent=idempotent
                 )
             except (UnavailableError, OutcomeUnknownError, UnknownLogError) as error:
-                raise await self._judged(log, error) from None
+                raise await self._judged(log, node, error) from None
+            finally:
+                alarm.cancel()
             if not self._is_elsewhere(log, node, answer):
                 return answer
-        self._sequencers.pop(log, None)
+        self._forget(log, node)
         raise NoSequencerError("nodes point at each other for the sequencer", log=log)
 
     def _is_elsewhere(self, log: LogId, asked: NodeId, answer: Appended | Tail) -> bool:
@@ -75,22 +82,27 @@ class Routing:
                 self._sequencers[log] = answer.node
                 return True
             case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED | AppendStatus.NO_SEQUENCER:
-                self._sequencers.pop(log, None)
+                self._forget(log, asked)
                 raise NoSequencerError("no node gives out numbers for the log now", log=log, node=asked)
             case AppendStatus.OVERLOADED:
                 raise OverloadedError("the log has too many appends in flight", log=log, node=asked)
             case _:
                 return False
 
-    async def _judged(self, log: LogId, error: LogDeviceError) -> LogDeviceError:
+    async def _judged(self, log: LogId, node: NodeId, error: LogDeviceError) -> LogDeviceError:
         """The error to raise for this one; the node is not relied on any more."""
         if not isinstance(error, OverloadedError):
-            self._sequencers.pop(log, None)
+            self._forget(log, node)
         if isinstance(error, UnknownLogError):
             await self._directory.find(log, fresh=True)
             # Others know the log: the node has just not heard of it yet.
             return NoSequencerError("the sequencer does not know the log yet", log=log, node=error.node)
         return error
+
+    def _forget(self, log: LogId, node: NodeId) -> None:
+        """Unless somebody has found another one meanwhile."""
+        if self._sequencers.get(log) == node:
+            del self._sequencers[log]
 
     async def _sequencer(self, log: LogId) -> NodeId:
         if log not in self._sequencers:

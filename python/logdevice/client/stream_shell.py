@@ -152,8 +152,7 @@ class StreamShell:
         return self._connections[node]
 
     async def _connect(self, node: NodeId) -> ClientStream:
-        channel = await self._surroundings.nodes.channel(node)
-        return await channel.open(METHOD)
+        return await self._surroundings.nodes.open(node, METHOD)
 
     def _finish(self, node: NodeId, stop: Stop) -> None:
         connection = self._connections.pop(node, None)

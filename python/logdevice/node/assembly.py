@@ -117,11 +117,11 @@ class Node:
         metadata_log = self._metadata_log = MetadataLog(me, peers, lambda: self.configuration.storage_nodes)
         self._epochs = Epochs(store, self._unprovisioned)
         self._logs: Logs | None = None
-        self._retention: Retention | None = None
+        self.retention: Retention | None = None
         if self._disk is not None:
             services = PurgeServices(peers, metadata_log)
             self._logs = Logs(me, self._disk, settings.recovery, self.metrics, services)
-            self._retention = Retention(self._logs, self.configuration, settings.node)
+            self.retention = Retention(self._logs, self.configuration, settings.node)
             self._open.callback(self._logs.close)
         self._open.push_async_callback(peers.close)
         self._open.push_async_callback(metadata_log.close)
@@ -207,9 +207,9 @@ class Node:
         self._watch()
         if self._disk is not None:
             self._disk.start()
-        if self._retention is not None:
-            self._retention.start()
-            self._open.push_async_callback(self._retention.close)
+        if self.retention is not None:
+            self.retention.start()
+            self._open.push_async_callback(self.retention.close)
 
     def _watch(self) -> None:
         self.metrics.nodes_alive.set_function(lambda: len(self._membership.alive))

@@ -39,11 +39,12 @@ from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Delete, Release, Store, Stored, StoreStatus
 from logdevice.storage.log_store import LogStore
-from logdevice.types import LogId, Lsn, NodeId, Record
+from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.write_settings import RecoverySettings
 
 Listener = Callable[[ReleaseAdvanced | TrimAdvanced], None]
 _LOOK_UP_MS_MAX = 1_000
+_CORRUPT = int(RecordFlags.CORRUPT)
 
 
 class LogHost:
@@ -179,7 +180,10 @@ class Logs:
     async def answer(self, request: Request) -> Any:
         if isinstance(request, Store):
             if self.disk.is_overloaded:
-                return _overloaded(request)
+                return _refused(request, StoreStatus.OVERLOADED)
+            if request.record.flags & _CORRUPT:
+                # Damaged on its way here: whoever sent it still has it whole.
+                return _refused(request, StoreStatus.FAILED)
             self.metrics.stores.inc()
             self.metrics.store_bytes.inc(len(request.record.body))
         answer = await self.host(request.log).request(request)
@@ -220,11 +224,12 @@ def _restored(store: LogStore) -> list[tuple[LogId, StoredLog]]:
     return [(log, restore(store.states(log), store.newest(log), store.trim_end(log))) for log in store.logs()]
 
 
-def _overloaded(store: Store) -> Stored:
+def _refused(store: Store, status: StoreStatus) -> Stored:
+    """Before the log state sees it."""
     return Stored(
         log=store.log,
         lsn=store.record.lsn,
         wave=store.record.wave,
-        status=StoreStatus.OVERLOADED,
+        status=status,
         attempt=store.attempt,
     )

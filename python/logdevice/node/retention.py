@@ -16,7 +16,7 @@ from logdevice.node.configuration import Configuration
 from logdevice.node.log_host import Logs
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.write_messages import Trim
-from logdevice.types import LogId
+from logdevice.types import LSN_OLDEST, LogId
 
 _logger = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class Retention:
     async def _trim(self, log: LogId, before_ms: int) -> None:
         older, _ = await self._logs.disk.ask(lambda store: store.find_time(log, before_ms))
         stored = self._logs.host(log).stored
+        if older < max(stored.trim_end, LSN_OLDEST):
+            return  # nothing that is held is too old
         end = min(older.next, stored.released_end)
         if end > stored.trim_end:
             await self._logs.answer(Trim(log, end))

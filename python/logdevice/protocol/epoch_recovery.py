@@ -59,17 +59,26 @@ def recovery_quorum(
     present: Collection[NodeId],
     voters: Collection[NodeId],
 ) -> Quorum:
-    """V4: a node that is away counts as one that lost its data; to wait for it could be to wait forever."""
-    nodeset = metadata.nodeset
-    quorum = Quorum({node: locations.get(node, Location()) for node in nodeset}, metadata.replication)
-    for node in nodeset:
+    """V4: a node that is away, or no longer in the configuration, counts as one that lost its data.
+
+    To wait for it could be to wait forever.
+    """
+    quorum = Quorum(places(metadata.nodeset, locations), metadata.replication)
+    for node in metadata.nodeset:
         quorum.vote(node, node in voters)
         status = statuses.get(node, AuthoritativeStatus.FULLY_AUTHORITATIVE)
+        if node not in locations and status is AuthoritativeStatus.FULLY_AUTHORITATIVE:
+            status = AuthoritativeStatus.UNAVAILABLE
         if status is AuthoritativeStatus.UNAVAILABLE:
             # One that was sealed is not away, whatever is said of it.
             status = AuthoritativeStatus.FULLY_AUTHORITATIVE if node in present else _LOST
         quorum.set_status(node, status)
     return quorum
+
+
+def places(nodes: Iterable[NodeId], locations: Mapping[NodeId, Location]) -> dict[NodeId, Location]:
+    """Where nodes are. One that the configuration does not know shares no domain with any other."""
+    return {node: locations.get(node, Location((f"unknown-{int(node)}",) * 5)) for node in nodes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +267,7 @@ class EpochRecovery:
         return now_ms >= self.grace_end_ms
 
     def _locations(self, nodes: Iterable[NodeId]) -> dict[NodeId, Location]:
-        return {node: self._context.locations.get(node, Location()) for node in nodes}
+        return places(nodes, self._context.locations)
 
     def _begin_mutation(self) -> None:
         done = [node for node in sorted(self._sealed) if not self._is_reading(node)]

@@ -365,7 +365,8 @@ class Sequencer:
         self._fail_activation()
 
     def _on_woken(self) -> None:
-        self._promised_ms = None
+        if self._promised_ms is not None and self._promised_ms <= self._now_ms:
+            self._promised_ms = None  # an early or second call leaves the one on its way as it is
         for timer in self._timers.pop_passed(self._now_ms):
             match timer:
                 case _Timer.ACTIVATION:

@@ -46,6 +46,7 @@ class ClientStream:
 
     def __init__(self, call: Any, settings: WireSettings) -> None:
         self._call, self._settings = call, settings
+        self.message_bytes_max = settings.message_bytes_max
 
     async def send(self, data: bytes) -> None:
         try:

@@ -21,6 +21,7 @@ from logdevice.errors import (
     LogDeviceError,
     OutcomeUnknownError,
     OverloadedError,
+    PayloadTooLargeError,
     RemoteProtocolError,
     UnavailableError,
 )
@@ -47,8 +48,9 @@ class _Stream(Protocol):
 class Outbox:
     """Puts messages that wait for the stream into as few frames as possible."""
 
-    def __init__(self, stream: _Stream, bytes_max: int) -> None:
+    def __init__(self, stream: _Stream, bytes_max: int, message_bytes_max: int | None = None) -> None:
         self._stream, self._bytes_max = stream, bytes_max
+        self._message_bytes_max = message_bytes_max  # None: the stream is asked to take whatever comes
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._has_work = asyncio.Event()
@@ -65,6 +67,12 @@ class Outbox:
 
     def put(self, number: int, message: object) -> None:
         data = encode(message)
+        limit = self._message_bytes_max
+        if limit is not None and _PART.size + len(data) > limit:
+            # Before it is in the queue: it must not end the conversation for everybody else.
+            raise PayloadTooLargeError(
+                f"{type(message).__name__} has {len(data)} bytes, allowed are {limit - _PART.size}"
+            )
         self._waiting.append(_PART.pack(number, len(data)) + data)
         self._bytes += _PART.size + len(data)
         self._has_work.set()
@@ -156,7 +164,7 @@ class Conversation:
         async with self._opening:
             if self._outbox is None:
                 stream = await self._channel.open(METHOD)
-                self._outbox = Outbox(stream, self._waiting_bytes_max)
+                self._outbox = Outbox(stream, self._waiting_bytes_max, stream.message_bytes_max)
                 self._tasks = [
                     asyncio.create_task(self._watch(self._outbox.run, self._outbox)),
                     asyncio.create_task(self._watch(partial(self._receive, stream), self._outbox)),
@@ -196,7 +204,7 @@ def _lost(request: object, why: str, idempotent: bool) -> LogDeviceError:
 
 async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
     """The answering side: handles every request in a task of its own, until the caller is gone."""
-    outbox = Outbox(stream, waiting_bytes_max)
+    outbox = Outbox(stream, waiting_bytes_max, stream.message_bytes_max)
     sending = asyncio.create_task(outbox.run())
     tasks: set[asyncio.Task[None]] = {sending}
     try:
@@ -230,4 +238,7 @@ async def _answer(peer: Peer, number: int, data: memoryview, answer: Answerer, o
         _logger.error("a request failed", exc_info=error)
         result = failure_of(LogDeviceError(f"the node failed to handle the request: {type(error).__name__}"))
     if number and result is not None:
-        outbox.put(number, result)
+        try:
+            outbox.put(number, result)
+        except PayloadTooLargeError as error:
+            outbox.put(number, failure_of(error))

@@ -7,11 +7,12 @@ on. The server lives from `start` to `stop`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
@@ -30,6 +31,7 @@ from logdevice.wire.transport import (
 )
 
 _logger = logging.getLogger(__name__)
+_SETTLE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class ServerStream:
 
     def __init__(self, context: Any, settings: WireSettings) -> None:
         self._context, self._settings = context, settings
+        self.message_bytes_max = settings.message_bytes_max
+        self._writing: asyncio.Future[None] | None = None
 
     async def receive(self) -> bytes | None:
         """The next message; None if there will be no more, be it that the caller said so or is gone."""
@@ -58,10 +62,24 @@ class ServerStream:
 
     async def send(self, data: bytes) -> None:
         """Returns once there is room for more: a caller that does not read makes us wait here."""
+        # Shielded: a write cannot be taken back, and `settle` has to know of it.
+        self._writing = asyncio.ensure_future(self._context.write(check_size(data, self._settings)))
+        self._writing.add_done_callback(_looked_at)
         try:
-            await self._context.write(check_size(data, self._settings))
+            await asyncio.shield(self._writing)
         except grpc.aio.BaseError:
             raise UnavailableError("the caller is gone, nothing more can be sent") from None
+
+    async def settle(self) -> None:
+        """Waits, not for ever, for what is being written: gRPC cannot end a call in the middle of that."""
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing}, timeout=_SETTLE_S)
+
+
+def _looked_at(writing: asyncio.Future[None]) -> None:
+    """How a write ended that nobody waited for to the end is of no interest."""
+    if not writing.cancelled():
+        writing.exception()
 
 
 UnaryHandler = Callable[[Peer, bytes], Awaitable[bytes]]
@@ -90,9 +108,12 @@ class WireServer:
 
     def add_stream(self, method: str, handler: StreamHandler) -> None:
         async def serve(_: Any, context: Any) -> None:
+            stream = ServerStream(context, self._settings)
             try:
-                await handler(self._greet(context), ServerStream(context, self._settings))
+                await handler(self._greet(context), stream)
+                await stream.settle()
             except Exception as error:
+                await stream.settle()
                 await _fail(context, method, error)
 
         self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from logdevice.client import AsyncClient, ClientConfig
+from logdevice.client import AsyncClient, ClientConfig, RecordsBatch
 from logdevice.client.tests.small_cluster import CLUSTER, SmallCluster, run_in_loop, running, with_client
 from logdevice.client.tests.small_node import SmallNode
 from logdevice.errors import (
@@ -60,6 +60,7 @@ def test_the_cluster_and_the_state_of_a_node_can_be_seen() -> None:
         assert view.cluster == CLUSTER
         assert [(node.node, node.is_alive) for node in view.nodes] == [(1, True), (2, True), (3, False)]
         assert (await client.node_status(2)).node == NodeId(2)
+        assert await client.sequencer("/log") == await client.sequencer("1") == cluster.sequencer
         with pytest.raises(UnavailableError, match="not in the cluster"):
             await client.node_status(9)
 
@@ -97,6 +98,23 @@ def test_a_node_of_another_cluster_is_refused() -> None:
         return service.ClusterView(cluster="other", asked=node, version=1, nodes=())
 
     run_in_loop(run())
+
+
+def test_a_node_that_moved_is_found_again() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.append("/log", b"one")
+        first, second = cluster.nodes[NodeId(1)], cluster.nodes[NodeId(2)]
+        await first.stop()
+        await second.stop()
+        # Each where the other was, or nearly so.
+        first.address, second.address = "127.0.0.1:0", first.address
+        await first.start()
+        await second.start()
+        assert (await client.append("/log", b"two")).esn == 2
+        items = [item async for item in client.read("/log")]
+        assert sum(len(item) for item in items if isinstance(item, RecordsBatch)) == 2
+
+    with_client(test, cluster_refresh_ms=60_000)
 
 
 def test_a_port_that_speaks_something_else_is_named() -> None:

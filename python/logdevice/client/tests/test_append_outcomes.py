@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -153,6 +154,34 @@ def test_an_append_that_never_left_goes_to_the_next_sequencer() -> None:
             assert await append == Lsn.of(1, 1)
 
     with_client(test)
+
+
+def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.append("/log", b"one")
+        hung, hanging = cluster.sequencer, asyncio.Event()
+
+        async def hang(node: NodeId, request: Any) -> Any:
+            if isinstance(request, Append):
+                hanging.set()
+                await asyncio.Event().wait()
+            return await cluster._answer(node, request)
+
+        cluster.nodes[hung]._answer = hang
+        waiting = asyncio.create_task(client.append("/log", b"two"))
+        await hanging.wait()
+        cluster.sequencer = NodeId(2)
+        lsn = None
+        while lsn is None:  # the first of these may still be sent after the one that waits
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    lsn = await client.append("/log", b"three")
+        assert lsn == Lsn.of(1, 2)
+        assert not waiting.done()
+        with pytest.raises(OutcomeUnknownError):
+            await waiting
+
+    with_client(test, attempt_timeout_ms=50, append_timeout_ms=2000)
 
 
 def test_nodes_that_point_at_each_other_are_given_up() -> None:

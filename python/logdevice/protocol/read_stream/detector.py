@@ -1,9 +1,10 @@
 """Slow-node detector: finds nodes that make the reader wait much longer than their peers do.
 
 In single-copy delivery the slowest node sets the pace. For every window the detector adds up how
-long the head of the stream was missing while a node still owed an answer; time spent waiting for
-the application, for a release or for credit is nobody's fault. A node whose wait stands out against
-its peers (mean, spread and a margin that grows with every verdict) is put on probation: it is
+long the head of the stream was missing while a node still owed an answer, and divides it by the answers
+that came: a node that sends a whole block at full speed is waited for all the time, but never for long.
+Time spent waiting for the application, for a release or for credit is nobody's fault. A node whose
+wait stands out against its peers (mean, spread and a margin that grows with every verdict) is put on probation: it is
 filtered out like a node that is down. Afterwards it is measured anew. Each further probation lasts
 twice as long, a healthy time shortens it again (read_path.md L1 to L6).
 """
@@ -46,13 +47,22 @@ class MovingAverage:
 class _Node:
     """What is known about one node."""
 
-    __slots__ = ("average", "healthy_since_ms", "probation_ms", "waited_ms")
+    __slots__ = ("answers", "average", "healthy_since_ms", "probation_ms", "waited_ms")
 
     def __init__(self, settings: ReadStreamSettings, now_ms: int) -> None:
         self.average = MovingAverage(settings.slow_node_average_ms)
         self.waited_ms = 0  # in the current window
+        self.answers = 0  # in the current window
         self.probation_ms = float(settings.slow_node_probation_ms_min)
         self.healthy_since_ms = now_ms
+
+    @property
+    def wait_ms(self) -> float:
+        """How long one answer took in the current window. One that is owed counts as well."""
+        return self.waited_ms / (self.answers + 1)
+
+    def begin_window(self) -> None:
+        self.waited_ms = self.answers = 0
 
 
 class SlowNodeDetector:
@@ -89,19 +99,23 @@ class SlowNodeDetector:
                 self._node(node, now_ms).waited_ms += waited_ms
         self._waiting_for, self._since_ms = nodes, now_ms
 
+    def answered(self, node: NodeId, now_ms: int) -> None:
+        """A message came from this node."""
+        self._node(node, now_ms).answers += 1
+
     def window_done(self, nodes: Iterable[NodeId], now_ms: int) -> None:
         """The window slid: what each node cost in it is a sample."""
         self.waits_for((), now_ms)
         for node in nodes:
             state = self._node(node, now_ms)
-            state.average.add(state.waited_ms, now_ms)
-            state.waited_ms = 0
+            state.average.add(state.wait_ms, now_ms)
+            state.begin_window()
 
     def restart_window(self, now_ms: int) -> None:
         """A rewind: the window is read again and measured again."""
         self._waiting_for, self._since_ms = (), now_ms
         for state in self._nodes.values():
-            state.waited_ms = 0
+            state.begin_window()
 
     def check(self, candidates: Sequence[NodeId], outliers_max: int, now_ms: int) -> bool:
         """End probations, pass verdicts; True if the list of slow nodes changed."""
@@ -135,7 +149,7 @@ class SlowNodeDetector:
 
     def _cost(self, node: NodeId, now_ms: int) -> float:
         state = self._node(node, now_ms)
-        return max(state.average.mean, state.waited_ms)
+        return max(state.average.mean, state.wait_ms)
 
     def _threshold(self, rest: Sequence[float], now_ms: int) -> float:
         mean = sum(rest) / len(rest)

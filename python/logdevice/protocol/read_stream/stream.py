@@ -178,7 +178,7 @@ class ClientReadStream:
         if end > self._window.window_end:
             self._on_violation(sender)
             return
-        self._resume_reading(sender)
+        self._heard(sender)
         sender.count(records)
         if any(record.flags & _CORRUPT for record in records):
             records = self._without_corrupt(sender, records)
@@ -210,7 +210,7 @@ class ClientReadStream:
         if notice.start >= notice.end or (is_about_records and notice.end > self._window.window_end):
             self._on_violation(sender)
             return
-        self._resume_reading(sender)
+        self._heard(sender)
         self._hear_gap(sender, notice)
         sender.promise(notice.end)
         self._hear_released(notice.end)
@@ -241,7 +241,8 @@ class ClientReadStream:
         self._failover.trouble(sender.node, RewindReason.CONNECTION_LOST)
         self._review(sender)
 
-    def _resume_reading(self, sender: Sender) -> None:
+    def _heard(self, sender: Sender) -> None:
+        self._failover.detector.answered(sender.node, self._turn.now_ms)
         if sender.state is SenderState.REBUILDING:
             self._connections.reading(sender)
             self._review(sender)

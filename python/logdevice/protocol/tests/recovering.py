@@ -90,12 +90,13 @@ class Recovering:
         history: tuple[EpochMetadata, ...] = (METADATA,),
         statuses: dict[NodeId, AuthoritativeStatus] | None = None,
         settings: RecoverySettings | None = None,
+        locations: dict[NodeId, Location] | None = None,
     ) -> None:
         context = RecoveryContext(
             log=LOG,
             me=NodeId(9),
             seal_epoch=Epoch(seal),
-            locations=dict.fromkeys(NODESET, Location()),
+            locations=locations or dict.fromkeys(NODESET, Location()),
             settings=settings or RecoverySettings(),
             rng=random.Random(1),
         )

@@ -23,6 +23,7 @@ from logdevice.types import (
     AuthoritativeStatus,
     Epoch,
     EpochMetadata,
+    Location,
     Lsn,
     NodeId,
     RecordFlags,
@@ -218,6 +219,17 @@ def test_a_node_that_is_away_counts_as_one_that_lost_its_data() -> None:
     recovering.seal([2])
     recovering.digest([0, 1, 2])
     assert recovering.sent(Store)[NodeId(0)].record.flags & BRIDGE
+
+
+def test_a_node_that_left_the_configuration_counts_as_one_that_lost_its_data() -> None:
+    """V4: in a log that is spread over racks, too, though nobody knows in which it was."""
+    metadata = EpochMetadata(Epoch(1), nodes([0, 1, 7]), Replication.parse("node: 2, rack: 2"))
+    rack = {NodeId(node): Location.parse(f"r.d.c.w.k{node}") for node in (0, 1)}
+    recovering = Recovering(history=(metadata,), locations=rack)
+    recovering.seal([0, 1])
+    recovering.digest([0, 1])
+    assert recovering.sent(Store)[NodeId(0)].record.flags & BRIDGE
+    assert sorted(recovering.sent(Store)) == [0, 1]
 
 
 def test_a_node_that_says_it_may_have_lost_copies_here_proves_nothing() -> None:

@@ -19,6 +19,7 @@ def reading(*, released: int = RELEASED, **arguments: object) -> Reading:
     """The two timeouts of single-copy delivery are out of the way."""
     defaults = {
         "slow_node_detection": "enabled",
+        "slow_node_floor_ms": 50,
         "scd_timeout_ms": 1_000_000,
         "all_send_all_timeout_ms": 1_000_000,
     }
@@ -106,14 +107,25 @@ def test_when_it_is_turned_off_nobody_is_slow() -> None:
 
 
 def test_short_waits_of_one_window_add_up() -> None:
-    """L2: twice 30 ms are more than the floor."""
-    bench = reading(window_lsns=4)
-    bench.gap([2, 3, 4, 5], 1, 5)
+    """L2: the others say what they have to say meanwhile; N1 owes its first answer all the time."""
+    bench = reading(window_lsns=8)
+    bench.gap([3, 4, 5], 1, 9)
     bench.wait(30)
-    bench.records(1, 1)
+    bench.records(2, 1, 2)
+    bench.gap(2, 3, 9)
     assert bench.version == 1
-    bench.wait(30)
+    bench.wait(25)
     assert (bench.version, bench.known_down) == (2, (1,))
+
+
+def test_a_node_that_sends_a_whole_block_is_waited_for_but_is_not_slow() -> None:
+    """L2: the head is missing all the time, and comes every 10 ms. The others owe nothing."""
+    bench = reading(window_lsns=1000)
+    bench.gap([2, 3, 4, 5], 1, 1000)
+    for position in range(1, 100):
+        bench.wait(10)
+        bench.records(1, position)
+    assert (bench.version, bench.health.slow) == (1, ())
 
 
 def test_short_waits_of_different_windows_do_not_add_up() -> None:

@@ -64,7 +64,8 @@ def heal(world: World) -> None:
 
 
 def check(world: World) -> None:
-    ends = {process.log_state.stored.released_end for process in world.processes.values()}
+    members = {node for entry in world.history for node in entry.nodeset}
+    ends = {world.processes[node].log_state.stored.released_end for node in members}
     assert len(ends) == 1, f"nodes do not agree on what is released: {ends}"
     end = ends.pop()
     for node in world.processes:

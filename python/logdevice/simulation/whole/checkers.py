@@ -121,12 +121,15 @@ def epoch_store_went_back(before: EpochState, after: EpochState) -> str | None:
     return None
 
 
-def early_release(release: Release, state: EpochState, history: Iterable[EpochMetadata]) -> str | None:
+def early_release(
+    ledger: Ledger, release: Release, state: EpochState, history: Iterable[EpochMetadata]
+) -> str | None:
     """Nothing of an epoch is released before all epochs below are clean and its metadata is written."""
     epoch = release.end.epoch
     if state.last_clean < epoch - 1:
         return f"{release.end} released, but only {state.last_clean} is clean"
-    if not any(entry.first_epoch <= epoch for entry in history):
+    written = [entry for entry in history if entry.first_epoch <= epoch]
+    if not written or written[-1] != ledger.epochs[epoch]:
         return f"{release.end} released without metadata"
     return None
 
@@ -137,8 +140,15 @@ def release_went_back(before: Lsn, end: Lsn) -> str | None:
 
 
 def went_back(ledger: Ledger, before: Record | None, record: Record) -> str | None:
-    """Times and counters grow with the LSN, wherever the sequencer could know what came before it."""
-    if before is None or record.lsn.epoch not in ledger.tails_known:
+    """Times and counters grow in an epoch, and from what was acknowledged in the epochs before.
+
+    A sequencer that could not learn in time where the log stood is excused; and nobody can know of a
+    record that was not acknowledged and turns up after the next epoch has begun.
+    """
+    if before is None:
+        return None
+    is_same_epoch = before.lsn.epoch == record.lsn.epoch
+    if not is_same_epoch and record.lsn.epoch not in ledger.tails_known:
         return None
     if record.timestamp_ms < before.timestamp_ms:
         return f"{record.lsn} is of {record.timestamp_ms} ms, {before.lsn} of {before.timestamp_ms} ms"

@@ -45,6 +45,7 @@ class Cluster:
         self.metadata = Metadata(world, first, self._epochs_changed)
         self.metadata.answer_lost = faults.store_answer_lost
         self.witness.epochs = self.metadata.state
+        self.witness.history = lambda: self.metadata.history
         self.links = Links(world, self._connected)
         self.links.message_loss = faults.message_loss
         self.links.latency_ms_max = faults.latency_ms_max

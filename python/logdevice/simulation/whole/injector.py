@@ -110,7 +110,12 @@ class Injector:
         if node := self._pick(lambda node: node.process.is_up and not node.storage.disk.is_broken):
             self._world.say(str(node.id), "has a broken disk")
             node.storage.disk.is_broken = True
-            self._later(20, 1_000, node.crash)
+
+            def stop() -> None:
+                if node.storage.disk.is_broken:
+                    node.crash()
+
+            self._later(20, 1_000, stop)
 
     def _move_owner(self) -> None:
         self._cluster.move_owner(self._world.rng.choice(list(self._cluster.nodes)))

@@ -30,8 +30,9 @@ def unfinished(cluster: Cluster) -> str | None:
     if behind:
         return f"{', '.join(behind)} did not hear that {end} is released"
     for reader in cluster.readers:
-        if (reader.view.next or Lsn(0)) < end:
-            return f"{reader.name} is at {reader.view.next}, released is {end}"
+        reached = reader.view.request.start if reader.view.next is None else reader.view.next
+        if reached < end:
+            return f"{reader.name} is at {reached}, released is {end}"
     return None
 
 

@@ -6,7 +6,7 @@ machines and what is durable; a machine's own state it reads only where the prom
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from logdevice.protocol.epoch_state import EpochState
@@ -56,13 +56,14 @@ class Witness:
         self.violations: list[str] = []
         self.nodes: Mapping[NodeId, Watched] = {}
         self.epochs: EpochState | None = None
-        self.history: tuple[EpochMetadata, ...] = ()
+        self.history: Callable[[], tuple[EpochMetadata, ...]] = tuple  # of nodesets, as written
         self._ledger = ledger
         self._world = world
         self._promises: dict[NodeId, Promises] = {}
         self._advanced: dict[NodeId, Lsn] = {}  # in this life
         self._checked: dict[Epoch, Lsn] = {}  # releases of each epoch, as far as looked at
-        self._before: dict[str, Record] = {}  # by reader
+        self._before: dict[str, Record] = {}  # the last record of each reader
+        self._acknowledged: dict[str, Record] = {}  # the last that was acknowledged
 
     def complain(self, who: str, complaint: str | None) -> None:
         if complaint is not None:
@@ -171,7 +172,7 @@ class Witness:
     def releasing(self, release: Release) -> None:
         ledger, epoch = self._ledger, release.end.epoch
         assert self.epochs is not None, "there is an epoch store"
-        self.complain("sequencer", checkers.early_release(release, self.epochs, self.history))
+        self.complain("sequencer", checkers.early_release(ledger, release, self.epochs, self.history()))
         start = self._checked.get(epoch, epoch_start(epoch))
         if epoch <= self.epochs.last_clean:
             start = release.end  # a late one: its epoch is recovered, which decides
@@ -215,14 +216,22 @@ class Witness:
     def accepted(self, view: ReaderView, item: Record | Gap) -> None:
         self.complain(view.name, reading.out_of_order(view, item))
         if isinstance(item, Record):
-            before = self._before.get(view.name)
-            self.complain(view.name, checkers.went_back(self._ledger, before, item))
-            self._before[view.name] = item
+            self._check_order(view.name, item)
             view.records[item.lsn] = item
             view.next = item.lsn.next
         else:
             view.gaps.append(item)
             view.next = item.end
+
+    def _check_order(self, name: str, record: Record) -> None:
+        ledger, before = self._ledger, self._before.get(name)
+        acknowledged = self._acknowledged.get(name)
+        if before is not None and before.lsn.epoch == record.lsn.epoch:
+            self.complain(name, checkers.went_back(ledger, before, record))
+        self.complain(name, checkers.went_back(ledger, acknowledged, record))
+        self._before[name] = record
+        if record.lsn in ledger.promised:
+            self._acknowledged[name] = record
 
     def asked(self, view: ReaderView, message: Start | Window) -> None:
         self.complain(view.name, reading.window_too_wide(view, message))

@@ -1,0 +1,66 @@
+"""The `logdevice` command as tests run it: inside this process where that will do, else as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from integration_tests.cluster import Cluster
+from logdevice.cli.finding import ENDPOINT_VARIABLE
+from logdevice.cli.main import main
+
+COMMAND = (sys.executable, "-m", "logdevice.cli")
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class CommandLine:
+    """Runs commands about one cluster."""
+
+    def __init__(self, cluster: Cluster, capture: pytest.CaptureFixture[bytes]) -> None:
+        self._cluster, self._capture = cluster, capture
+
+    def __call__(self, *words: str) -> Said:
+        """What the command says, for every outcome."""
+        self._capture.readouterr()
+        code = main([*words, "--data", str(self._cluster.data)])
+        out, err = self._capture.readouterr()
+        return Said(code, out, err.decode())
+
+    def done(self, *words: str) -> Said:
+        """The same, for a command that must succeed."""
+        said = self(*words)
+        assert said.code == 0, f"{words} ended with {said.code}: {said.err}"
+        return said
+
+    def process(self, *words: str) -> subprocess.Popen[bytes]:
+        return process(*words, "--data", str(self._cluster.data))
+
+
+def process(*words: str) -> subprocess.Popen[bytes]:
+    """A command as a process of its own, without a cluster in its environment."""
+    environment = {name: value for name, value in os.environ.items() if name != ENDPOINT_VARIABLE}
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )

@@ -1,0 +1,175 @@
+"""Configuration files, identities of data directories, and the command line of `logdeviced`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnreadableMetadataError
+from logdevice.metadata.values import NodeRole
+from logdevice.node.config import NodeConfig, config_from, read_file
+from logdevice.node.identity import FILE, claim
+from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, main
+from logdevice.types import Location, NodeId
+
+SMALLEST: dict[str, Any] = {
+    "cluster": "ads",
+    "node": 3,
+    "address": "127.0.0.1:7040",
+    "data_directory": "/data",
+    "epoch_store": "sqlite:/data/metadata.db",
+}
+
+
+def with_changes(**changes: Any) -> dict[str, Any]:
+    return {**SMALLEST, **changes}
+
+
+def test_the_smallest_configuration_is_enough() -> None:
+    config = config_from(SMALLEST, {})
+    assert (config.node, config.roles) == (NodeId(3), (NodeRole.SEQUENCER, NodeRole.STORAGE))
+    assert config.entry(7040).address == "127.0.0.1:7040"
+
+
+def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
+    plain = with_changes(location="eu.fra1", roles=["storage"], settings={"node": {"ping_interval_ms": 7}})
+    (tmp_path / "node.json").write_text(json.dumps(plain))
+    (tmp_path / "node.toml").write_text(
+        'cluster = "ads"\nnode = 3\naddress = "127.0.0.1:7040"\ndata_directory = "/data"\n'
+        'epoch_store = "sqlite:/data/metadata.db"\nlocation = "eu.fra1"\nroles = ["storage"]\n'
+        "[settings.node]\nping_interval_ms = 7\n"
+    )
+    configs = [config_from(read_file(tmp_path / name), {}) for name in ("node.json", "node.toml")]
+    assert configs[0] == configs[1]
+    assert configs[0].location == Location.parse("eu.fra1")
+    assert configs[0].settings.node.ping_interval_ms == 7
+
+
+def test_a_flag_wins_over_the_file() -> None:
+    content = with_changes(settings={"node": {"ping_interval_ms": 7, "pings_missed_max": 2}})
+    settings = config_from(content, {"ping_interval_ms": 9}).settings
+    assert (settings.node.ping_interval_ms, settings.node.pings_missed_max) == (9, 2)
+
+
+def test_others_may_reach_a_node_under_another_address() -> None:
+    config = config_from(with_changes(address="0.0.0.0:7040", advertised_address="n3.example:7040"), {})
+    assert config.entry(7040).address == "n3.example:7040"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ({"cluster": "ads"}, "does not say: node, address"),
+        (with_changes(adress="x"), "no 'adress'; the nearest is 'address'"),
+        (with_changes(zzz=1), "no 'zzz'; there are"),
+        (with_changes(node="three"), "node must be a number"),
+        (with_changes(node=70_000), "from 0 to 65535"),
+        (with_changes(cluster=""), "must have a name"),
+        (with_changes(cluster=5), "cluster must be text"),
+        (with_changes(address="nowhere"), "host:port"),
+        (with_changes(advertised_address="nowhere"), "host:port"),
+        (with_changes(epoch_store="mysql://x"), "no address of metadata"),
+        (with_changes(location="a b"), "location 'a b'"),
+        (with_changes(roles=["king"]), "king"),
+        (with_changes(weight=-1.0), "weight"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_a_reason(content: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=complaint):
+        config_from(content, {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ([], "groups of settings"),
+        ({"nose": {}}, "no component 'nose'"),
+        ({"node": 5}, "settings.node must be"),
+        ({"node": {"ping_intervall_ms": 5}}, "the nearest is 'ping_interval_ms'"),
+        ({"node": {"ping_interval_ms": 0}}, "--ping-interval-ms must be"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_reason(settings: Any, complaint: str) -> None:
+    with pytest.raises(InvalidSettingError, match=complaint):
+        config_from(with_changes(settings=settings), {})
+
+
+def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
+    for text, complaint in (("{", "cannot be understood"), ("[]", "must hold an object")):
+        (tmp_path / "node.json").write_text(text)
+        with pytest.raises(InvalidArgumentError, match=complaint):
+            read_file(tmp_path / "node.json")
+    with pytest.raises(InvalidArgumentError, match="cannot be read"):
+        read_file(tmp_path / "nothing.json")
+
+
+def test_a_data_directory_belongs_to_one_node_of_one_cluster(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    assert claim(directory, "ads", NodeId(3))
+    assert not claim(directory, "ads", NodeId(3))
+    with pytest.raises(InvalidArgumentError, match="holds the data of"):
+        claim(directory, "ads", NodeId(4))
+    (directory / FILE).write_text("{")
+    with pytest.raises(UnreadableMetadataError):
+        claim(directory, "ads", NodeId(3))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match="cannot be used"):
+        claim(tmp_path / "file", "ads", NodeId(3))
+
+
+def write_config(tmp_path: Path, **changes: Any) -> Path:
+    path = tmp_path / "node.json"
+    content = with_changes(
+        address="127.0.0.1:0",
+        data_directory=str(tmp_path / "data"),
+        epoch_store=f"sqlite:{tmp_path}/metadata.db",
+        settings={"storage": {"free_bytes_floor": 0}},
+    )
+    path.write_text(json.dumps({**content, **changes}))
+    return path
+
+
+def test_a_wrong_configuration_ends_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def started(config: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, *arguments, "-m", "logdevice.node", "--config", str(config)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) -> None:
+    with started(write_config(tmp_path)) as process:
+        assert process.stderr is not None
+        line = json.loads(process.stderr.readline())
+        assert (line["level"], line["where"]) == ("info", "node.assembly")
+        assert "N3 listens on 127.0.0.1:" in line["message"]
+        with started(write_config(tmp_path)) as second:
+            assert "is in use by another process" in second.communicate()[1]
+            assert second.returncode == EXIT_START
+        process.send_signal(signal.SIGTERM)
+        words = [json.loads(line)["message"] for line in process.stderr]
+        assert words == ["N3 stops", "N3 has stopped"]
+    assert process.returncode == EXIT_OK
+
+
+def test_a_process_refuses_to_run_without_assertions(tmp_path: Path) -> None:
+    with started(write_config(tmp_path), "-O") as process:
+        assert "does not run under python -O" in process.communicate()[1]
+    assert process.returncode == EXIT_USAGE
+
+
+def test_a_configuration_is_checked_when_it_is_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError):
+        NodeConfig(
+            cluster="", node=NodeId(1), address="x:1", data_directory=tmp_path, epoch_store="sqlite:/x"
+        )
