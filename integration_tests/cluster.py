@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-from logdevice.client.blocking import Client
 
 import logdevice
 from logdevice.cli import clusters, probe
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.processes import ProcessState, wait_until
+from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
 PATIENCE_MS = 30_000  # for anything that is expected to happen; a test that waits so long has failed
@@ -60,8 +58,12 @@ class Cluster(LocalCluster):
 
         assert wait_until(is_seen_dead, PATIENCE_MS), f"{node} is still taken for alive"
 
-    def store_files(self, node: NodeId, pattern: str) -> list[Path]:
-        return sorted(self.find(node).directory.glob(f"store/**/{pattern}"))
+    def wait_until_answering(self, nodes: list[NodeId]) -> None:
+        """Until these nodes answer, and see each other alive."""
+        addresses = [self.nodes[node].address for node in nodes]
+        self.wait_until_ready(
+            lambda: probe.is_whole(probe.views(self.name, addresses).values(), nodes), PATIENCE_MS
+        )
 
     def metrics(self, node: NodeId) -> dict[str, float]:
         status = probe.statuses(self.name, [self.nodes[node].address])[self.nodes[node].address]

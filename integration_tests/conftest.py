@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
-@pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster.create(tmp_path_factory.mktemp("cluster") / "data", nodes=NODES)
+@contextmanager
+def running(data: Path) -> Iterator[Cluster]:
+    """A new cluster, for as long as the block runs."""
+    cluster = Cluster.create(data, nodes=NODES)
     try:
         cluster.up()
         set_replication(cluster, 3)
@@ -33,10 +35,23 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
         cluster.kill_all()
 
 
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running(tmp_path_factory.mktemp("cluster") / "data") as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Cluster:
     shared_cluster.mend()
     return shared_cluster
+
+
+@pytest.fixture
+def cluster_to_damage(tmp_path: Path) -> Iterator[Cluster]:
+    """For this test alone: a node that has lost records for good is not mended by starting it again."""
+    with running(tmp_path / "data") as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -56,7 +56,8 @@ def segments(cluster: Cluster, node: NodeId) -> list[Path]:
     return [file for file in found if file.stat().st_size]
 
 
-def test_damaged_segments_of_a_running_node_lose_nothing(cluster: Cluster, log: str) -> None:
+def test_damaged_segments_of_a_running_node_lose_nothing(cluster_to_damage: Cluster, log: str) -> None:
+    cluster = cluster_to_damage
     writer = written(cluster, log)
     node = storage_node(cluster, log)
     for file in segments(cluster, node):
@@ -65,7 +66,8 @@ def test_damaged_segments_of_a_running_node_lose_nothing(cluster: Cluster, log: 
     assert cluster.metrics(node)["logdevice_store_corrupt_records"] > 0
 
 
-def test_damaged_segments_found_at_start_lose_nothing(cluster: Cluster, log: str) -> None:
+def test_damaged_segments_found_at_start_lose_nothing(cluster_to_damage: Cluster, log: str) -> None:
+    cluster = cluster_to_damage
     writer = written(cluster, log)
     node = storage_node(cluster, log)
     cluster.kill(node)

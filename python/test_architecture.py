@@ -166,6 +166,7 @@ LAYERS = (
         ours=(
             "logdevice.types",
             "logdevice.settings",
+            "logdevice.write_settings",
             "logdevice.protocol",
             "logdevice.storage",
             "logdevice.simulation",

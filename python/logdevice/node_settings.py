@@ -111,12 +111,9 @@ class NodeSettings(Settings):
     )
     metrics_port: int = setting(
         0,
-        "The port of the Prometheus page; 0: no page.",
+        "The port of the Prometheus page, on the host of the node's own address; 0: no page.",
         unit="port",
         minimum=0,
         maximum=65_535,
         restart=True,
-    )
-    metrics_host: str = setting(
-        "127.0.0.1", "The address on which the Prometheus page is served.", restart=True
     )

@@ -19,6 +19,7 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _POLL_S: Final = 0.01
+_BIRTH_TIMEOUT_MS: Final = 5_000
 
 
 class ProcessState(Enum):
@@ -59,9 +60,12 @@ class Process:
 def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Runs in a session of its own, so that Ctrl-C in the terminal reaches whoever started it first."""
     with log.open("ab") as output:
-        return subprocess.Popen(
+        child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
+    # For a moment a new process has no command line yet, and would be taken for somebody else's.
+    wait_until(lambda: child.poll() is not None or bool(_look(child.pid)[1]), _BIRTH_TIMEOUT_MS)
+    return child
 
 
 def wait_until(is_so: Callable[[], bool], timeout_ms: int) -> bool:

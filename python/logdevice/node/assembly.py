@@ -216,7 +216,8 @@ class Node:
         self.metrics.logs_sequenced.set_function(
             lambda: sum(host.epoch is not None for host in self.sequencers.known().values())
         )
-        self.metrics.serve(self._settings.node)
+        host = self.config.address.rpartition(":")[0]
+        self.metrics.serve(host, self._settings.node.metrics_port)
         self._open.callback(self.metrics.close)
 
     async def _stop_nudging(self) -> None:

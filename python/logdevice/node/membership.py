@@ -28,7 +28,6 @@ from logdevice.types import NodeId
 from logdevice.wire.service_messages import Ping, Pong
 
 _logger = logging.getLogger(__name__)
-LEAVING = 0  # the generation of a process that is about to stop
 
 
 class MembershipHost:
@@ -65,8 +64,8 @@ class MembershipHost:
 
     def answer(self, ping: Ping) -> Pong:
         """Somebody who asks is there, too."""
-        if ping.generation == LEAVING:
-            self._feed(NodeLeft(ping.node))
+        if ping.generation < 0:
+            self._feed(NodeLeft(ping.node, -ping.generation))
         else:
             self._feed(HeardFrom(ping.node, ping.generation))
         return Pong(self._me, self._generation)
@@ -74,7 +73,7 @@ class MembershipHost:
     async def leave(self) -> None:
         """Tells everybody, so that nobody has to find out by waiting."""
         self._alarms.close()
-        ping = Ping(self._me, LEAVING, ())
+        ping = Ping(self._me, -self._generation, ())
         others = [node for node in self._machine.alive if node != self._me]
         telling = [self._peers.request(node, ping, self._settings.ping_interval_ms) for node in others]
         await asyncio.gather(*telling, return_exceptions=True)

@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from logdevice.errors import InvalidArgumentError
-from logdevice.node_settings import NodeSettings
 from logdevice.storage.log_store import StoreStats
 
 _logger = logging.getLogger(__name__)
@@ -54,9 +53,9 @@ class Metrics:
     def watch_store(self, stats: Callable[[], StoreStats]) -> None:
         self.registry.register(_StoreCollector(stats))
 
-    def serve(self, settings: NodeSettings) -> None:
-        if settings.metrics_port:
-            host, port = settings.metrics_host, settings.metrics_port
+    def serve(self, host: str, port: int) -> None:
+        """The page, on this host; port 0: none."""
+        if port:
             try:
                 self._server, _ = start_http_server(port, host, self.registry)
             except OSError as problem:

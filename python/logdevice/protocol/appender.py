@@ -152,6 +152,7 @@ class Appender:
         self._is_draining = False
         self._wave = 0
         self._copyset: tuple[NodeId, ...] = ()
+        self._wave_record = record  # with this wave's header
         self._stored: set[NodeId] = set()  # of this wave
         self._failed: set[NodeId] = set()  # of this wave
         self._deleted: set[NodeId] = set()
@@ -280,12 +281,13 @@ class Appender:
         self._failed.clear()
         self._copyset = self._copysets.current(self.record.size, self._now_ms) or ()
         self._wave += 1
+        self._wave_record = replace(self.record, copyset=self._copyset, wave=self._wave)
         for node in self._copyset:
             self._send_store(node)
         self._arm(self._wave - 1)  # E2; where there is no copyset, this is when to look again
 
     def _send_store(self, node: NodeId) -> None:
-        record = replace(self.record, copyset=self._copyset, wave=self._wave)
+        record = self._wave_record
         is_amend = node in self._has_body
         store = Store(
             log=self._log,
@@ -363,4 +365,7 @@ class Appender:
         return all(node in self._stored for node in self._copyset[:leaders])
 
     def _satisfies(self, members: set[NodeId]) -> bool:
-        return can_replicate({node: self._locations[node] for node in members}, self._plan.replication)
+        replication = self._plan.replication
+        return len(members) >= replication.copies and can_replicate(
+            {node: self._locations[node] for node in members}, replication
+        )

@@ -261,6 +261,7 @@ class EpochRecovery:
             self.grace_end_ms = None
             return answer is not Answer.NONE
         if not can_replicate(self._locations(done), self._metadata.replication):
+            self.grace_end_ms = None
             return False
         if self.grace_end_ms is None:  # V3
             self.grace_end_ms = now_ms + self._context.settings.digest_grace_ms

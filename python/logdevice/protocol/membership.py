@@ -25,7 +25,7 @@ class NodesChanged:
 
 @dataclass(frozen=True, slots=True)
 class HeardFrom:
-    """A ping or a pong of a node came in. The generation names its process."""
+    """A ping or a pong of a node came in. The generation names its process; a later one has a higher."""
 
     node: NodeId
     generation: int
@@ -33,9 +33,10 @@ class HeardFrom:
 
 @dataclass(frozen=True, slots=True)
 class NodeLeft:
-    """A node said that it is about to stop."""
+    """A process of a node said that it is about to stop."""
 
     node: NodeId
+    generation: int
 
 
 Event = NodesChanged | HeardFrom | NodeLeft | Woken
@@ -105,7 +106,7 @@ class Membership:
             case HeardFrom():
                 self._on_heard(event)
             case NodeLeft():
-                self._on_left(event.node)
+                self._on_left(event)
             case Woken():
                 if now_ms >= self._next_ping_ms:
                     self._on_tick(now_ms)
@@ -128,13 +129,14 @@ class Membership:
         if is_new or not was_alive:
             self._effects.append(DeclareAlive(event.node))
 
-    def _on_left(self, node: NodeId) -> None:
-        other = self._others.get(node)
-        if other is not None:
-            was_alive = self.is_alive(node)
-            other.has_left = True
-            if was_alive:
-                self._effects.append(DeclareDead(node))
+    def _on_left(self, event: NodeLeft) -> None:
+        other = self._others.get(event.node)
+        if other is None or event.generation < (other.generation or 0):
+            return  # the last word of a process that has a successor
+        was_alive = self.is_alive(event.node)
+        other.generation, other.has_left = event.generation, True
+        if was_alive:
+            self._effects.append(DeclareDead(event.node))
 
     def _on_tick(self, now_ms: int) -> None:
         """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""

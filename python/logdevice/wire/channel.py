@@ -134,7 +134,6 @@ class WireChannel:
             if self._greeting is not None:
                 self._greeting.cancel()
             await self._channel.close()
-            FORK_GUARD.closed()
 
     async def _unary(self, method: str, request: bytes, timeout_ms: int) -> bytes:
         call = self._channel.unary_unary(path(method))

@@ -138,7 +138,6 @@ class WireServer:
         if self._server is not None:
             server, self._server = self._server, None
             await server.stop(grace_ms / 1000)
-            FORK_GUARD.closed()
 
     async def _say_hello(self, peer: Peer, request: bytes) -> bytes:
         return encode(self._hello)

@@ -64,7 +64,8 @@ class Ping:
     """Are you there? Sent by every node to every other; says who the sender thinks is there."""
 
     node: NodeId
-    generation: int  # of the sender's process: its start time, so that a restart shows
+    # Of the sender's process: its start time, so that a restart shows; negative when it is about to stop.
+    generation: int
     alive: tuple[NodeId, ...]
 
 

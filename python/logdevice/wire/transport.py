@@ -87,30 +87,27 @@ def tune_malloc() -> bool:
 
 
 class ForkGuard:
-    """Knows whether this process was forked while gRPC was in use.
+    """Knows whether this process was forked from one that had used gRPC.
 
-    gRPC's threads do not come along into a child, and whatever the child then calls waits for them
-    forever. A parent that closes its connections first, or a child that is spawned, is fine.
+    gRPC's threads, which stay when the last connection is closed, do not come along into a child, and
+    whatever the child then calls waits for them forever. A child that is spawned is fine.
     """
 
     def __init__(self) -> None:
-        self._live = 0
+        self._is_used = False
         self._is_stranded = False
         os.register_at_fork(after_in_child=self._forked)
 
     def opened(self) -> None:
         if self._is_stranded:
             raise LocalProtocolError(
-                "this process was forked while its parent had connections open and cannot have its own; "
+                "this process was forked from one that has had connections and cannot have its own; "
                 "fork before the first connection, or spawn"
             )
-        self._live += 1
-
-    def closed(self) -> None:
-        self._live -= 1
+        self._is_used = True
 
     def _forked(self) -> None:
-        self._is_stranded = self._is_stranded or self._live > 0
+        self._is_stranded = self._is_used
 
 
 FORK_GUARD: Final = ForkGuard()

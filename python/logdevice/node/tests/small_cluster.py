@@ -44,6 +44,7 @@ _LOOP = asyncio.new_event_loop()
 class SmallCluster:
     def __init__(self, directory: Path, settings: AllSettings = FAST) -> None:
         self.nodes: dict[int, Node] = {}
+        self.records_received = 0  # by the last `read`, from all nodes together
         self._directory = directory
         self._settings = settings
         self._channels = Channels(Hello(cluster=CLUSTER), settings.wire)
@@ -131,11 +132,13 @@ class SmallCluster:
     async def read(self, log: LogId, until: Lsn, **options: Any) -> dict[Lsn, bytes]:
         """What all nodes that run deliver below `until`, without holes."""
         found: dict[Lsn, Record] = {}
+        self.records_received = 0
         streams = [await self.open_read(number, log, end=until, **options) for number in sorted(self.nodes)]
         for stream in streams:
             async for message in messages(stream):
                 if isinstance(message, Records):
                     found |= {record.lsn: record for record in message.records}
+                    self.records_received += len(message.records)
                 if end_of(message) >= until:
                     break
             stream.cancel()
@@ -182,4 +185,4 @@ async def until(look: Callable[[], Awaitable[Result | None]]) -> Result:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """gRPC has one queue per process for all event loops, and takes it ill when one of them is closed."""
-    _LOOP.run_until_complete(asyncio.wait_for(work, 60))
+    _LOOP.run_until_complete(asyncio.wait_for(work, 30))

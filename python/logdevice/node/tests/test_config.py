@@ -136,7 +136,11 @@ def write_config(tmp_path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_a_wrong_configuration_ends_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_configuration_ends_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Logging belongs to the whole process, and this one goes on.
+    monkeypatch.setattr("logdevice.node.logs.configure", lambda level, path: None)
     assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
 

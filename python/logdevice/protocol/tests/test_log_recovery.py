@@ -257,6 +257,23 @@ def test_too_few_nodes_to_replicate_wait_for_more() -> None:
     assert stage(recovering) is Stage.MUTATION
 
 
+def test_a_grace_period_ends_with_the_node_that_made_it_possible() -> None:
+    """V3: the next one begins anew, and nobody is woken for the old one."""
+    metadata = EpochMetadata(Epoch(1), nodes([0, 1, 2, 3]), Replication.parse("3"))
+    recovering = Recovering(history=(metadata,))
+    recovering.seal([0, 1, 2, 3])
+    recovering.digest([0, 1, 2])
+    recovering.feed(NodeLost(NodeId(2)))
+    recovering.wait(100)
+    assert stage(recovering) is Stage.DIGEST
+    assert [effect for effect in recovering.all if isinstance(effect, WakeAt) and effect.time_ms <= 100] == []
+    recovering.seal([2])
+    recovering.digest([2])
+    assert stage(recovering) is Stage.DIGEST
+    recovering.wait(100)
+    assert stage(recovering) is Stage.MUTATION
+
+
 def test_an_epoch_that_was_trimmed_altogether_needs_no_decision() -> None:
     """V5."""
     recovering = Recovering()

@@ -92,11 +92,27 @@ def test_a_node_that_leaves_is_dead_at_once_and_its_last_words_do_not_count() ->
     """Z4"""
     machine = membership()
     machine.handle(HeardFrom(OTHER, 7), 0)
-    assert machine.handle(NodeLeft(OTHER), 10) == [DeclareDead(OTHER)]
-    assert machine.handle(NodeLeft(OTHER), 11) == []
+    assert machine.handle(NodeLeft(OTHER, 7), 10) == [DeclareDead(OTHER)]
+    assert machine.handle(NodeLeft(OTHER, 7), 11) == []
     assert machine.handle(HeardFrom(OTHER, 7), 12) == []
     assert not machine.is_alive(OTHER)
     assert machine.handle(HeardFrom(OTHER, 8), 13) == [DeclareAlive(OTHER)]
+    assert machine.is_alive(OTHER)
+
+
+def test_a_node_that_leaves_before_it_was_heard_of_does_not_come_back_by_a_late_pong() -> None:
+    """Z4"""
+    machine = membership()
+    assert machine.handle(NodeLeft(OTHER, 7), 0) == [DeclareDead(OTHER)]
+    assert machine.handle(HeardFrom(OTHER, 7), 1) == []
+    assert not machine.is_alive(OTHER)
+
+
+def test_the_last_word_of_a_process_does_not_count_against_its_successor() -> None:
+    """Z4"""
+    machine = membership()
+    machine.handle(HeardFrom(OTHER, 8), 0)
+    assert machine.handle(NodeLeft(OTHER, 7), 1) == []
     assert machine.is_alive(OTHER)
 
 
@@ -111,7 +127,7 @@ def test_a_pause_of_this_node_costs_the_others_one_ping() -> None:
 def test_strangers_are_neither_alive_nor_listened_to() -> None:
     machine = membership(0, 1)
     assert machine.handle(HeardFrom(THIRD, 1), 0) == []
-    assert machine.handle(NodeLeft(THIRD), 0) == []
+    assert machine.handle(NodeLeft(THIRD, 7), 0) == []
     assert not machine.is_alive(THIRD)
 
 

@@ -15,7 +15,7 @@ from logdevice.protocol.tests.write_world import World
 from logdevice.protocol.write_messages import AppendStatus
 from logdevice.types import Lsn, NodeId, RecordFlags
 
-SEEDS = range(20)
+SEEDS = range(15)
 
 
 def disturb(world: World) -> None:

@@ -138,7 +138,7 @@ class Cluster:
         self.network.conditions = Conditions(detection_ms_max=20)
         self.network.join_all()
         self.network.extra_ms.clear()
-        self.metadata.is_out = False
+        self.metadata.is_store_out = self.metadata.is_log_out = False
         self.metadata.answer_lost = 0.0
         for node in self.nodes.values():
             node.process.faults = self.faults
@@ -188,7 +188,7 @@ class Cluster:
 
     def _look_up(self, epoch: Epoch) -> MetadataFetched | MetadataUnavailable:
         history = self.metadata.history
-        if self.metadata.is_out or not history:
+        if self.metadata.is_log_out or not history:
             return MetadataUnavailable(epoch)
         holding = [entry for entry in history if entry.first_epoch <= epoch] or [history[0]]
         newer = [entry for entry in history if entry.first_epoch > max(epoch, holding[-1].first_epoch)]

@@ -38,7 +38,8 @@ class ClusterFaults:
     owner_moves_per_s: float = 0.0
     activations_per_s: float = 0.0  # a node that does not own the log activates
     nodesets_per_s: float = 0.0  # the log gets another nodeset
-    store_outages_per_s: float = 0.0  # the epoch store and the metadata log do not answer
+    store_outages_per_s: float = 0.0  # the epoch store does not answer
+    metadata_outages_per_s: float = 0.0  # the metadata log does not answer
     store_answer_lost: float = 0.0  # chance that a write is made and nobody hears of it
     trims_per_s: float = 0.0
 
@@ -69,8 +70,9 @@ class ClusterFaults:
             broken_disks_per_s=maybe(0.1, 0.4),
             owner_moves_per_s=maybe(0.3, 1.0, 3.0),
             activations_per_s=maybe(0.3, 1.0, 3.0),
-            nodesets_per_s=maybe(0.2, 0.8),
+            nodesets_per_s=maybe(0.3, 1.0, 3.0),
             store_outages_per_s=maybe(0.2, 0.6),
+            metadata_outages_per_s=maybe(0.3, 1.0),
             store_answer_lost=maybe(0.02, 0.2),
             trims_per_s=maybe(0.3, 1.0),
         )

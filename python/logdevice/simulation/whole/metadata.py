@@ -34,7 +34,8 @@ class Metadata:
         self.state = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=first)
         self.version = 1
         self.history: tuple[EpochMetadata, ...] = ()
-        self.is_out = False
+        self.is_store_out = False
+        self.is_log_out = False
         self.answer_lost = 0.0
         self._world = world
         self._changed = changed
@@ -51,7 +52,8 @@ class Metadata:
         self._world.after(self._world.between(1, 5), arrive)
 
     def _answer(self, question: Question) -> Event | None:
-        if self.is_out:
+        is_about_log = isinstance(question, ReadMetadataLog | WriteMetadataLog)
+        if self.is_log_out if is_about_log else self.is_store_out:
             return self._refuse(question) if self._world.chance(0.5) else None
         match question:
             case ReadEpochStore():

@@ -13,6 +13,7 @@ from logdevice.simulation.world import World
 
 STEP_MS = 250
 CONVERGE_MS = 60_000
+LAST_APPENDS_MAX = 20
 VIOLATIONS_ENOUGH = 20
 
 
@@ -57,9 +58,14 @@ class Run:
     def _converge(self) -> None:
         """Until everybody has what was promised; then a last record, which has to get through to all."""
         self._run_while(verdict.unfinished_clients)
-        for client in self.cluster.clients[:1]:
+        client = self.cluster.clients[0]
+        for _ in range(LAST_APPENDS_MAX):
+            # A sequencer that was preempted meanwhile leaves the outcome of an append open.
+            count = len(self.cluster.ledger.promised)
             client.append_one()
-        self._run_while(verdict.unfinished_clients)
+            self._run_while(verdict.unfinished_clients)
+            if len(self.cluster.ledger.promised) > count:
+                break
         if self.cluster.ledger.trim_end:
             self.cluster.trim(self.cluster.ledger.trim_end)
         self._run_while(verdict.unfinished)
