@@ -11,7 +11,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test format lint types docs docs-check sim mutants bench-protocol build clean
+.PHONY: help setup test format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,14 +52,20 @@ docs-check: setup ## fail if those pages are not what the code says
 	@$(BIN)/python -m logdevice.docs --check
 	@$(BIN)/python python/tools/rule_table.py --check
 
-sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace
-	@$(BIN)/python -m logdevice.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
+sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too
+	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
 
 mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices
 	@$(BIN)/python python/tools/mutants.py
 
 bench-protocol: setup ## what the read path's machines cost per LSN, by part
 	@$(BIN)/python python/tools/bench_protocol.py
+
+bench-storage: setup ## a node's store against what the disk does alone
+	@$(BIN)/python python/tools/bench_storage.py
+
+bench-wire: setup ## messages between processes against bare gRPC
+	@$(BIN)/python python/tools/bench_wire.py
 
 build: setup ## the wheel, in dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .

@@ -167,6 +167,7 @@ LAYERS = (
             "logdevice.types",
             "logdevice.settings",
             "logdevice.write_settings",
+            "logdevice.write_settings",
             "logdevice.protocol",
             "logdevice.storage",
             "logdevice.simulation",

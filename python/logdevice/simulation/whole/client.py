@@ -53,9 +53,7 @@ class Client:
     def _try(self, number: int) -> None:
         self._attempts += 1
         body = f"{self.process.name}-{number}-{self._attempts}".encode() * self._world.between(1, 3)
-        append = Append(
-            log=LOG, body=body, entries=self._world.between(1, 3), seen_epoch=self._seen_epoch
-        )
+        append = Append(log=LOG, body=body, entries=self._world.between(1, 3), seen_epoch=self._seen_epoch)
         self._ledger.sent(append)
         is_over = False
 

@@ -82,8 +82,9 @@ class Metadata:
             return EpochStoreWritten(False)
         before, self.state = self.state, question.state
         self.version += 1
-        self._world.say("epochs", f"epoch {self.state.epoch} of {self.state.owner}, clean up to "
-                        f"{self.state.last_clean}")
+        self._world.say(
+            "epochs", f"epoch {self.state.epoch} of {self.state.owner}, clean up to {self.state.last_clean}"
+        )
         self._changed(before, self.state)
         if self._world.chance(self.answer_lost):
             return EpochStoreWritten(False) if self._world.chance(0.5) else None

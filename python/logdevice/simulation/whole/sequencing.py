@@ -46,7 +46,15 @@ from logdevice.protocol.sequencer_events import (
     TailFound,
 )
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended, Cleaned, DigestRecords, Release, Sealed, Stored
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    Cleaned,
+    DigestRecords,
+    Release,
+    Sealed,
+    Stored,
+)
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.metadata import Metadata
 from logdevice.simulation.whole.process import Process
@@ -205,9 +213,7 @@ class Sequencing:
                     lambda event: self._feed_recovery(recovery, epoch, event),  # type: ignore[arg-type]
                 )
             case WakeAt():
-                self._process.wake_at(
-                    effect.time_ms, lambda: self._feed_recovery(recovery, epoch, Woken())
-                )
+                self._process.wake_at(effect.time_ms, lambda: self._feed_recovery(recovery, epoch, Woken()))
 
     def _send_request(self, recovery: LogRecovery, epoch: Epoch, effect: SendRequest) -> None:
         node = effect.node

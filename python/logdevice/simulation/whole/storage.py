@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.log_state import LogState
 from logdevice.protocol.log_state_events import (
     AdvanceRelease,
@@ -29,7 +30,6 @@ from logdevice.protocol.log_state_events import (
 from logdevice.protocol.purge import AnswerPurge, EpochRecoveredReceived, Purge, SendGetEpochRecovery
 from logdevice.protocol.purge import Effect as PurgeEffect
 from logdevice.protocol.purge import Event as PurgeEvent
-from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.store_write import Persist, StoreWrite
 from logdevice.protocol.stored_log import restore
 from logdevice.protocol.timers import WakeAt, Woken
@@ -123,9 +123,7 @@ class Storage:
             case FindCopy():
                 self._find(effect)
             case ReadCopies():
-                self._process.later(
-                    self._disk_ms(), lambda: self._feed(self.disk.store.scan(effect.read))
-                )
+                self._process.later(self._disk_ms(), lambda: self._feed(self.disk.store.scan(effect.read)))
             case Reply():
                 self._witness.replied(self._node, effect.answer)
                 self._replies.pop(effect.reply_to)(effect.answer)
@@ -173,7 +171,9 @@ class Storage:
                     self._feed(PurgeAnswered(effect.recovered))
                 case ReadMetadataLog():
                     self._metadata.ask(
-                        self._process, effect, lambda event: self._feed_purge(purge, event)  # type: ignore[arg-type]
+                        self._process,
+                        effect,
+                        lambda event: self._feed_purge(purge, event),  # type: ignore[arg-type]
                     )
                 case WakeAt():
                     self._process.wake_at(effect.time_ms, lambda: self._feed_purge(purge, Woken()))

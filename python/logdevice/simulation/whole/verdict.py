@@ -61,9 +61,7 @@ def judge(cluster: Cluster) -> None:
     for number in range(max(1, ledger.trim_end.epoch + 1), ledger.released_end.epoch):
         epoch = Epoch(number)
         replication = ledger.epochs[epoch].replication
-        witness.complain(
-            "log", checkers.wrong_bridges(ledger, epoch, _bridges(cluster, epoch), replication)
-        )
+        witness.complain("log", checkers.wrong_bridges(ledger, epoch, _bridges(cluster, epoch), replication))
 
 
 def _bridges(cluster: Cluster, epoch: Epoch) -> dict[Lsn, list[NodeId]]:

@@ -31,8 +31,18 @@ from logdevice.simulation.whole.ledger import Ledger, Promises
 from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.storage.memory_log_store import MemoryLogStore
-from logdevice.types import Epoch, EpochMetadata, Gap, GapType, Lsn, LsnRange, NodeId, Record, RecordFlags
-from logdevice.types import epoch_start
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Gap,
+    GapType,
+    Lsn,
+    LsnRange,
+    NodeId,
+    Record,
+    RecordFlags,
+    epoch_start,
+)
 
 _HOLE = int(RecordFlags.HOLE)
 
@@ -162,9 +172,7 @@ class Witness:
         self.complain("sequencer", checkers.late_acknowledgement(attempt, lsn, sealed_ms))
         ledger.acknowledged(append.body, lsn)
         if lsn in ledger.contents:
-            self.complain(
-                "sequencer", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn])
-            )
+            self.complain("sequencer", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
 
     def tail_known(self, epoch: Epoch) -> None:
         self._ledger.tails_known.add(epoch)
