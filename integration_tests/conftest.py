@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from integration_tests.cluster import Cluster
-from logdevice.cli.clusters import set_replication
+from logdevice.cli.clusters import bring_up
 
 NODES = 5
+REPLICATION = 3
 HERE = Path(__file__).parent
 
 
@@ -26,10 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @contextmanager
 def running(data: Path) -> Iterator[Cluster]:
     """A new cluster, for as long as the block runs."""
-    cluster = Cluster.create(data, nodes=NODES)
+    cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION)
     try:
-        cluster.up()
-        set_replication(cluster, 3)
+        bring_up(cluster)
         yield cluster
     finally:
         cluster.kill_all()

@@ -106,6 +106,9 @@ def test_attributes_are_set_inherited_and_taken_back(logdevice: CommandLine, log
     assert "extras" not in logdevice.done("logs", "show", path, "--json").objects[0]["set_at"]
     listed = logdevice.done("logs", "list", f"{log}-directory", "--json").objects
     assert [plain["path"] for plain in listed] == [path]
+    logdevice.done("logs", "rename", path, f"{path}-new")
+    assert logdevice("logs", "show", path).code == 2
+    logdevice.done("logs", "rename", f"{path}-new", path)
     logdevice.done("logs", "remove", path)
     assert logdevice("logs", "show", path).code == 2
 

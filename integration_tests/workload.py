@@ -1,15 +1,15 @@
 """Writers and readers that run while a cluster is being broken, and what must be true afterwards.
 
-A writer appends numbered payloads, one batch after the other, and notes what became of each: it was
-acknowledged at an LSN, or its outcome is unknown. A follower reads along from the beginning. `verify`
-then reads everything again with a client of its own and holds both readers to the promises.
+A writer has several hands; each appends numbered payloads, one batch after the other, and notes what
+became of them: acknowledged at an LSN, or outcome unknown. A follower reads along from the beginning.
+`verify` then reads everything again with a client of its own and holds both readers to the promises.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 
 BATCH = 3  # payloads of one append
+HANDS = "abcd"  # as many appends of a writer are on their way at a time; payloads begin with the hand
 END = b"the end"
 
 
@@ -29,29 +30,30 @@ class Writer:
 
     client: Client
     log: str
-    name: str = "w"
     acknowledged: dict[bytes, Lsn] = field(default_factory=dict)
     unknown: set[bytes] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _is_stopped: bool = False
     _problem: Exception | None = None
 
-    def run(self) -> None:
+    def run(self, hand: str) -> None:
         try:
             number = 0
             while not self._is_stopped:
-                self._append([f"{self.name}{number + index:07d}".encode() for index in range(BATCH)])
+                self._append([f"{hand}{number + index:07d}".encode() for index in range(BATCH)])
                 number += BATCH
-            self._append([END])
         except Exception as problem:
-            self._problem = problem
-        finally:
             with self._changed:
+                self._problem = problem
                 self._is_stopped = True
                 self._changed.notify_all()
 
     def stop(self) -> None:
         self._is_stopped = True
+
+    def say_the_end(self) -> None:
+        """Once all hands rest."""
+        self._append([END])
 
     def wait_for(self, batches: int) -> None:
         """Until so many more batches have been acknowledged."""
@@ -157,6 +159,27 @@ class Work:
         self.writer.wait_for(batches)
         self.follower.wait_for(max(self.writer.acknowledged.copy().values()))
 
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Everybody works while the block runs, and comes to an orderly end after it."""
+        hands = [threading.Thread(target=self.writer.run, args=(hand,), daemon=True) for hand in HANDS]
+        following = threading.Thread(target=self.follower.run, daemon=True)
+        for thread in (*hands, following):
+            thread.start()
+        yield
+        self.writer.stop()
+        _join(hands, "a hand of the writer")
+        self.writer.check()
+        self.writer.say_the_end()
+        _join([following], "the follower")
+        self.follower.check()
+
+
+def _join(threads: Iterable[threading.Thread], name: str) -> None:
+    for thread in threads:
+        thread.join(PATIENCE_MS / 1000)
+        assert not thread.is_alive(), f"{name} hangs"
+
 
 @contextmanager
 def working(cluster: Cluster, log: str) -> Iterator[Work]:
@@ -165,39 +188,47 @@ def working(cluster: Cluster, log: str) -> Iterator[Work]:
         # A copyset for every record, so that every node matters.
         writing.create_log(log, {"sticky_copyset_bytes_max": 0})
         work = Work(Writer(writing, log), Follower(following, log))
-        sides: tuple[Writer | Follower, ...] = (work.writer, work.follower)
-        threads = [threading.Thread(target=side.run, daemon=True) for side in sides]
-        for thread in threads:
-            thread.start()
-        work.goes_on(5)
-        yield work
-        work.writer.stop()
-        for thread, side in zip(threads, sides, strict=True):
-            thread.join(PATIENCE_MS / 1000)
-            side.check()
-            assert not thread.is_alive(), f"the {type(side).__name__.lower()} of {log} hangs"
+        with work.begun():
+            work.goes_on(5)
+            yield work
     verify(cluster, log, work.writer, work.follower.reading)
 
 
 def verify(cluster: Cluster, log: str, writer: Writer, *others: Reading) -> None:
-    """Every acknowledged record once and in order, nothing invented, nothing called lost; all agree."""
+    """Reads everything once more, and holds all readers to the promises."""
     reading = read_all(cluster, log)
+    check(reading, writer.acknowledged, writer.unknown)
+    for other in others:
+        check_same(reading, other)
+
+
+def check(reading: Reading, acknowledged: dict[bytes, Lsn], unknown: set[bytes]) -> None:
+    """Every acknowledged record once, in order and in its place; nothing invented, nothing called lost."""
     payloads = [payload for _, _, payload in reading.entries]
     positions = [(lsn, offset) for lsn, offset, _ in reading.entries]
-    assert positions == sorted(set(positions)), "out of order, or twice"
+    assert positions == sorted(set(positions)), "positions do not increase"
     found = {payload: lsn for lsn, _, payload in reading.entries}
-    missing = writer.acknowledged.items() - found.items()
-    assert not missing, f"acknowledged and not where they should be: {sorted(missing)[:5]}"
+    missing = acknowledged.items() - found.items()
+    assert not missing, f"acknowledged and not in their place: {sorted(missing)[:5]}"
     twice = [payload for payload, count in Counter(payloads).items() if count > 1]
     assert not twice, f"there more than once: {twice[:5]}"
-    invented = found.keys() - writer.acknowledged.keys() - writer.unknown
+    invented = found.keys() - acknowledged.keys() - unknown
     assert not invented, f"nobody appended these: {sorted(invented)[:5]}"
-    assert payloads == sorted(payloads, key=lambda payload: (payload.startswith(END), payload))
-    assert [gap for gap in reading.gaps if gap.type is GapType.DATALOSS] == []
-    for other in others:
-        common = min(reading.position, other.position)
-        assert [e for e in reading.entries if e[0] < common] == other.entries
-        assert [gap for gap in reading.gaps if gap.end <= common] == other.gaps
+    by_hand = sorted(payloads, key=lambda payload: payload[:1])  # keeps the order within a hand
+    assert by_hand == sorted(payloads), "not in the order of the appends"
+    lost = [gap for gap in reading.gaps if gap.type is GapType.DATALOSS]
+    assert not lost, f"called lost: {lost}"
+
+
+def check_same(reading: Reading, other: Reading) -> None:
+    """Two readers agree about everything that both have passed."""
+    common = min(reading.position, other.position)
+    for one, two in ((reading, other), (other, reading)):
+        strangers = {entry for entry in one.entries if entry[0] < common} - set(two.entries)
+        assert not strangers, f"only one reader got {sorted(strangers)[:5]}"
+    assert [gap for gap in reading.gaps if gap.end <= common] == [
+        gap for gap in other.gaps if gap.end <= common
+    ]
 
 
 def read_all(cluster: Cluster, log: str) -> Reading:

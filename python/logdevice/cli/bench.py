@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from logdevice.cli import arguments, bench_read, bench_write, clusters, commands
 from logdevice.cli.bench_result import Result
+from logdevice.cli.bench_write import REPLICATION
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.output import Output
 from logdevice.client.loop_thread import shared
 
-REPLICATION: Final = 3
 NODES: Final = 5
 
 Bench = Callable[[LocalCluster, int], Coroutine[Any, Any, list[Result]]]
@@ -61,10 +61,9 @@ def _runner(bench: Bench) -> commands.Run:
 def _cluster(parent: Path | None) -> Iterator[LocalCluster]:
     """A cluster for one benchmark, in a directory of its own under `parent`."""
     with tempfile.TemporaryDirectory(prefix="logdevice-bench-", dir=parent) as directory:
-        cluster = LocalCluster.create(Path(directory) / "data", nodes=NODES)
+        cluster = LocalCluster.create(Path(directory) / "data", nodes=NODES, replication=REPLICATION)
         try:
-            clusters.start(cluster)
-            clusters.set_replication(cluster, REPLICATION)
+            clusters.bring_up(cluster)
             yield cluster
         finally:
             cluster.kill_all()

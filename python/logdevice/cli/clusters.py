@@ -15,13 +15,12 @@ from typing import Final
 import logdevice
 from logdevice.cli import arguments, commands, probe
 from logdevice.cli.finding import DATA_DEFAULT, find_local
-from logdevice.cli.local_cluster import LocalCluster, exists
+from logdevice.cli.local_cluster import REPLICATION_DEFAULT, LocalCluster, exists
 from logdevice.cli.output import Output
 from logdevice.cli.processes import ProcessState
 from logdevice.errors import InvalidArgumentError
 
 NODES_DEFAULT: Final = 5
-REPLICATION_DEFAULT: Final = 3
 READY_TIMEOUT_MS: Final = 60_000
 STOP_TIMEOUT_MS: Final = 10_000
 _WATCH_S: Final = 0.25
@@ -54,16 +53,13 @@ def add_commands(group: commands.Commands) -> None:
 
 def run_up(options: argparse.Namespace, output: Output) -> int:
     data = options.data if options.data is not None else DATA_DEFAULT
-    is_new = not exists(data)
-    cluster = _create(data, options) if is_new else _found(data, options)
+    cluster = _found(data, options) if exists(data) else _create(data, options)
     stopped = threading.Event()
     if not options.detach:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
+    bring_up(cluster)
     try:
-        start(cluster)
-        if is_new:
-            set_replication(cluster, options.replication)
         _show(cluster, output, is_detached=options.detach)
         if not options.detach:
             _watch(cluster, stopped, output)
@@ -82,6 +78,17 @@ def run_down(options: argparse.Namespace, output: Output) -> int:
     return 0
 
 
+def bring_up(cluster: LocalCluster) -> None:
+    """Starts a cluster; if that fails, what was started for it is ended again."""
+    try:
+        start(cluster)
+        set_replication(cluster)
+    except BaseException:
+        for node in cluster.children:
+            cluster.stop(node, STOP_TIMEOUT_MS)
+        raise
+
+
 def start(cluster: LocalCluster) -> None:
     """Starts what is down and waits until every node answers and sees all the others."""
     cluster.start_all()
@@ -92,18 +99,19 @@ def start(cluster: LocalCluster) -> None:
     )
 
 
-def set_replication(cluster: LocalCluster, replication: int | None) -> None:
-    """What every log of the cluster inherits. A new cluster keeps 3 copies, or as many as it has nodes."""
-    copies = replication or min(REPLICATION_DEFAULT, len(cluster.nodes))
+def set_replication(cluster: LocalCluster) -> None:
+    """What every log of the cluster inherits, unless somebody has set it already."""
     with logdevice.connect(cluster.endpoint) as client:
-        client.set_attributes("/", {"replication": str(copies)})
+        root = next(view for view in client.logs("/") if view.path == "/")
+        if ("replication", "/") not in {(name, where) for name, _, where in root.attributes}:
+            client.set_attributes("/", {"replication": cluster.replication})
 
 
 def _create(data: Path, options: argparse.Namespace) -> LocalCluster:
     nodes = options.nodes or NODES_DEFAULT
-    if (options.replication or 1) > nodes:
-        raise InvalidArgumentError(f"{options.replication} copies do not fit on {nodes} nodes")
-    return LocalCluster.create(data, nodes=nodes, base_port=options.base_port)
+    return LocalCluster.create(
+        data, nodes=nodes, replication=options.replication, base_port=options.base_port
+    )
 
 
 def _found(data: Path, options: argparse.Namespace) -> LocalCluster:

@@ -1,6 +1,6 @@
 """A whole cluster on this machine: one process per node, and all of its files under one directory.
 
-    DATA/cluster.json      its name and its nodes; written once
+    DATA/cluster.json      its name, its nodes, copies per record; written once
     DATA/metadata.db       the epoch store that the nodes share
     DATA/N1/node.json      the configuration of a node
     DATA/N1/node.log       what it says about itself
@@ -29,6 +29,7 @@ from logdevice.types import NodeId
 CLUSTER_FILE: Final = "cluster.json"
 CLUSTER_NAME: Final = "local"
 NODES_MAX: Final = 100
+REPLICATION_DEFAULT: Final = 3
 NODE_COMMAND: Final = (sys.executable, "-m", "logdevice.node")
 KILL_TIMEOUT_MS: Final = 5_000  # the system needs no longer to end a process
 
@@ -73,9 +74,15 @@ class LocalCluster:
     """Made by `create` or found by `load`. Holds the children it started itself, to wait for their ends."""
 
     def __init__(
-        self, data: Path, name: str, nodes: Sequence[LocalNode], command: Sequence[str] = NODE_COMMAND
+        self,
+        data: Path,
+        name: str,
+        replication: int,
+        nodes: Sequence[LocalNode],
+        command: Sequence[str] = NODE_COMMAND,
     ) -> None:
-        self.data, self.name, self._command = data, name, tuple(command)
+        self.data, self.name, self.replication = data, name, replication
+        self._command = tuple(command)
         self.nodes = {entry.node: entry for entry in nodes}
         self._children: dict[NodeId, subprocess.Popen[bytes]] = {}
 
@@ -85,11 +92,15 @@ class LocalCluster:
         data: Path,
         *,
         nodes: int,
+        replication: int | None = None,
         base_port: int | None = None,
         settings: NodeSettings | None = None,
         command: Sequence[str] = NODE_COMMAND,
     ) -> Self:
-        """Writes the files of a new cluster; starts nothing."""
+        """Writes the files of a new cluster; starts nothing. Its records have 3 copies if they fit."""
+        copies = replication or min(REPLICATION_DEFAULT, nodes)
+        if copies > nodes:
+            raise InvalidArgumentError(f"{copies} copies do not fit on {nodes} nodes")
         if not 1 <= nodes <= NODES_MAX:
             raise InvalidArgumentError(f"a local cluster has 1 to {NODES_MAX} nodes, got {nodes}")
         if exists(data):
@@ -105,7 +116,7 @@ class LocalCluster:
         data.mkdir(parents=True, exist_ok=True)
         for entry in plain:
             _write_config(data, _node(data, entry), settings or {})
-        write_json(data / CLUSTER_FILE, {"cluster": CLUSTER_NAME, "nodes": plain})
+        write_json(data / CLUSTER_FILE, {"cluster": CLUSTER_NAME, "replication": copies, "nodes": plain})
         return cls.load(data, command=command)
 
     @classmethod
@@ -113,7 +124,8 @@ class LocalCluster:
         data = data.absolute()
         try:
             plain = json.loads((data / CLUSTER_FILE).read_text())
-            return cls(data, plain["cluster"], [_node(data, entry) for entry in plain["nodes"]], command)
+            nodes = [_node(data, entry) for entry in plain["nodes"]]
+            return cls(data, plain["cluster"], int(plain["replication"]), nodes, command)
         except FileNotFoundError:
             raise InvalidArgumentError(
                 f"there is no local cluster in {data}; start one with: logdevice up --data {data}"
@@ -125,6 +137,12 @@ class LocalCluster:
     def endpoint(self) -> str:
         """Where clients reach it: the addresses of all nodes."""
         return ",".join(entry.address for entry in self.nodes.values())
+
+    @property
+    def children(self) -> list[NodeId]:
+        """The running nodes that were started here."""
+        self.reap()
+        return list(self._children)
 
     def find(self, node: int) -> LocalNode:
         if NodeId(node) not in self.nodes:

@@ -57,6 +57,15 @@ def _add_directory_commands(group: commands.Commands) -> None:
     )
     change.add_argument("path", metavar="PATH", help=_PATH_HELP)
     _add_attributes(change, "+")
+    rename = commands.add(
+        inner,
+        "rename",
+        run_rename,
+        "move a log, or a directory with all that is in it",
+        details="Numbers stay.",
+    )
+    rename.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    rename.add_argument("new_path", metavar="NEW", help="what it is to be called")
     remove = commands.add(
         inner,
         "remove",
@@ -108,6 +117,14 @@ def run_set(options: argparse.Namespace, output: Output) -> int:
     with connect(options) as client:
         client.set_attributes(options.path, dict(options.attributes))
     return run_show(options, output)
+
+
+def run_rename(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.rename(options.path, options.new_path)
+    output.text(f"{options.path} is {options.new_path} now")
+    output.json({"path": options.path, "new_path": options.new_path})
+    return 0
 
 
 def run_remove(options: argparse.Namespace, output: Output) -> int:

@@ -97,4 +97,5 @@ def _ask_ps(pid: int) -> tuple[str, str]:
     command = ["ps", "-o", "state=", "-o", "command=", "-p", str(pid)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     letter, _, rest = answer.strip().partition(" ")
-    return letter[:1], rest
+    # Where there is no command line, ps shows the name of the process in brackets.
+    return letter[:1], "" if rest.startswith("[") else rest

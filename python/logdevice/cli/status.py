@@ -13,12 +13,15 @@ from typing import Any
 
 from logdevice.cli import commands, probe
 from logdevice.cli.finding import Place, find
-from logdevice.cli.output import Output, Row, shown_time
+from logdevice.cli.output import Output, Row, shown_bytes, shown_time
 from logdevice.cli.processes import ProcessState
 from logdevice.errors import UnavailableError
 from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
 
-_NODE_COLUMNS = ("node", "address", "state", "roles", "location", "logs", "sequencing", "readers", "since")
+_NODE_COLUMNS = (
+    *("node", "address", "state", "roles", "location", "logs", "sequencing", "readers"),
+    *("appends", "stores", "sent", "since"),
+)
 _LOG_COLUMNS = ("log", "sequencer", "epoch", "released", "trim", "readers")
 
 
@@ -71,14 +74,23 @@ def node_row(place: Place, entry: NodeView, status: NodeStatus | None) -> dict[s
     }
     if status is not None:
         logs: Mapping[str, Mapping[str, Any]] = json.loads(status.logs)
+        metrics: Mapping[str, float] = json.loads(status.metrics)
         row |= {
             "logs": len(logs),
             "sequencing": sum(bool(log.get("is_sequencer")) for log in logs.values()),
             "readers": sum(int(log.get("read_streams", 0)) for log in logs.values()),
+            "appends": _total(metrics, "logdevice_appends_total"),
+            "stores": _total(metrics, "logdevice_stores_total"),
+            "sent": shown_bytes(_total(metrics, "logdevice_bytes_sent_total")),
             "since": shown_time(status.started_ms),
-            "metrics": json.loads(status.metrics),
+            "metrics": metrics,
         }
     return row
+
+
+def _total(metrics: Mapping[str, float], name: str) -> int:
+    """A counter, added up over its labels."""
+    return int(sum(value for sample, value in metrics.items() if sample.partition("{")[0] == name))
 
 
 def _state(place: Place, entry: NodeView) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -12,7 +13,6 @@ from logdevice.client.arrow_batches import POSITION
 from logdevice.client.routing import Routing
 from logdevice.errors import (
     InvalidArgumentError,
-    LocalProtocolError,
     LogDeviceError,
     NoSpaceError,
     OutcomeUnknownError,
@@ -57,15 +57,13 @@ class Appending:
         return answer.lsn
 
 
+_REFUSALS: Final[Mapping[AppendStatus, tuple[type[LogDeviceError], str]]] = {
+    AppendStatus.NO_SPACE: (NoSpaceError, "the disks of too many nodes are full"),
+    AppendStatus.TOO_BIG: (PayloadTooLargeError, "the batch is larger than the cluster accepts"),
+    AppendStatus.UNKNOWN: (OutcomeUnknownError, "nobody could find out whether it was stored"),
+}
+
+
 def _refusal(status: AppendStatus, log: LogId, lsn: Lsn) -> LogDeviceError:
-    match status:
-        case AppendStatus.NO_SPACE:
-            return NoSpaceError("the disks of too many nodes are full", log=log)
-        case AppendStatus.TOO_BIG:
-            return PayloadTooLargeError("the batch is larger than the cluster accepts", log=log)
-        case AppendStatus.UNKNOWN:
-            return OutcomeUnknownError(
-                "the sequencer could not find out whether it was stored", log=log, lsn=lsn if lsn else None
-            )
-        case _:
-            return LocalProtocolError(f"an append cannot end in {status.value} here", log=log)
+    kind, message = _REFUSALS[status]  # others are followed by the routing
+    return kind(message, log=log, lsn=lsn if lsn else None)

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ class _Engine(NamedTuple):
     process: int
     loop: LoopThread
     client: AsyncClient
+    writers: WeakSet[BlockingWriter]  # those that may still hold something
 
 
 def connect(
@@ -102,10 +104,12 @@ class Client:
         engine = self._started()
 
         async def make() -> BlockingWriter:
-            writer = engine.client.writer(log, **settings)
-            return BlockingWriter(writer, engine.loop, writer.settings)
+            inner = engine.client.writer(log, **settings)
+            return BlockingWriter(inner, engine.loop, inner.settings)
 
-        return engine.loop.run(make())
+        writer = engine.loop.run(make())
+        engine.writers.add(writer)
+        return writer
 
     def read(
         self, log: LogRef, start: Where = "oldest", until: Where | None = None, **options: Any
@@ -194,7 +198,7 @@ def _start(config: ClientConfig) -> _Engine:
     async def make() -> AsyncClient:
         return AsyncClient(config)
 
-    return _Engine(os.getpid(), loop, loop.run(make()))
+    return _Engine(os.getpid(), loop, loop.run(make()), WeakSet())
 
 
 def _shut_down(engine: _Engine) -> None:
@@ -203,4 +207,6 @@ def _shut_down(engine: _Engine) -> None:
     if engine.loop.is_here:
         engine.loop.start(engine.client.close())  # the garbage collector works in any thread
     else:
+        for writer in list(engine.writers):
+            writer.close()
         engine.loop.run(engine.client.close())

@@ -139,7 +139,11 @@ class BlockingWriter:
         """Gives what was collected to the loop, and waits there for room. The lock is held."""
         if len(self._collector):
             entries, record = self._take()
-            _connect(self._loop.run(self._writer.submit(entries)), record)
+            try:
+                _connect(self._loop.run(self._writer.submit(entries)), record)
+            except BaseException as problem:
+                record.set_exception(problem)
+                raise
 
     def _take(self) -> tuple[Entries, Future[Lsn]]:
         record, self._record = self._record, Future()

@@ -8,6 +8,7 @@ in the order they were given. After `drop` and `finish` nothing is heard of it a
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from logdevice.wire.channel import ClientStream
 from logdevice.wire.codec import decode, encode
 
 METHOD = "read"
+_logger = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
@@ -63,8 +65,11 @@ class NodeStream:
                 await self._talk(stream)
             finally:
                 stream.cancel()
-        except LogDeviceError:
-            pass  # why is in the node's log; to the reader a loss is a loss
+        except LogDeviceError as error:
+            _logger.debug("the stream with %s ended: %s", self._node, error)
+        except Exception:
+            # To the stream a loss is a loss; it must hear of this one too.
+            _logger.exception("the stream with %s failed", self._node)
         if self._is_heard:
             self._is_heard = False
             self._listener.lost(self._node)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from logdevice.client.config import ClientConfig
-from logdevice.client.retries import retrying
+from logdevice.client.retries import persistently
 from logdevice.errors import LocalProtocolError, RemoteProtocolError, UnavailableError, WrongClusterError
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels, ClientStream, WireChannel
@@ -91,10 +91,11 @@ class Nodes:
 
     async def call_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
         """The same, tried again with pauses while nobody can answer."""
-        async for attempt in retrying(self._settings, self._settings.call_timeout_ms):
-            with attempt:
-                return await self.ask_any(request, wanted, idempotent=idempotent)
-        raise AssertionError("the last attempt returns or raises")
+        return await persistently(
+            lambda: self.ask_any(request, wanted, idempotent=idempotent),
+            self._settings,
+            self._settings.call_timeout_ms,
+        )
 
     async def open(self, node: NodeId, method: str) -> ClientStream:
         """A stream of one's own with a node."""
@@ -166,9 +167,7 @@ class Nodes:
         return channels.get(address, node)
 
     def _conversation(self, place: _Place) -> Conversation:
-        if self._is_closed:
-            raise LocalProtocolError("the client is closed")
-        if place not in self._conversations:
+        if self._is_closed or place not in self._conversations:
             self._conversations[place] = Conversation(
                 self._channel(place), waiting_bytes_max=self._settings.outbox_bytes_max
             )

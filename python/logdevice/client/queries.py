@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from logdevice.client.directory import Directory, LogRef, replication
 from logdevice.client.nodes import Nodes
-from logdevice.client.retries import retrying
+from logdevice.client.retries import persistently
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import NotEnoughNodesError, UnavailableError, UnknownLogError
 from logdevice.protocol.quorum import Answer, Quorum
@@ -65,10 +65,9 @@ class Queries:
 
     async def _ask_all(self, log: LogRef, question: object, wanted: type[Reply]) -> dict[NodeId, Reply]:
         """What at least an f-majority of the storage nodes answers."""
-        async for attempt in retrying(self._settings, self._settings.call_timeout_ms):
-            with attempt:
-                return await self._ask_once(log, question, wanted)
-        raise AssertionError("the last attempt returns or raises")
+        return await persistently(
+            lambda: self._ask_once(log, question, wanted), self._settings, self._settings.call_timeout_ms
+        )
 
     async def _ask_once(self, log: LogRef, question: object, wanted: type[Reply]) -> dict[NodeId, Reply]:
         needed = replication(await self._directory.find(log))

@@ -41,6 +41,7 @@ class Reader(AsyncIterator[Item]):
         self._news = asyncio.Event()  # something to take, or the end
         self._has_ended = False
         self._failure: Exception | None = None
+        self._taken: Taken | None = None
         self._assembled: deque[Item] = deque()
 
     async def __anext__(self) -> Item:
@@ -61,15 +62,16 @@ class Reader(AsyncIterator[Item]):
     async def next(self, timeout_ms: int | None = None) -> Item | None:
         """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
         while not self._assembled:
-            taken = await self.take(timeout_ms)
-            if taken is None:
+            # Kept until it is assembled: whoever is cancelled in between finds it at the next call.
+            if self._taken is None:
+                self._taken = await self.take(timeout_ms)
+            if self._taken is None:
                 return None
-            if isinstance(taken, Gap):
-                return taken
-            items, doubtful = await asyncio.to_thread(self.assemble, taken)
-            self._assembled += items
+            items, doubtful = await self._assembled_in_a_thread(self._taken)
             if doubtful is not None:
                 await self.doubt(doubtful)
+            self._assembled += items
+            self._taken = None
         return self._assembled.popleft()
 
     async def open(self) -> None:
@@ -107,6 +109,11 @@ class Reader(AsyncIterator[Item]):
         assembled = assemble(taken, self._surroundings.config.batch)
         return list(assembled.batches), assembled.corrupt
 
+    async def _assembled_in_a_thread(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
+        if isinstance(taken, Gap):
+            return [taken], None
+        return await asyncio.to_thread(self.assemble, taken)
+
     async def doubt(self, lsn: Lsn) -> None:
         """This record was taken and cannot be decoded: reads on from there, looking at every copy."""
         assert self._request is not None, "something was taken"
@@ -121,6 +128,7 @@ class Reader(AsyncIterator[Item]):
     async def close(self) -> None:
         """Gives up; what was not taken is dropped."""
         await self._abandon()
+        self._taken = None
         self._assembled.clear()
         self.ended(None)
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import LogDeviceError, NoSpaceError
 
+Result = TypeVar("Result")
 
-def retrying(settings: ClientSettings, timeout_ms: int) -> AsyncRetrying:
-    """Tries until it works, the error is of no kind that goes away, or the time is up."""
-    return AsyncRetrying(
+
+async def persistently(
+    work: Callable[[], Awaitable[Result]], settings: ClientSettings, timeout_ms: int
+) -> Result:
+    """Does the work until it succeeds, fails in a way that does not go away, or the time is up."""
+    retrying = AsyncRetrying(
         retry=retry_if_exception(_goes_away),
         stop=stop_before_delay(timeout_ms / 1000),
         wait=wait_random_exponential(
@@ -20,6 +27,11 @@ def retrying(settings: ClientSettings, timeout_ms: int) -> AsyncRetrying:
         ),
         reraise=True,
     )
+
+    async def attempt() -> Result:  # tenacity takes nothing less for asynchronous
+        return await work()
+
+    return await retrying(attempt)
 
 
 def _goes_away(error: BaseException) -> bool:

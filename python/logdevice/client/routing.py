@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from logdevice.client.directory import Directory
 from logdevice.client.nodes import Nodes, now_ms
-from logdevice.client.retries import retrying
+from logdevice.client.retries import persistently
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import (
     LogDeviceError,
@@ -44,10 +44,11 @@ class Routing:
         self, request: Append | GetTail, wanted: type[Answer], timeout_ms: int, *, idempotent: bool
     ) -> Answer:
         deadline_ms = now_ms() + timeout_ms
-        async for attempt in retrying(self._settings, timeout_ms):
-            with attempt:
-                return await self._attempt(request, wanted, deadline_ms, idempotent=idempotent)
-        raise AssertionError("the last attempt returns or raises")
+        return await persistently(
+            lambda: self._attempt(request, wanted, deadline_ms, idempotent=idempotent),
+            self._settings,
+            timeout_ms,
+        )
 
     async def _attempt(
         self, request: Append | GetTail, wanted: type[Answer], deadline_ms: int, *, idempotent: bool

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError
 from logdevice.node_settings import NodeSettings
@@ -19,6 +20,7 @@ from logdevice.wire.channel import Channels
 from logdevice.wire.conversation import Conversation
 
 _logger = logging.getLogger(__name__)
+_TELLS_WAITING_MAX: Final = 256
 
 Local = Callable[[Any], Awaitable[Any]]
 Answered = Callable[[Any], None]
@@ -36,6 +38,7 @@ class Peers:
         self._settings = settings
         self._conversations: dict[tuple[NodeId, str], Conversation] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._telling: Counter[NodeId] = Counter()  # messages without an answer that wait to be sent
         self._is_closed = False
 
     def set_addresses(self, addresses: dict[NodeId, str]) -> None:
@@ -50,7 +53,10 @@ class Peers:
         self._run(self._ask(node, request, wanted, done, lost))
 
     def tell(self, node: NodeId, message: object) -> None:
-        self._run(self._tell(node, message))
+        """If it can be sent soon: to a node that cannot be reached not much is kept waiting."""
+        if self._telling[node] < _TELLS_WAITING_MAX:
+            self._telling[node] += 1
+            self._run(self._tell(node, message))
 
     async def request(self, node: NodeId, request: object, timeout_ms: int | None = None) -> Any:
         """The answer, or an error: UnavailableError if the request certainly did not get there."""
@@ -104,6 +110,8 @@ class Peers:
                 await self._conversation(node).tell(message)
         except LogDeviceError as error:
             _logger.debug("%s was not told: %s", node, error)
+        finally:
+            self._telling[node] -= 1
 
     def _conversation(self, node: NodeId) -> Conversation:
         address = self._addresses.get(node)

@@ -267,8 +267,10 @@ class Sequencers:
             host.feed(NodeConnected(node))
 
     def nudge(self) -> None:
+        """Those that this node should number and does not."""
         for host in self._hosts.values():
-            host.nudge()
+            if host.owner == self._services.me and host.epoch is None:
+                host.nudge()
 
     def host(self, log: LogId) -> SequencerHost:
         if self._is_stopping:

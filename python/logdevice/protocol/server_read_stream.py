@@ -279,7 +279,9 @@ class ServerReadStream:
 
     def _read_on(self, version: _Version, end: Lsn, window_bytes: int) -> None:
         queue_bytes = self._settings.send_queue_bytes_max - self._unsent_bytes
-        if self._read is not None or queue_bytes <= 0:  # S6
+        # S6: with little room left, small reads would follow each other for as long as the queue is full.
+        has_room = queue_bytes >= self._settings.read_bytes_max or self._unsent_bytes == 0
+        if self._read is not None or not has_room:
             return
         self._read_id += 1
         self._read_is_outdated = False

@@ -57,6 +57,16 @@ def test_a_cluster_of_an_impossible_size_is_refused(tmp_path: Path, nodes: int) 
         LocalCluster.create(tmp_path, nodes=nodes)
 
 
+@pytest.mark.parametrize(("nodes", "copies"), [(1, 1), (2, 2), (3, 3), (5, 3)])
+def test_a_record_has_three_copies_or_one_on_every_node(tmp_path: Path, nodes: int, copies: int) -> None:
+    assert LocalCluster.create(tmp_path, nodes=nodes).replication == copies
+
+
+def test_more_copies_than_nodes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="4 copies do not fit on 3 nodes"):
+        LocalCluster.create(tmp_path, nodes=3, replication=4)
+
+
 def test_a_directory_without_a_cluster_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="logdevice up --data"):
         LocalCluster.load(tmp_path)
@@ -123,6 +133,7 @@ def test_another_process_sees_and_ends_the_same_nodes(cluster: LocalCluster) -> 
     cluster.start_all()
     other = LocalCluster.load(cluster.data)
     assert states(other) == ["running"] * 3
+    assert (len(cluster.children), other.children) == (3, [])
     other.kill(3)
     assert cluster.state(3) is ProcessState.DOWN
 

@@ -12,6 +12,11 @@ from logdevice.types import Location, NodeId, nodes
 from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
 
 PLACE = Place("127.0.0.1:1")
+METRICS = {
+    'logdevice_appends_total{status="OK"}': 7.0,
+    'logdevice_appends_total{status="PREEMPTED"}': 2.0,
+    "logdevice_bytes_sent_total": 2048.0,
+}
 
 
 def view(node: int, *, is_alive: bool = True) -> NodeView:
@@ -30,7 +35,7 @@ def status(node: int, **logs: Any) -> NodeStatus:
         node=NodeId(node),
         started_ms=1_700_000_000_000,
         logs=json.dumps({f"/{name}": said for name, said in logs.items()}),
-        metrics=json.dumps({"appends": 7.0}),
+        metrics=json.dumps(METRICS),
     )
 
 
@@ -53,7 +58,8 @@ def test_a_node_is_shown_with_what_it_is_busy_with() -> None:
     assert row["state"] == "alive"
     assert row["roles"] == "storage+sequencer"
     assert (row["logs"], row["sequencing"], row["readers"]) == (2, 1, 2)
-    assert row["metrics"] == {"appends": 7.0}
+    assert (row["appends"], row["sent"]) == (9, "2.0 KiB")
+    assert row["metrics"] == METRICS
 
 
 def test_a_node_that_does_not_answer_has_no_numbers() -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from logdevice.protocol.messages import Records, Start, Stop, ToReader, Window
+from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToReader, Window
 from logdevice.protocol.server_read_stream import (
     Event,
     MessageSent,
@@ -20,6 +20,7 @@ from logdevice.protocol.server_read_stream import (
     Send,
     ServerReadStream,
     StartReceived,
+    StatusChanged,
     StopReceived,
     TrimAdvanced,
     WindowReceived,
@@ -34,7 +35,7 @@ from logdevice.wire.server import Peer, ServerStream, WireServer
 
 WIRE = WireSettings(connect_timeout_ms=2_000)
 READS = NodeReadSettings(read_bytes_max=20_000)
-# None: cut the connection here.
+# None: cut the connection here; nothing: say nothing.
 Tamper = Callable[[NodeId, ToReader, bytes], bytes | None]
 Answer = Callable[[NodeId, Any], Awaitable[Any]]
 
@@ -45,6 +46,7 @@ class SmallNode:
         self.store = MemoryLogStore()
         self.released: dict[LogId, Lsn] = {}
         self.tamper: Tamper | None = None
+        self.notice: StatusNotice | None = None  # said to every reader
         self.starts: list[Start] = []  # every START that came
         self.sent_bytes = 0  # of bodies
         self.address = "127.0.0.1:0"
@@ -140,6 +142,8 @@ class _Session:
                 self._node.starts.append(message)
                 if self._machine is None:
                     self._log, self._machine = message.log, self._node.new_stream(message.log)
+                    if self._node.notice is not None:
+                        self._feed(StatusChanged(self._node.notice))
                 self._feed(StartReceived(message))
             elif isinstance(message, Window):
                 self._feed(WindowReceived(message))
@@ -158,6 +162,8 @@ class _Session:
                     data = self._node.tamper(self._node.node, message, data or b"")
                 if data is None:
                     return
+                if not data:
+                    continue
                 await self._stream.send(data)
                 if isinstance(message, Records):
                     self._node.sent_bytes += sum(len(record.body) for record in message.records)

@@ -19,7 +19,7 @@ from logdevice.errors import (
     UnknownLogError,
     WrongClusterError,
 )
-from logdevice.types import Location, NodeId
+from logdevice.types import LSN_OLDEST, Location, NodeId
 from logdevice.wire import service_messages as service
 
 
@@ -174,6 +174,7 @@ def test_what_is_known_about_the_cluster_holds_until_somebody_answers_again() ->
         cluster._answers[service.GetCluster] = refuse
         await asyncio.sleep(0.01)
         await client.append("/log", b"two")
+        assert await client.first_lsn("/log") == LSN_OLDEST
         with pytest.raises(UnavailableError, match="not now"):
             await client.cluster()
         cluster._answers[service.GetCluster] = before

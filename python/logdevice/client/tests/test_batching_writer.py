@@ -239,6 +239,18 @@ def test_closing_the_client_sees_its_writers_through() -> None:
     with_client(test)
 
 
+def test_closing_the_client_raises_what_a_writer_has_to_say() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        cluster.scripted.append(AppendStatus.NO_SPACE)
+        other = cluster.client(keep_freed_memory=False)
+        writer = other.writer("/log", writer_delay_ms=LATE)
+        await writer.put(b"one")
+        with pytest.raises(NoSpaceError):
+            await other.close()
+
+    with_client(test)
+
+
 @pytest.mark.parametrize("wrong", [("text", None, None), (b"", "key", None), (b"", None, {"a": 1})])
 def test_what_cannot_be_an_entry_does_not_spoil_others(wrong: Any) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 import logdevice
-from logdevice.client import Client, Position, RecordsBatch, connect
+from logdevice.client import BlockingReader, Client, Position, RecordsBatch, connect
+from logdevice.client.loop_thread import shared
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, QUICK, SmallCluster
 from logdevice.errors import LocalProtocolError, NoSpaceError, UnknownLogError
@@ -52,6 +54,7 @@ def test_everything_can_be_done_without_a_loop(client: Client) -> None:
         assert health is not None
     assert [lsn.esn for lsn in (first, second, third)] == [1, 2, 3]
     assert client.tail("/log").next == third.next
+    assert client.sequencer("/log") == 1
     assert client.first_lsn("/log") == Lsn(1)
     assert client.find_time("/log", FIRST_RECORD_MS + 1000) == second
     assert client.find_key("/log", b"b") == second
@@ -148,12 +151,60 @@ def test_a_client_that_was_pickled_connects_where_it_arrives(client: Client) -> 
         assert payloads(other) == [b"one"]
 
 
+def test_closing_a_client_sees_its_writers_through(cluster: SmallCluster, client: Client) -> None:
+    other = connect(cluster.endpoints)
+    receipt = other.writer("/log", writer_delay_ms=60_000).put(b"one")
+    other.close()
+    assert receipt.result(0) == Position(Lsn.of(1, 1), 0)
+
+
+def test_what_a_writer_cannot_hand_over_fails(client: Client) -> None:
+    writer = client.writer("/log", writer_delay_ms=60_000)
+    receipt = writer.put(b"one")
+    shared().run(writer._writer.close())
+    with pytest.raises(LocalProtocolError, match="closed"):
+        writer.flush()
+    with pytest.raises(LocalProtocolError, match="closed"):
+        receipt.result(0)
+
+
 def test_a_closed_client_says_so(cluster: SmallCluster) -> None:
     client = connect(cluster.endpoints)
     client.close()
     client.close()
     with pytest.raises(LocalProtocolError, match="closed"):
         client.cluster()
+
+
+def test_a_client_that_is_forgotten_is_closed(cluster: SmallCluster) -> None:
+    for in_the_loop in (False, True):
+        client: Client | None = connect(cluster.endpoints)
+        assert client is not None
+        client.cluster()
+        inner = client._started().client
+
+        async def forget() -> None:
+            nonlocal client
+            client = None
+
+        if in_the_loop:
+            shared().run(forget())
+        else:
+            client = None
+        while not inner._nodes._is_closed:
+            shared().run(asyncio.sleep(0.01))
+
+
+def test_a_reader_that_is_forgotten_is_closed(client: Client) -> None:
+    client.append("/log", b"one")
+    reader: BlockingReader | None = client.read("/log", follow=True)
+    assert reader is not None
+    inner = reader._reader
+    for _ in reader:
+        break
+    reader = None
+    while not inner._has_ended:
+        shared().run(asyncio.sleep(0.01))
 
 
 def test_the_names_of_the_client_are_in_the_package() -> None:
@@ -233,3 +284,4 @@ next(reader)
 
 def test_a_process_may_end_with_everything_open(cluster: SmallCluster, client: Client) -> None:
     assert run_python(LEAVES_IT_OPEN, cluster.endpoints) == ""
+    assert payloads(client) == [b"left to the end of the process"]

@@ -15,7 +15,7 @@ from logdevice.client.key_search import find_key, has_key
 from logdevice.client.queries import first_not_older, nearest_end
 from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, with_client
 from logdevice.errors import InvalidArgumentError, NotEnoughNodesError, OutOfRangeError, UnknownLogError
-from logdevice.types import LSN_MAX, LSN_OLDEST, Gap, GapType, LogId, Lsn, NodeId, nodes
+from logdevice.types import LSN_MAX, LSN_OLDEST, Gap, GapType, Location, LogId, Lsn, NodeId, nodes
 from logdevice.wire import service_messages as service
 from logdevice.wire.service_messages import TimeFound
 
@@ -76,6 +76,18 @@ def test_a_question_is_answered_while_a_node_is_down_and_not_when_too_many_are()
             await client.find_time("/log", FIRST_RECORD_MS + 2000)
 
     with_client(test, call_timeout_ms=1000)
+
+
+def test_nodes_without_a_rack_are_counted_one_by_one() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.create_log("/racks", {"replication": "node: 2, rack: 2"})
+        assert await client.first_lsn("/racks") == LSN_OLDEST
+        for node in cluster.ids:
+            cluster.locations[node] = Location.parse("eu.one")
+        await client.cluster()
+        assert await client.first_lsn("/racks") == LSN_OLDEST
+
+    with_client(test)
 
 
 def test_a_node_that_hangs_is_not_waited_for() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.tests.small_cluster import SmallCluster, with_client
-from logdevice.errors import LocalProtocolError
-from logdevice.protocol.messages import Records, Stop, ToReader
+from logdevice.errors import LocalProtocolError, MetadataUnavailableError
+from logdevice.protocol.messages import Records, Started, StatusNotice, Stop, ToReader
 from logdevice.protocol.read_stream.stream import ClientReadStream
-from logdevice.types import Gap, GapType, LogId, Lsn, NodeId
+from logdevice.types import AuthoritativeStatus, Gap, GapType, LogId, Lsn, NodeId
+from logdevice.wire import service_messages as service
+from logdevice.wire.channel import ClientStream
 from logdevice.wire.codec import encode
 
 LOG = LogId(1)
@@ -171,6 +175,75 @@ def test_a_node_that_comes_back_is_read_from_again() -> None:
     with_client(test)
 
 
+def test_a_node_that_takes_a_start_and_says_nothing_is_asked_over_a_new_connection() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        lsns = await fill(client)
+        node = cluster.nodes[cluster.ids[1]]
+        unanswered = [Started] * 2
+
+        def swallow(sender: NodeId, message: ToReader, data: bytes) -> bytes | None:
+            if unanswered and type(message) is unanswered[-1]:
+                unanswered.pop()
+                return b""
+            return data
+
+        node.tamper = swallow
+        got: list[Lsn] = []
+        async with client.read("/log", lsns[0], window_lsns=4, started_timeout_ms=30) as reader:
+            async for item in reader:
+                assert isinstance(item, RecordsBatch)
+                got += [entry.lsn for entry in item.entries()]
+        assert got == lsns
+        assert unanswered == []
+
+    with_client(test)
+
+
+def test_a_status_of_nodes_reaches_the_stream() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        lsns = await fill(client)
+        lost, notice = (
+            cluster.ids[2],
+            StatusNotice(3, ((cluster.ids[2], AuthoritativeStatus.UNDERREPLICATION),)),
+        )
+        await cluster.nodes[lost].stop()
+        cluster.nodes[cluster.ids[0]].notice = notice
+        gone = [lsn for lsn in lsns if cluster.nodes[lost].store.get(LOG, lsn) is not None]
+        for node in cluster.nodes.values():
+            for lsn in gone:
+                node.store.remove(LOG, lsn)
+        # Nobody waits for the node, and nobody can say for certain that nothing was there.
+        got, gaps = await read_lsns(client, lsns[0])
+        assert got == [lsn for lsn in lsns if lsn not in gone]
+        assert {gap.type for gap in gaps} == {GapType.DATALOSS}
+
+    with_client(test)
+
+
+def test_metadata_and_configuration_that_cannot_be_had_are_asked_for_again() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        lsns = await fill(client)
+        metadata, logs = (cluster._answers[kind] for kind in (service.GetEpochMetadata, service.GetLogs))
+        refused = 0
+
+        def refuse(node: NodeId, request: object) -> None:
+            nonlocal refused
+            refused += 1
+            raise MetadataUnavailableError("not now")
+
+        cluster._answers[service.GetEpochMetadata] = refuse
+        async with client.read("/log", lsns[0], metadata_retry_ms_min=20) as reader:
+            cluster._answers[service.GetLogs] = refuse
+            while refused < 20:
+                await asyncio.sleep(0.01)
+            cluster._answers[service.GetEpochMetadata] = metadata
+            first = await reader.next()
+            assert isinstance(first, RecordsBatch)
+            cluster._answers[service.GetLogs] = logs
+
+    with_client(test, cluster_refresh_ms=20, call_timeout_ms=50, attempt_timeout_ms=50)
+
+
 def test_a_reader_holds_no_more_than_its_window() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         lsns = [await client.append("/log", bytes(10_000)) for _ in range(40)]
@@ -190,6 +263,55 @@ def test_a_reader_holds_no_more_than_its_window() -> None:
             assert got == lsns
 
     with_client(test, batch_codec="none")
+
+
+def test_a_reader_that_is_cancelled_loses_nothing() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        lsns = await fill(client)
+        got: list[Lsn] = []
+        async with client.read("/log", lsns[0], window_lsns=8) as reader:
+            while len(got) < len(lsns):
+                taking = asyncio.create_task(reader.next())
+                for _ in range(len(got) % 7):
+                    await asyncio.sleep(0)
+                taking.cancel()
+                with suppress(asyncio.CancelledError):
+                    await taking
+                item = await reader.next()
+                if not taking.cancelled():
+                    got += [entry.lsn for entry in batch_of(taking.result()).entries()]
+                got += [entry.lsn for entry in batch_of(item).entries()] if item else []
+        assert got == lsns
+
+    with_client(test)
+
+
+def batch_of(item: object) -> RecordsBatch:
+    assert isinstance(item, RecordsBatch)
+    return item
+
+
+def test_a_transport_that_fails_in_an_unknown_way_is_a_lost_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        lsns = await fill(client)
+        receive = ClientStream.receive
+        failures = 3
+
+        async def fail_at_first(stream: ClientStream) -> bytes | None:
+            nonlocal failures
+            failures -= 1
+            if failures >= 0:
+                raise ZeroDivisionError
+            return await receive(stream)
+
+        async with client.read("/log", lsns[0]) as reader:
+            monkeypatch.setattr(ClientStream, "receive", fail_at_first)
+            got = [entry.lsn async for item in reader for entry in batch_of(item).entries()]
+        assert got == lsns
+
+    with_client(test)
 
 
 def test_a_bug_in_the_stream_reaches_whoever_reads(monkeypatch: pytest.MonkeyPatch) -> None:

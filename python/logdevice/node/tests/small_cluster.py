@@ -78,6 +78,10 @@ class SmallCluster:
     async def kill(self, number: int) -> None:
         await self.nodes.pop(number).kill()
 
+    def forget_port(self, number: int) -> None:
+        """The node gets another one when it starts next."""
+        del self._ports[number]
+
     async def ask(self, number: int, request: object, *, timeout_ms: int = 10_000) -> Any:
         address = self.nodes[number].address
         if address not in self._talks:

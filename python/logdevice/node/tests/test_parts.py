@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -360,6 +361,4 @@ def test_a_log_line_is_one_json_object() -> None:
 
 
 def _exc_info() -> Any:
-    import sys
-
     return sys.exc_info()

@@ -24,7 +24,7 @@ from logdevice.node.assembly import READ_METHOD
 from logdevice.node.metadata_log import metadata_log_of
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, messages, run, small_cluster, until
 from logdevice.protocol.messages import Start, Started, StartedStatus, Window
-from logdevice.protocol.write_messages import Append, AppendStatus, Seal, Tail, Trim
+from logdevice.protocol.write_messages import Append, AppendStatus, GetTail, Seal, Tail, Trim
 from logdevice.settings import WireSettings
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, LogId, Lsn, MetadataSource, NodeId
 from logdevice.wire.channel import Channels
@@ -283,8 +283,6 @@ def test_a_storage_node_says_what_it_holds(tmp_path: Path) -> None:
 def test_the_tail_has_the_counters_of_the_log(tmp_path: Path) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path, 0) as cluster:
-            from logdevice.protocol.write_messages import GetTail
-
             log = await cluster.create(replication=1)
             lsn = await cluster.append(log, b"x" * 10)
             tail: Tail = await cluster.ask(0, GetTail(log))

@@ -314,15 +314,37 @@ def test_a_stream_stopped_by_the_byte_window_tells_what_it_has_seen() -> None:
 
 def test_nothing_is_read_while_the_send_queue_is_full() -> None:
     """S6"""
-    stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100))
+    stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100, read_bytes_max=30))
     stream.start()
-    assert stream.reads[-1].bytes_max == 100
     big = record(10, body=200)
     assert stream.found(big, next=15, end=ReadEnd.BYTES) == [records(big)]
     assert len(stream.reads) == 1
     stream.feed(MessageSent(200))
     assert stream.reading == (15, 50)
-    assert stream.reads[-1].bytes_max == 100 - RECORD_HEADER_BYTES
+    assert stream.reads[-1].bytes_max == 30
+
+
+def test_a_read_waits_until_there_is_room_for_all_it_may_return() -> None:
+    """S6"""
+    stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100, read_bytes_max=90))
+    stream.start()
+    stream.found(record(10, body=200), next=15, end=ReadEnd.BYTES)
+    stream.feed(MessageSent(200))
+    assert len(stream.reads) == 1
+    stream.feed(MessageSent(RECORD_HEADER_BYTES - 10))
+    assert stream.reading == (15, 50)
+    assert stream.reads[-1].bytes_max == 90
+
+
+def test_a_read_larger_than_the_send_queue_waits_until_that_is_empty() -> None:
+    """S6"""
+    stream = Stream(settings=NodeReadSettings(send_queue_bytes_max=100, read_bytes_max=500))
+    stream.start()
+    assert stream.reads[-1].bytes_max == 100
+    stream.found(record(10, body=10), next=15, end=ReadEnd.BYTES)
+    assert len(stream.reads) == 1
+    stream.feed(MessageSent(10 + RECORD_HEADER_BYTES))
+    assert stream.reading == (15, 50)
 
 
 def test_a_read_returns_no_more_than_the_setting_allows() -> None:

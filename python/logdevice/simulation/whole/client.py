@@ -15,6 +15,7 @@ from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, NodeId
 
 RETRY_MS_MAX = 150
+BURST = 8
 
 
 class Client:
@@ -40,10 +41,17 @@ class Client:
 
     def start(self) -> None:
         if self._begun < self._plan.appends:
-            if self._in_flight < self._plan.in_flight_max:
+            wanted = min(self._world.between(1, self._plan.burst_max), self._plan.appends - self._begun)
+            for _ in range(min(wanted, self._plan.in_flight_max - self._in_flight)):
                 self.append_one()
             pause_ms = 5 if self.is_hasty else self._plan.pause_ms_max
             self.process.later(self._world.between(0, pause_ms), self.start)
+
+    def append_some(self, target: NodeId) -> None:
+        """Several at once, to a sequencer in trouble."""
+        self._target = target
+        for _ in range(min(BURST, self._plan.appends - self._begun)):
+            self.append_one()
 
     def append_one(self) -> None:
         self._begun += 1

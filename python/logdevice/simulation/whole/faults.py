@@ -26,6 +26,7 @@ class ClusterFaults:
     blackouts_per_s: float = 0.0  # several nodes crash at once
     crash_at_write: float = 0.0  # chance of a crash between a durable write and the news of it
     crash_at_effect: float = 0.0  # chance of a crash between two effects of one event
+    beheadings_per_s: float = 0.0  # a sequencer is cut off from some nodes, and dies a little later
     hangs_per_s: float = 0.0  # stopped, and back later, believing to be what it was
     clock_skew_ms_max: int = 0
     wake_late: float = 0.0
@@ -61,6 +62,7 @@ class ClusterFaults:
             blackouts_per_s=maybe(0.1, 0.4),
             crash_at_write=maybe(0.0005, 0.003),
             crash_at_effect=maybe(0.0003, 0.001),
+            beheadings_per_s=maybe(0.5, 1.5),
             hangs_per_s=maybe(0.2, 0.6, 1.5),
             clock_skew_ms_max=int(maybe(10, 1_000)),
             wake_late=maybe(0.1, 0.5),

@@ -1,4 +1,4 @@
-"""Makes things go wrong in the cluster, at the rates a seed has drawn, and ends each trouble after a while."""
+"""Makes things go wrong in a cluster, at the rates a seed has drawn, and ends each trouble after a while."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Injector:
             (faults.crashes_per_s, lambda: self._crash(1, 800)),
             (faults.absences_per_s, lambda: self._crash(1_000, 4_000)),
             (faults.blackouts_per_s, self._black_out),
+            (faults.beheadings_per_s, self._behead),
             (faults.hangs_per_s, self._hang),
             (faults.partitions_per_s, self._partition),
             (faults.slow_nodes_per_s, self._slow_down),
@@ -77,6 +78,28 @@ class Injector:
             if self._world.chance(0.7):
                 node.crash()
 
+    def _behead(self) -> None:
+        """Records in flight end up on few nodes, on one, or on none: recovery has something to decide."""
+        node = self._pick(lambda node: node.is_fine and node.sequencing.machine.current is not None)
+        if node is None:
+            return
+        for other in self._cluster.nodes.values():
+            if other is not node and self._world.chance(0.6):
+                self._cut(str(node.id), str(other.id), 300)
+        for client in self._cluster.clients:
+            client.append_some(node.id)
+
+        def die() -> None:
+            if self._world.now_ms < self._cluster.plan.fault_phase_ms:
+                node.crash()
+
+        self._later(5, 100, die)
+
+    def _cut(self, one: str, other: str, duration_ms: int) -> None:
+        self._world.say("network", f"cuts {one} from {other}")
+        self._cluster.links.cut(one, other)
+        self._world.after(duration_ms, lambda: self._cluster.links.join(one, other))
+
     def _hang(self) -> None:
         if node := self._pick(lambda node: node.is_fine):
             node.hang()
@@ -86,9 +109,7 @@ class Injector:
         names = [str(node) for node in self._cluster.nodes]
         names += [client.process.name for client in self._cluster.clients]
         one, other = self._world.rng.sample(names, 2)
-        self._world.say("network", f"cuts {one} from {other}")
-        self._cluster.links.cut(one, other)
-        self._later(50, 2_000, lambda: self._cluster.links.join(one, other))
+        self._cut(one, other, self._world.between(50, 2_000))
 
     def _slow_down(self) -> None:
         links = self._cluster.links

@@ -21,6 +21,7 @@ class ClientPlan:
     appends: int
     pause_ms_max: int  # between two appends
     in_flight_max: int
+    burst_max: int  # appends at once
     patience_ms: int  # for one answer
 
 
@@ -117,11 +118,13 @@ def _draw_nodesets(
 
 
 def _draw_client(rng: random.Random, fault_phase_ms: int) -> ClientPlan:
-    appends = rng.randint(15, 60)
+    appends = rng.randint(20, 80)
+    burst_max = rng.choice([1, 3, 10])
     return ClientPlan(
         appends=appends,
-        pause_ms_max=2 * fault_phase_ms // appends,
-        in_flight_max=rng.choice([1, 3, 10]),
+        pause_ms_max=2 * fault_phase_ms * burst_max // appends,
+        in_flight_max=rng.choice([1, 5, 20]),
+        burst_max=burst_max,
         patience_ms=rng.choice([200, 1_000, 3_000]),
     )
 
@@ -171,7 +174,7 @@ def _draw_write_settings(rng: random.Random) -> WriteSettings:
         store_timeout_ms_max=rng.choice([500, 2_000]),
         immediate_waves_max=rng.choice([1, 3]),
         leader_retries_max=rng.choice([0, 2]),
-        sticky_bytes_max=rng.choice([100, 2_000, 1 << 20]),
+        sticky_bytes_max=rng.choice([1, 1, 2_000, 1 << 20]),
         slow_store_penalty_ms=rng.choice([100, 2_000]),
         slow_nodes_share_max=rng.choice([0.25, 0.5]),
         overloaded_penalty_ms=100,

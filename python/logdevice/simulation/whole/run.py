@@ -64,7 +64,7 @@ class Run:
             count = len(self.cluster.ledger.promised)
             client.append_one()
             self._run_while(verdict.unfinished_clients)
-            if len(self.cluster.ledger.promised) > count:
+            if len(self.cluster.ledger.promised) > count or not client.is_done:
                 break
         if self.cluster.ledger.trim_end:
             self.cluster.trim(self.cluster.ledger.trim_end)

@@ -1,0 +1,31 @@
+"""The benchmarks run and measure something sensible; what is fast enough is not decided here."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from logdevice.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("append", "appends * 3 / one store"),
+        ("read", "memory growth over the other nine tenths"),
+        ("failover", "longest pause of a reader after kill -9 of a node that sends"),
+    ],
+)
+def test_a_benchmark_measures(name: str, last: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", name, "--megabytes", "8", "--json"]) in (0, 1)
+    results = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert results[-1]["what"] == last
+    assert all(result["value"] > 0 for result in results)
+
+
+def test_a_reader_that_follows_gets_every_byte_about_once(capfd: pytest.CaptureFixture[str]) -> None:
+    main(["bench", "scd", "--megabytes", "8", "--json"])
+    single, everybody = (json.loads(line)["value"] for line in capfd.readouterr().out.splitlines())
+    assert 1 <= single < 1.5
+    assert 2.5 < everybody < 3.5

@@ -1,0 +1,42 @@
+"""Benchmarks say what they measured and whether it is enough; their ceilings can be measured alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from logdevice.cli.bench_ceiling import transport_rate
+from logdevice.cli.bench_result import Result
+from logdevice.cli.bench_write import BATCH_BYTES, BATCH_ENTRIES, batches, store_rate
+from logdevice.client.loop_thread import shared
+
+
+def test_a_result_is_met_within_its_bounds() -> None:
+    assert [Result("x", value, "", least=1, most=2).is_met for value in (0.9, 1, 2, 2.1)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert Result("x", 5, "", least=1, most=2).wanted == "at least 1 and at most 2"
+
+
+def test_a_result_without_bounds_is_information() -> None:
+    result = Result("x", 5, "MB/s")
+    assert result.is_met
+    assert result.wanted is None
+    assert result.row["is_met"] is None
+
+
+def test_batches_are_as_many_and_as_large_as_asked_for() -> None:
+    made = list(batches(2))
+    assert len(made) == 2_000_000 // BATCH_BYTES
+    assert all(batch.num_rows == BATCH_ENTRIES for batch in made)
+    assert made[0]["payload"][0] != made[1]["payload"][0]
+
+
+def test_a_bare_store_has_a_rate(tmp_path: Path) -> None:
+    assert store_rate(tmp_path, 2) > 0
+
+
+def test_the_bare_transport_has_a_rate() -> None:
+    assert shared().run(transport_rate(2)) > 0

@@ -1,0 +1,254 @@
+"""Nodes in trouble: starts that fail, stops in the middle, damaged copies, full queues, removed logs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdevice.errors import (
+    InvalidArgumentError,
+    LogDeviceError,
+    UnavailableError,
+    UnknownLogError,
+    WrongClusterError,
+)
+from logdevice.metadata.values import NodeRole
+from logdevice.node.assembly import Node
+from logdevice.node.peers import Peers
+from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster, until
+from logdevice.node_settings import NodeSettings
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store, Stored, StoreStatus
+from logdevice.settings import WireSettings
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
+from logdevice.wire.channel import Channels
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.conversation import METHOD, split
+from logdevice.wire.hello import Hello
+from logdevice.wire.service_messages import (
+    ChangeLogs,
+    DirectoryChange,
+    Done,
+    EpochMetadataIs,
+    GetCluster,
+    GetEpochMetadata,
+)
+
+
+def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0) as cluster:
+            port = int(cluster.nodes[0].address.rpartition(":")[2])
+            taken = replace(cluster.config(1), address=f"127.0.0.1:{port}")
+            with pytest.raises(InvalidArgumentError, match="cannot listen"):
+                await Node(taken).start()
+            wrong = replace(cluster.config(1), cluster="other", data_directory=tmp_path / "other")
+            with pytest.raises(WrongClusterError):
+                await Node(wrong).start()
+            await cluster.start(1)
+
+    run(story())
+
+
+def test_a_node_on_a_new_disk_is_another_generation(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1) as cluster:
+            await cluster.kill(1)
+            (tmp_path / "n1").rename(tmp_path / "lost")
+            await cluster.start(1)
+            await cluster.nodes[0].configuration.refresh()
+            assert cluster.nodes[0].configuration.nodes[NodeId(1)].generation == 2
+            await cluster.kill(1)
+            await cluster.start(1)
+            assert cluster.nodes[1].configuration.nodes[NodeId(1)].generation == 2
+
+    run(story())
+
+
+def test_a_node_that_stops_finishes_what_it_has_begun(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"first")
+            asking = [
+                asyncio.create_task(cluster.ask(0, Append(log=log, body=b"%d" % n, entries=1)))
+                for n in range(100)
+            ]
+            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+            await cluster.stop(0)
+            answers = await asyncio.gather(*asking, return_exceptions=True)
+            acknowledged = {
+                answer.lsn: b"%d" % n for n, answer in enumerate(answers) if isinstance(answer, Appended)
+            }
+            assert acknowledged
+            refused = [answer for answer in answers if not isinstance(answer, Appended)]
+            assert all(isinstance(answer, UnavailableError) for answer in refused)
+            await cluster.start(0)
+            found = await cluster.read(log, max(acknowledged).next)
+            assert {lsn: found.get(lsn) for lsn in acknowledged} == acknowledged
+
+    run(story())
+
+
+def store_of(log: LogId, body: bytes) -> Store:
+    record = Record(lsn=Lsn.of(1, 1), timestamp_ms=1, copyset=(NodeId(0),), body=body, wave=1)
+    return Store(log=log, record=record, good_end=Lsn(0), sequencer=NodeId(7))
+
+
+async def ask_as_node(cluster: SmallCluster, request: bytes) -> Any:
+    """The first answer to a frame that is sent as it is."""
+    channels = Channels(Hello(cluster=CLUSTER, caller=NodeId(7)), WireSettings())
+    stream = await channels.get(cluster.nodes[0].address).open(METHOD)
+    await stream.send((1).to_bytes(8, "little") + len(request).to_bytes(4, "little") + request)
+    answer = await stream.receive()
+    assert answer is not None
+    stream.cancel()
+    await channels.close()
+    return decode(next(split(answer))[1])
+
+
+def test_a_copy_that_was_damaged_on_its_way_is_not_stored(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0) as cluster:
+            whole = encode(store_of(LogId(5), b"the body"))
+            damaged = whole.replace(b"the body", b"The body")
+            answer = await ask_as_node(cluster, damaged)
+            assert isinstance(answer, Stored)
+            assert answer.status is StoreStatus.FAILED
+            assert (await ask_as_node(cluster, whole)).status is StoreStatus.OK
+
+    run(story())
+
+
+def test_a_disk_that_does_not_keep_up_refuses_copies(tmp_path: Path) -> None:
+    async def story() -> None:
+        settings = replace(FAST, node=replace(FAST.node, disk_queue_bytes_max=1000))
+        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"first")
+            appends = [cluster.ask(0, Append(log=log, body=b"x" * 5000, entries=1)) for _ in range(50)]
+            answers: list[Appended] = await asyncio.gather(*appends)
+            # None is lost: what the disk refused for the moment was sent again, or the client is told so.
+            assert {answer.status for answer in answers} <= {AppendStatus.OK, AppendStatus.OVERLOADED}
+            refused = cluster.nodes[0].metrics.values()
+            assert refused.get('logdevice_stores_refused_total{status="OVERLOADED"}', 0) > 0
+
+    run(story())
+
+
+def test_a_log_that_was_removed_takes_no_more_appends(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"x")
+            await cluster.ask(0, ChangeLogs(change=DirectoryChange.REMOVE, path="/a"))
+
+            async def is_unknown() -> bool:
+                with pytest.raises(UnknownLogError):
+                    await cluster.ask(0, Append(log=log, body=b"x", entries=1))
+                try:
+                    await cluster.ask(1, Append(log=log, body=b"x", entries=1))
+                except UnknownLogError:
+                    return True
+                return False
+
+            await until(is_unknown)
+
+    run(story())
+
+
+def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1) as cluster:
+            log = await cluster.create(replication=2)
+            first = await cluster.append(log, b"before")
+            await cluster.start(2, roles=(NodeRole.STORAGE,))
+
+            async def has_joined() -> bool:
+                found: EpochMetadataIs = await cluster.ask(0, GetEpochMetadata(log, Epoch(9)))
+                return NodeId(2) in found.metadata.nodeset
+
+            await until(has_joined)
+            last = await cluster.append(log, b"after")
+            assert last.epoch > first.epoch
+            found = await cluster.read(log, last.next)
+            assert (found[first], found[last]) == (b"before", b"after")
+
+    run(story())
+
+
+def test_a_request_to_nobody_or_with_a_strange_answer_is_lost() -> None:
+    async def story() -> None:
+        peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
+
+        async def local(request: Any) -> Any:
+            return Done()
+
+        peers.local = local
+        lost: asyncio.Queue[LogDeviceError] = asyncio.Queue()
+        done: list[Any] = []
+        peers.ask(NodeId(9), GetCluster(), Done, done.append, lost.put_nowait)
+        assert isinstance(await lost.get(), UnavailableError)
+        peers.ask(NodeId(0), GetCluster(), Stored, done.append, lost.put_nowait)
+        assert "answered with Done" in (await lost.get()).message
+        peers.tell(NodeId(9), GetCluster())
+        await peers.close()
+        peers.tell(NodeId(0), GetCluster())
+        assert done == []
+
+    run(story())
+
+
+def test_many_messages_to_a_node_that_cannot_be_reached_do_not_pile_up() -> None:
+    async def story() -> None:
+        peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
+        answered: list[Any] = []
+        hold = asyncio.Event()
+
+        async def local(request: Any) -> None:
+            await hold.wait()
+            answered.append(request)
+
+        peers.local = local
+        for _ in range(10_000):
+            peers.tell(NodeId(0), GetCluster())
+        hold.set()
+
+        async def is_over() -> bool:
+            return len(answered) >= 256
+
+        await until(is_over)
+        await peers.close()
+        assert len(answered) == 256
+
+    run(story())
+
+
+def test_a_node_that_moved_is_reached_where_it_is_now(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1) as cluster:
+            log = await cluster.create(replication=2)
+            await cluster.append(log, b"before")
+            await cluster.kill(1)
+            cluster.forget_port(1)
+            await cluster.start(1)
+            await cluster.append(log, b"after")
+
+    run(story())
+
+
+def test_conversations_are_told_apart_by_where_a_node_is() -> None:
+    async def story() -> None:
+        peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
+        peers.set_addresses({NodeId(1): "127.0.0.1:1"})
+        with pytest.raises(UnavailableError):
+            await peers.request(NodeId(1), GetCluster(), 1000)
+        peers.set_addresses({NodeId(1): "127.0.0.1:2"})
+        with pytest.raises(UnavailableError, match="127.0.0.1:2"):
+            await peers.request(NodeId(1), GetCluster(), 1000)
+        await peers.close()
+
+    run(story())
