@@ -217,7 +217,7 @@ class NodeReadSettings(Settings):
     """What a storage node spends on one reader's stream."""
 
     read_bytes_max: int = setting(
-        MIB,
+        MIB + 64 * 1024,  # four records of a quarter of a megabyte, with their headers
         "How many bytes one read of the store may return; a first record of any size is returned. Larger "
         "reads more at once, smaller shares the disk more evenly.",
         unit="bytes",

@@ -197,7 +197,9 @@ class Replication:
             name, _, count = (piece.strip() for piece in part.partition(":"))
             if name.upper() not in Scope.__members__ or not count.isdecimal():
                 allowed = ", ".join(scope.name.lower() for scope in Scope)
-                raise ValueError(f"replication {text!r}: {part.strip()!r} is not 'SCOPE: COUNT' with a scope of {allowed}")
+                raise ValueError(
+                    f"replication {text!r}: {part.strip()!r} is not 'SCOPE: COUNT' with a scope of {allowed}"
+                )
             factors[Scope[name.upper()]] = int(count)
         return cls.of(factors)
 

@@ -178,18 +178,21 @@ class Logs:
         return dict(sorted(self._hosts.items()))
 
     async def answer(self, request: Request) -> Any:
-        if isinstance(request, Store):
-            if self.disk.is_overloaded:
-                return _refused(request, StoreStatus.OVERLOADED)
-            if request.record.flags & _CORRUPT:
-                # Damaged on its way here: whoever sent it still has it whole.
-                return _refused(request, StoreStatus.FAILED)
-            self.metrics.stores.inc()
-            self.metrics.store_bytes.inc(len(request.record.body))
-        answer = await self.host(request.log).request(request)
-        if isinstance(answer, Stored) and answer.status is not StoreStatus.OK:
+        if not isinstance(request, Store):
+            return await self.host(request.log).request(request)
+        self.metrics.stores.inc()
+        self.metrics.store_bytes.inc(len(request.record.body))
+        answer = self._refusal(request) or await self.host(request.log).request(request)
+        if answer.status is not StoreStatus.OK:
             self.metrics.stores_refused.labels(answer.status.value).inc()
         return answer
+
+    def _refusal(self, store: Store) -> Stored | None:
+        """Before the log state sees it."""
+        if self.disk.is_overloaded:
+            return _refused(store, StoreStatus.OVERLOADED)
+        # Damaged on its way here: whoever sent it still has it whole.
+        return _refused(store, StoreStatus.FAILED) if store.record.flags & _CORRUPT else None
 
     def look_up(self, log: LogId, lsn: Lsn) -> StoreRead:
         """A read of one header."""
@@ -225,7 +228,6 @@ def _restored(store: LogStore) -> list[tuple[LogId, StoredLog]]:
 
 
 def _refused(store: Store, status: StoreStatus) -> Stored:
-    """Before the log state sees it."""
     return Stored(
         log=store.log,
         lsn=store.record.lsn,

@@ -125,11 +125,15 @@ def test_a_copy_that_was_damaged_on_its_way_is_not_stored(tmp_path: Path) -> Non
 
 def test_a_disk_that_does_not_keep_up_refuses_copies(tmp_path: Path) -> None:
     async def story() -> None:
-        settings = replace(FAST, node=replace(FAST.node, disk_queue_bytes_max=1000))
+        settings = replace(
+            FAST,
+            node=replace(FAST.node, disk_queue_bytes_max=1000),
+            write=replace(FAST.write, overloaded_penalty_ms=5, store_timeout_ms_min=10),
+        )
         async with small_cluster(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"first")
-            appends = [cluster.ask(0, Append(log=log, body=b"x" * 5000, entries=1)) for _ in range(50)]
+            appends = [cluster.ask(0, Append(log=log, body=b"x" * 5000, entries=1)) for _ in range(5)]
             answers: list[Appended] = await asyncio.gather(*appends)
             # None is lost: what the disk refused for the moment was sent again, or the client is told so.
             assert {answer.status for answer in answers} <= {AppendStatus.OK, AppendStatus.OVERLOADED}
@@ -247,7 +251,7 @@ def test_conversations_are_told_apart_by_where_a_node_is() -> None:
         with pytest.raises(UnavailableError):
             await peers.request(NodeId(1), GetCluster(), 1000)
         peers.set_addresses({NodeId(1): "127.0.0.1:2"})
-        with pytest.raises(UnavailableError, match="127.0.0.1:2"):
+        with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:2"):
             await peers.request(NodeId(1), GetCluster(), 1000)
         await peers.close()
 

@@ -4,9 +4,9 @@ In single-copy delivery the slowest node sets the pace. For every window the det
 long the head of the stream was missing while a node still owed an answer, and divides it by the answers
 that came: a node that sends a whole block at full speed is waited for all the time, but never for long.
 Time spent waiting for the application, for a release or for credit is nobody's fault. A node whose
-wait stands out against its peers (mean, spread and a margin that grows with every verdict) is put on probation: it is
-filtered out like a node that is down. Afterwards it is measured anew. Each further probation lasts
-twice as long, a healthy time shortens it again (read_path.md L1 to L6).
+wait stands out against its peers (mean, spread and a margin that grows with every verdict) is put on
+probation: it is filtered out like a node that is down. Afterwards it is measured anew. Each further
+probation lasts twice as long, a healthy time shortens it again (read_path.md L1 to L6).
 """
 
 from __future__ import annotations
