@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from logdevice.errors import (
 )
 from logdevice.types import LSN_OLDEST, Location, NodeId
 from logdevice.wire import service_messages as service
+from logdevice.wire.hello import Hello, refusal
 
 
 def of(log: service.LogView, name: str) -> tuple[str, str]:
@@ -98,6 +100,13 @@ def test_a_node_of_another_cluster_is_refused() -> None:
         return service.ClusterView(cluster="other", asked=node, version=1, nodes=())
 
     run_in_loop(run())
+
+
+def test_only_a_client_may_leave_open_which_cluster_it_wants() -> None:
+    here: dict[str, Any] = {"cluster": CLUSTER, "node": NodeId(1)}
+    assert refusal(Hello(cluster=""), **here) is None
+    assert isinstance(refusal(Hello(cluster="", caller=NodeId(2)), **here), WrongClusterError)
+    assert isinstance(refusal(Hello(cluster="other"), **here), WrongClusterError)
 
 
 def test_a_node_that_moved_is_found_again() -> None:
