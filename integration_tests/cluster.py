@@ -13,7 +13,7 @@ from logdevice.cli.processes import ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
-PATIENCE_MS = 30_000  # for anything that is expected to happen; a test that waits so long has failed
+PATIENCE_MS = 60_000  # for anything that is expected to happen; a test that waits so long has failed
 
 
 class Cluster(LocalCluster):

@@ -13,6 +13,7 @@ from logdevice.cli.clusters import bring_up
 
 NODES = 5
 REPLICATION = 3
+TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 
 
@@ -20,6 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
+            # Longer than anything is waited for inside, so that a test says itself what did not happen.
+            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
             # One worker runs them all: two clusters at a time would only slow each other down.
             item.add_marker(pytest.mark.xdist_group("cluster"))
 

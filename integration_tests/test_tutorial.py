@@ -52,7 +52,6 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         shell.run("logdevice down")
 
 
-@pytest.mark.timeout(300)
 def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
     for command in commands():
         shell.run(command)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.blocking import Client
+from logdevice.client.blocking_streams import BlockingReader
 from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 
@@ -118,13 +119,14 @@ class Follower:
     client: Client
     log: str
     reading: Reading = field(default_factory=Reading)
+    _reader: BlockingReader | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _problem: Exception | None = None
 
     def run(self) -> None:
         try:
-            with self.client.read(self.log, LSN_OLDEST, follow=True) as reader:
-                for item in reader:
+            with self.client.read(self.log, LSN_OLDEST, follow=True) as self._reader:
+                for item in self._reader:
                     with self._changed:
                         self.reading.note(item)
                         self._changed.notify_all()
@@ -140,7 +142,8 @@ class Follower:
                 lambda: self._problem is not None or self.reading.position > lsn, PATIENCE_MS / 1000
             )
         self.check()
-        assert done, f"{lsn} was acknowledged, and the reader is still at {self.reading.position}"
+        health = None if self._reader is None else self._reader.health()
+        assert done, f"{lsn} was acknowledged, and the reader is still at {self.reading.position}: {health}"
 
     def check(self) -> None:
         if self._problem is not None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 PROTOCOL = "logdevice/protocol/"
 STREAM = PROTOCOL + "read_stream/"
+
+
+class Part(Enum):
+    """Whose tests and whose simulation should notice."""
+
+    READ_PATH = "READ_PATH"
+    WRITE_PATH = "WRITE_PATH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +23,7 @@ class Mutant:
     file: str
     old: str
     new: str
+    part: Part = Part.READ_PATH
 
 
 MUTANTS = [

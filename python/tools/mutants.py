@@ -1,8 +1,9 @@
-"""Breaks one rule of the read path at a time and shows who notices: a unit test or the simulator.
+"""Breaks one rule of the protocol at a time and shows who notices: a unit test or the simulator.
 
 Each mutant is a small textual change of one protocol file, applied to a temporary copy of `python/`,
-never to the work tree. First the unit tests of the protocol run; if they stay green, some hundred
-simulated runs. A mutant that nobody notices means that a rule is not guarded, or not needed.
+never to the work tree. First the unit tests of its part run (read path, write path); if they stay
+green, some hundred simulated runs of that part. A mutant that nobody notices means that a rule is not
+guarded, or not needed.
 
     python python/tools/mutants.py [--only WORD] [--simulator-only] [--seeds 300] [--jobs 2]
 
@@ -24,11 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.mutant_table import MUTANTS, Mutant
+from tools.mutant_table import MUTANTS, Mutant, Part
+from tools.write_mutant_table import WRITE_MUTANTS
 
 PYTHON = Path(__file__).resolve().parents[1]
 UNIT_TESTS = "logdevice/protocol/tests"
-# The mutants break the read path, so only its tests are worth the time.
+# Only the tests of the part that a mutant breaks are worth the time.
 READ_PATH_TESTS = (
     "test_copy_selection*",
     "test_quorum*",
@@ -43,6 +45,21 @@ READ_PATH_TESTS = (
     "test_senders*",
     "test_window*",
 )
+WRITE_PATH_TESTS = (
+    "test_appender*",
+    "test_copysets*",
+    "test_digest*",
+    "test_epoch_state*",
+    "test_log_*",
+    "test_mutation*",
+    "test_purge*",
+    "test_sequencer*",
+)
+TESTS = {Part.READ_PATH: READ_PATH_TESTS, Part.WRITE_PATH: WRITE_PATH_TESTS}
+SIMULATIONS = {
+    Part.READ_PATH: "from logdevice.simulation.run import simulate",
+    Part.WRITE_PATH: "from logdevice.simulation.whole.run import simulate_cluster as simulate",
+}
 NOT_NOTICED = "NOT NOTICED"
 
 
@@ -63,7 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
     options = parser.parse_args(arguments)
-    chosen = [mutant for mutant in MUTANTS if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
+    known = [*MUTANTS, *WRITE_MUTANTS]
+    chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))
     for problem in problems:
         print(problem)
@@ -73,10 +91,11 @@ def main(arguments: list[str] | None = None) -> int:
     def examine_one(mutant: Mutant) -> Verdict:
         return examine(mutant, seeds=options.seeds, with_tests=not options.simulator_only)
 
-    unbroken = examine_one(Mutant("-", "nothing is broken", "logdevice/__init__.py", "", ""))
-    if unbroken.is_noticed:
-        print(f"without any mutant there is already a failure: {unbroken.noticed_by}")
-        return 1
+    for part in sorted({mutant.part for mutant in chosen}, key=lambda part: part.value):
+        unbroken = examine_one(Mutant("-", "nothing is broken", "logdevice/__init__.py", "", "", part))
+        if unbroken.is_noticed:
+            print(f"without any mutant there is already a failure: {unbroken.noticed_by}")
+            return 1
     noticed = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for verdict in pool.map(examine_one, chosen):
@@ -101,14 +120,15 @@ def examine(mutant: Mutant, *, seeds: int, with_tests: bool) -> Verdict:
         broken = copy / mutant.file
         if mutant.old:
             broken.write_text(broken.read_text().replace(mutant.old, mutant.new))
-        noticed_by = (with_tests and failing_test(copy)) or violating_seed(copy, seeds) or NOT_NOTICED
-    return Verdict(mutant, noticed_by)
+        part = mutant.part
+        noticed_by = (with_tests and failing_test(copy, part)) or violating_seed(copy, seeds, part)
+    return Verdict(mutant, noticed_by or NOT_NOTICED)
 
 
-def failing_test(copy: Path) -> str:
+def failing_test(copy: Path, part: Part) -> str:
     """The first unit test that fails, or nothing."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "-o", "addopts="]
-    files = sorted(str(path) for name in READ_PATH_TESTS for path in (copy / UNIT_TESTS).glob(f"{name}.py"))
+    files = sorted(str(path) for name in TESTS[part] for path in (copy / UNIT_TESTS).glob(f"{name}.py"))
     done = run(copy, "-m", "pytest", *options, "--hypothesis-seed=0", *files)
     if done.returncode == 0:
         return ""
@@ -116,11 +136,11 @@ def failing_test(copy: Path) -> str:
     return failed.group(1) if failed else f"pytest, exit code {done.returncode}"
 
 
-def violating_seed(copy: Path, seeds: int) -> str:
+def violating_seed(copy: Path, seeds: int, part: Part) -> str:
     """The first simulated run that breaks a promise, or nothing."""
     code = (
         "import sys\n"
-        "from logdevice.simulation.run import simulate\n"
+        f"{SIMULATIONS[part]}\n"
         "for seed in range(int(sys.argv[1])):\n"
         "    if simulate(seed).violations:\n"
         "        sys.exit(f'seed {seed}: {simulate(seed).violations[0]}')\n"

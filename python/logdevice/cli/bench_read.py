@@ -19,28 +19,46 @@ from logdevice.types import Gap, GapType, Lsn
 
 _SENT: Final = "logdevice_bytes_sent_total"
 _SETTLING_S: Final = 0.3
+_ROUNDS: Final = 3  # of which the best counts: whatever else the machine does only makes it slower
 _END: Final = b"the end"
 
 
 async def read(cluster: LocalCluster, megabytes: int) -> list[Result]:
-    ceiling = await transport_rate(megabytes)
+    ceiling = max([await transport_rate(megabytes) for _ in range(_ROUNDS)])
     async with AsyncClient(cluster.endpoint) as client:
         await client.create_log(LOG)
         await fill(client, megabytes)
-        tenth = await client.lsn_after(LOG, "oldest", bytes=megabytes * MEGABYTE // 10)
-        await read_through(client, until=tenth)
-        rss_of_tenth = _rss_max_mb()
-        started = time.monotonic()
-        body_bytes = await read_through(client)
-        rate = body_bytes / MEGABYTE / (time.monotonic() - started)
+        memory = await _memory_of_reading(client, megabytes)
+        rate = max([await _read_rate(client) for _ in range(_ROUNDS)])
     return [
         Result("bare transport", ceiling, "MB/s"),
         Result("reader, 1 KB entries in 256 KB records", rate, "MB/s"),
         Result("reader / bare transport", rate / ceiling, "", least=0.6),
-        Result("memory, after a tenth of the log", rss_of_tenth, "MB"),
-        Result("memory, after all of it", _rss_max_mb(), "MB"),
-        Result("memory growth over the other nine tenths", _rss_max_mb() / rss_of_tenth, "", most=1.25),
+        *memory,
     ]
+
+
+async def _memory_of_reading(client: AsyncClient, megabytes: int) -> list[Result]:
+    """The most memory after a tenth of the log and after all of it. The window is small, so that a tenth
+    is enough to fill it.
+    """
+    window_bytes = max(MEGABYTE, megabytes * MEGABYTE // 20)
+    tenth = await client.lsn_after(LOG, "oldest", bytes=megabytes * MEGABYTE // 10)
+    used = []
+    for until in (tenth, None):
+        await read_through(client, until, window_bytes=window_bytes)
+        used.append(_rss_max_mb())
+    return [
+        Result("memory, after a tenth of the log", used[0], "MB"),
+        Result("memory, after all of it", used[1], "MB"),
+        Result("memory growth over the other nine tenths", used[1] / used[0], "", most=1.15),
+    ]
+
+
+async def _read_rate(client: AsyncClient) -> float:
+    """MB of bodies per second."""
+    started = time.monotonic()
+    return await read_through(client) / MEGABYTE / (time.monotonic() - started)
 
 
 async def failover(cluster: LocalCluster, megabytes: int) -> list[Result]:

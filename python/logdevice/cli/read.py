@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Final
 
 from logdevice.cli import arguments, commands
@@ -99,9 +98,7 @@ def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[
         with client.read(log, min(start, tail), tail) as reader:
             for batch in (item for item in reader if not isinstance(item, Gap)):
                 # Only the last of them can stay; the rest need not become values first.
-                found.extend(
-                    replace(batch, columns=batch.columns.slice(max(0, len(batch) - count))).entries()
-                )
+                found.extend(batch.entries(max(0, len(batch) - count)))
         if len(found) == count or start <= first:
             break
     return list(found)

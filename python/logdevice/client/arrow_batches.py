@@ -8,7 +8,6 @@ the columns of ENTRIES_READ; one of a typed log has the position, then its own c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -42,22 +41,48 @@ class Entry(NamedTuple):
     attributes: dict[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
+class Unjoined(NamedTuple):
+    """The entries of several records, each with its own columns, which are the same."""
+
+    records: Sequence[Record]
+    parts: Sequence[pa.RecordBatch]
+    counts: Any  # of entries, by record
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.counts.sum())
+
+    def join(self) -> pa.RecordBatch:
+        joined = pa.concat_batches(self.parts) if len(self.parts) > 1 else self.parts[0]
+        columns = [*_positions(self.records, self.counts), *joined.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*POSITION, *joined.schema]))
+
+
 class RecordsBatch:
     """The entries of consecutive records, [start, end) of the log, as columns."""
 
-    start: Lsn
-    end: Lsn
-    columns: pa.RecordBatch
-    body_bytes: int  # of the records, as stored
+    def __init__(self, start: Lsn, end: Lsn, columns: pa.RecordBatch | Unjoined, body_bytes: int) -> None:
+        self.start, self.end = start, end
+        self.body_bytes = body_bytes  # of the records, as stored
+        self._columns = columns
 
     def __len__(self) -> int:
-        rows: int = self.columns.num_rows
+        rows: int = self._columns.num_rows
         return rows
 
-    def entries(self) -> Iterator[Entry]:
-        """One by one. For large logs work with `columns`."""
-        columns = self.columns
+    @property
+    def columns(self) -> pa.RecordBatch:
+        """Joined when they are first asked for: that copies, and not everybody wants them."""
+        if isinstance(self._columns, Unjoined):
+            self._columns = self._columns.join()
+        return self._columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RecordsBatch, (self.start, self.end, self.columns, self.body_bytes)
+
+    def entries(self, first: int = 0) -> Iterator[Entry]:
+        """One by one, from row `first` on. For large logs work with `columns`."""
+        columns = self.columns.slice(first)
         times = columns["timestamp"].cast(pa.int64()).to_pylist()
         values = [columns[name].to_pylist() for name in ENTRIES_READ.names if name != "timestamp"]
         for lsn, offset, key, payload, attributes, time in zip(*values, times, strict=True):
@@ -112,10 +137,7 @@ def _joined(decoded: list[tuple[Record, pa.RecordBatch]]) -> RecordsBatch:
     records = [record for record, _ in decoded]
     parts = [part for _, part in decoded]
     counts = np.fromiter((part.num_rows for part in parts), np.int64, len(parts))
-    joined = pa.concat_batches(parts) if len(parts) > 1 else parts[0]
-    columns = [*_positions(records, counts), *joined.columns]
-    schema = pa.schema([*POSITION, *joined.schema])
-    return _batch(records, pa.RecordBatch.from_arrays(columns, schema=schema))
+    return _batch(records, Unjoined(records, parts, counts))
 
 
 def _positions(records: Sequence[Record], counts: Any) -> list[pa.Array]:
@@ -131,6 +153,6 @@ def _positions(records: Sequence[Record], counts: Any) -> list[pa.Array]:
     ]
 
 
-def _batch(records: Sequence[Record], columns: pa.RecordBatch) -> RecordsBatch:
+def _batch(records: Sequence[Record], columns: pa.RecordBatch | Unjoined) -> RecordsBatch:
     body_bytes = sum(len(record.body) for record in records)
     return RecordsBatch(records[0].lsn, records[-1].lsn.next, columns, body_bytes)

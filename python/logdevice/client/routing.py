@@ -43,20 +43,30 @@ class Routing:
     async def _ask(
         self, request: Append | GetTail, wanted: type[Answer], timeout_ms: int, *, idempotent: bool
     ) -> Answer:
-        deadline_ms = now_ms() + timeout_ms
+        deadline_ms, spare_ms = now_ms() + timeout_ms, timeout_ms // 10
         return await persistently(
-            lambda: self._attempt(request, wanted, deadline_ms, idempotent=idempotent),
+            lambda: self._attempt(request, wanted, deadline_ms, spare_ms, idempotent=idempotent),
             self._settings,
             timeout_ms,
         )
 
     async def _attempt(
-        self, request: Append | GetTail, wanted: type[Answer], deadline_ms: int, *, idempotent: bool
+        self,
+        request: Append | GetTail,
+        wanted: type[Answer],
+        deadline_ms: int,
+        spare_ms: int,
+        *,
+        idempotent: bool,
     ) -> Answer:
         log = request.log
         for _ in range(self._settings.redirects_max):
             node = await self._sequencer(log)
-            left_ms = max(1, deadline_ms - now_ms())
+            left_ms = deadline_ms - now_ms()
+            # Better not sent at all than sent with no time left to hear what became of it.
+            if left_ms <= spare_ms:
+                self._forget(log, node)
+                raise NoSequencerError("the time was up before the sequencer was found", log=log)
             # An append is not asked again, so it gets all the time there is.
             patience_ms = min(left_ms, self._settings.attempt_timeout_ms) if idempotent else left_ms
             # While this one waits for a node that hangs, others must not be sent after it.

@@ -56,7 +56,7 @@ class Node:
         self.metrics = Metrics()
         self._settings = config.settings
         self._disk: Disk | None = None
-        self._nudging: asyncio.Task[None] | None = None
+        self._chores: list[asyncio.Task[None]] = []
         self._open = AsyncExitStack()  # how to close what is open, last opened first
 
     async def start(self) -> None:
@@ -202,8 +202,8 @@ class Node:
         self._open.callback(self._membership.close)
         self.configuration.start()
         self._open.push_async_callback(self.configuration.close)
-        self._nudging = asyncio.create_task(self._nudge())
-        self._open.push_async_callback(self._stop_nudging)
+        self._chores = [asyncio.create_task(self._nudge()), asyncio.create_task(self._adopt())]
+        self._open.push_async_callback(self._stop_chores)
         self._watch()
         if self._disk is not None:
             self._disk.start()
@@ -220,10 +220,10 @@ class Node:
         self.metrics.serve(host, self._settings.node.metrics_port)
         self._open.callback(self.metrics.close)
 
-    async def _stop_nudging(self) -> None:
-        assert self._nudging is not None, "it was begun"
-        self._nudging.cancel()
-        await asyncio.gather(self._nudging, return_exceptions=True)
+    async def _stop_chores(self) -> None:
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
 
     def _configuration_changed(self) -> None:
         nodes = self.configuration.nodes
@@ -252,3 +252,19 @@ class Node:
                 _logger.warning("a log could not be looked after: %s", error)
             except Exception:
                 _logger.exception("a log could not be looked after")
+
+    async def _adopt(self) -> None:
+        """Copies the metadata logs to this node, from every storage node once it is there."""
+        adopted: set[NodeId] = set()
+        while self._logs is not None:
+            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)
+            there = {node for node in self.configuration.storage_nodes if self._membership.is_alive(node)}
+            if there <= adopted:
+                continue
+            try:
+                for log in self.configuration.directory.logs().values():
+                    there &= await self._metadata_log.adopt(log)
+            except Exception:
+                _logger.exception("the metadata logs could not be copied")
+            else:
+                adopted |= there

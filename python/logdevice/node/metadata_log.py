@@ -111,6 +111,23 @@ class MetadataLog:
         """The entries, oldest first. UnavailableError if too few nodes answer."""
         return _joined((await self._ask_all(log)).values())
 
+    async def adopt(self, log: LogId) -> set[NodeId]:
+        """Stores on this node what any node that answers holds; says whose entries it has now.
+
+        An entry is on enough nodes of the cluster as it was; once every node that joins has done this, it is
+        on enough of the cluster as it is.
+        """
+        storage = self._storage_nodes()
+        answers = await asyncio.gather(*(self._entries(node, log) for node in storage))
+        held = dict(answers)
+        missing = [
+            entry
+            for entry in _joined(entries for entries in held.values() if entries is not None)
+            if entry not in (held.get(self._me) or ())
+        ]
+        stored = [await self._store(self._me, log, entry) for entry in missing]
+        return {node for node, entries in held.items() if entries is not None} if all(stored) else set()
+
     async def close(self) -> None:
         for task in list(self._tasks):
             task.cancel()

@@ -3,7 +3,7 @@
 Read, then compare-and-set: of several nodes that try, one wins; the others pause, and longer each
 time. The opening of an epoch is what has to follow before it may be released: its metadata is written,
 its predecessor has drained, all earlier epochs are recovered. Both are parts of the sequencer. Rules U1
-to U3, U12 and U13 are in docs/protocol/write_path.md.
+to U3, U12, U13 and U17 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from logdevice.write_settings import WriteSettings
 class Phase(Enum):
     IDLE = "IDLE"
     READING = "READING"  # the epoch store is asked
+    RECORDING = "RECORDING"  # the nodeset that will be replaced is being written to the metadata log
     WRITING = "WRITING"  # the new epoch is being written
 
 
@@ -43,6 +44,8 @@ class Activation:
         self._me = me
         self._settings = settings
         self._wanted: EpochState | None = None  # being written
+        self._replaced: EpochMetadata | None = None  # being recorded
+        self._version = 0  # of the value that was read
         self._failures = 0  # attempts in a row that came to nothing
         self._not_before_ms = 0
 
@@ -57,15 +60,35 @@ class Activation:
         self.phase = Phase.READING
         return ReadEpochStore(self._log)
 
-    def take_next(self, read: EpochStoreRead, state: EpochState, config: SequencerConfig) -> WriteEpochStore:
+    def take_next(
+        self, read: EpochStoreRead, state: EpochState, config: SequencerConfig
+    ) -> WriteEpochStore | WriteMetadataLog:
         """U2: the epoch after the highest that was ever given out, with the nodeset that is wanted now."""
         epoch = Epoch(state.epoch + 1)
         metadata = state.metadata
         if (metadata.nodeset, metadata.replication) != (config.nodeset, config.replication):
             metadata = EpochMetadata(epoch, config.nodeset, config.replication)
         self._wanted = replace(state, epoch=epoch, owner=self._me, metadata=metadata)
+        self._version = read.version
+        if metadata == state.metadata or state.epoch == 0:
+            return self._write(self._wanted)
+        # U17: the epoch store holds one nodeset only. Who stored the epochs so far must not be forgotten.
+        self.phase = Phase.RECORDING
+        self._replaced = state.metadata
+        return WriteMetadataLog(self._log, state.metadata)
+
+    def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> WriteEpochStore | None:
+        """What comes next, if this is what the activation waits for."""
+        if self.phase is not Phase.RECORDING or not isinstance(event, MetadataLogWritten):
+            return None
+        if event.metadata != self._replaced or not event.is_done:
+            return None  # the activation's deadline covers it
+        assert self._wanted is not None, "an epoch is to be taken"
+        return self._write(self._wanted)
+
+    def _write(self, wanted: EpochState) -> WriteEpochStore:
         self.phase = Phase.WRITING
-        return WriteEpochStore(self._log, read.version, self._wanted)
+        return WriteEpochStore(self._log, self._version, wanted)
 
     def end(self, event: EpochStoreWritten) -> EpochState | None:
         """The epoch that is ours now, if it is."""

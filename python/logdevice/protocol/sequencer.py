@@ -4,7 +4,7 @@ It takes an epoch from the epoch store, has earlier epochs recovered, and accept
 releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean.
 When a higher epoch shows up it steps down and says who took over. It lives as long as the node knows
 the log, active or not. It promises that of two nodes that believe to be the sequencer at most one gets
-records released. Rules U1 to U16 are in docs/protocol/write_path.md.
+records released. Rules U1 to U17 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -292,6 +292,9 @@ class Sequencer:
             self._arm(_Timer.METADATA, self._settings.activation_timeout_ms)
 
     def _on_metadata_log(self, event: MetadataLogRead | MetadataLogWritten) -> None:
+        write = self._activation.recorded(event)
+        if write is not None:
+            self._effects.append(write)
         if self._opening is None:
             return
         self._timers.disarm(_Timer.METADATA)

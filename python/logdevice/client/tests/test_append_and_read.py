@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +60,9 @@ def test_records_that_are_there_are_joined_into_few_batches_of_one_schema() -> N
             batches = [item async for item in reader if isinstance(item, RecordsBatch)]
         assert len(batches) < 50
         assert all(batch.columns.schema.equals(ENTRIES_READ) for batch in batches)
+        copied = pickle.loads(pickle.dumps(batches[0]))
+        assert copied.columns.equals(batches[0].columns)
+        assert (copied.start, copied.end, len(copied)) == (batches[0].start, batches[0].end, len(batches[0]))
         assert [batch.start for batch in batches][1:] == [batch.end for batch in batches][:-1]
         table = pa.Table.from_batches([batch.columns for batch in batches])
         assert table["lsn"].to_pylist() == [lsn for lsn in lsns for _ in range(3)]

@@ -301,6 +301,22 @@ def test_what_a_dead_writer_left_on_too_few_nodes_is_on_enough_before_it_counts(
     run(story())
 
 
+def test_a_node_that_joins_adopts_what_the_others_hold() -> None:
+    async def story() -> None:
+        peers = FakePeers(3)
+        log = peers.metadata_log()
+        peers.kept[NodeId(1)], peers.kept[NodeId(2)] = [METADATA], [METADATA, NEWER]
+        peers.down = {2}
+        assert await log.adopt(LOG) == set(nodes([0, 1]))
+        assert peers.kept[NodeId(0)] == [METADATA]
+        peers.down = set()
+        assert await log.adopt(LOG) == set(nodes([0, 1, 2]))
+        assert peers.kept[NodeId(0)] == [METADATA, NEWER]
+        await log.close()
+
+    run(story())
+
+
 def test_entries_survive_their_encoding_and_damage_is_nothing() -> None:
     for entry in (METADATA, NEWER):
         assert decode_entry(encode_entry(entry)) == entry

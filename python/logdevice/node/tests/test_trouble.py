@@ -35,6 +35,8 @@ from logdevice.wire.service_messages import (
     EpochMetadataIs,
     GetCluster,
     GetEpochMetadata,
+    GetMetadataEntries,
+    MetadataEntries,
 )
 
 
@@ -180,6 +182,23 @@ def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -
             assert last.epoch > first.epoch
             found = await cluster.read(log, last.next)
             assert (found[first], found[last]) == (b"before", b"after")
+
+    run(story())
+
+
+def test_a_storage_node_that_joins_gets_the_metadata_logs(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 1) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"x")
+            await cluster.start(0)
+
+            async def has_adopted() -> bool:
+                held = await ask_as_node(cluster, encode(GetMetadataEntries(log)))
+                assert isinstance(held, MetadataEntries)
+                return any(entry.first_epoch == Epoch(1) for entry in held.entries)
+
+            await until(has_adopted)
 
     run(story())
 

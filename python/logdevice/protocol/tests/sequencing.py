@@ -18,7 +18,9 @@ from logdevice.protocol.epoch_state import (
     EpochStoreWritten,
     LogTail,
     MetadataLogRead,
+    MetadataLogWritten,
     WriteEpochStore,
+    WriteMetadataLog,
 )
 from logdevice.protocol.sequencer import Sequencer
 from logdevice.protocol.sequencer_events import (
@@ -88,6 +90,8 @@ class Sequencing:
     def take_epoch(self, read: EpochState) -> list[Effect]:
         """Reads and writes the epoch store, when the machine has asked."""
         self.feed(EpochStoreRead(3, read))
+        for recording in self.wanted(WriteMetadataLog):
+            self.feed(MetadataLogWritten(recording.metadata, True))
         assert self.wanted(WriteEpochStore), f"nothing written, but {self.effects}"
         return self.feed(EpochStoreWritten(True, 4))
 

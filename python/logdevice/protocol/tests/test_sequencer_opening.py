@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logdevice.protocol.epoch_state import (
+    EpochStoreRead,
     MetadataLogRead,
     MetadataLogWritten,
     ReadMetadataLog,
+    WriteEpochStore,
     WriteMetadataLog,
 )
 from logdevice.protocol.sequencer_events import (
@@ -16,8 +18,8 @@ from logdevice.protocol.sequencer_events import (
     RecoveryCompleted,
     StartRecovery,
 )
-from logdevice.protocol.tests.sequencing import LOG, METADATA, NODESET, Sequencing, state
-from logdevice.protocol.timers import Woken
+from logdevice.protocol.tests.sequencing import CONFIG, LOG, METADATA, NODESET, Sequencing, state
+from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import AppendStatus
 from logdevice.types import Epoch, Lsn, nodes
 
@@ -85,3 +87,54 @@ def test_metadata_of_another_epoch_that_was_written_is_not_taken_for_this_one() 
     sequencing.feed(MetadataLogRead(()))
     sequencing.feed(MetadataLogWritten(replace(METADATA, nodeset=nodes([5, 6, 7])), True))
     assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, METADATA)]
+
+
+# A nodeset that is replaced.
+
+
+def moving(epoch: int) -> Sequencing:
+    """A sequencer that has read the epoch store and wants another nodeset than it found there."""
+    sequencing = Sequencing(config=replace(CONFIG, nodeset=nodes([5, 6, 7])))
+    sequencing.feed(ActivationAsked())
+    sequencing.feed(EpochStoreRead(3, state(epoch)))
+    return sequencing
+
+
+def test_a_nodeset_is_in_the_metadata_log_before_it_is_replaced() -> None:
+    """U17: the epoch store forgets it, and recovery has to find who stored the epoch."""
+    sequencing = moving(1)
+    assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, METADATA)]
+    assert sequencing.wanted(WriteEpochStore) == []
+    sequencing.feed(MetadataLogWritten(METADATA, True))
+    assert [write.state.metadata.nodeset for write in sequencing.wanted(WriteEpochStore)] == [(5, 6, 7)]
+
+
+def test_a_nodeset_that_could_not_be_recorded_is_not_replaced() -> None:
+    """U17, U3."""
+    sequencing = moving(1)
+    sequencing.feed(MetadataLogRead((METADATA,)))
+    assert sequencing.wanted(WriteEpochStore) == []
+    sequencing.feed(MetadataLogWritten(replace(METADATA, nodeset=nodes([5, 6, 7])), True))
+    assert sequencing.wanted(WriteEpochStore) == []
+    sequencing.feed(MetadataLogWritten(METADATA, False))
+    assert sequencing.wanted(WriteEpochStore) == []
+    sequencing.wait(sequencing.settings.activation_timeout_ms)
+    sequencing.feed(MetadataLogWritten(METADATA, True))
+    assert sequencing.wanted(WriteEpochStore) == []
+
+
+def test_the_nodeset_of_a_log_without_epochs_may_be_replaced_at_once() -> None:
+    """U17: nobody has stored anything."""
+    sequencing = moving(0)
+    assert sequencing.wanted(WriteMetadataLog) == []
+    assert [write.state.epoch for write in sequencing.wanted(WriteEpochStore)] == [1]
+
+
+def test_a_wake_up_call_that_comes_early_does_not_ask_for_another() -> None:
+    # Else a shell that calls too often is made to call more and more often.
+    sequencing = Sequencing()
+    sequencing.activate()
+    sequencing.append()
+    assert sequencing.wanted(WakeAt) != []
+    sequencing.feed(Woken())
+    assert sequencing.wanted(WakeAt) == []

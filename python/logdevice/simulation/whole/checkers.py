@@ -41,7 +41,9 @@ def is_f_majority(
 
 
 def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
-    """I3, I4, I5: what is released at an LSN is the same for everybody, for ever."""
+    """I3, I4, I5: what is released at an LSN is the same for everybody, until somebody trims it."""
+    if content is None and lsn < ledger.trim_end:
+        return None  # nodes trim one after the other, and recovery may find nothing where some have
     if lsn in ledger.contents and ledger.contents[lsn] != content:
         return f"{lsn} is {_text(content)}, and was {_text(ledger.contents[lsn])}"
     if content is not None and any(lsn in empty for empty in ledger.empty):
@@ -64,6 +66,8 @@ def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
 def broken_acknowledgement(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
     """I8: what was acknowledged is what is there."""
     promised = ledger.promised.get(lsn)
+    if content is None and lsn < ledger.trim_end:
+        return None
     if promised is not None and promised != content:
         return f"{_text(promised)} was acknowledged at {lsn}, where there is {_text(content)}"
     return None
@@ -161,14 +165,10 @@ def went_back(ledger: Ledger, before: Record | None, record: Record) -> str | No
 
 def untrue_gap(ledger: Ledger, gap: Gap) -> str | None:
     """No gap hides a record; nothing is called lost where nothing can be lost."""
-    if gap.type is GapType.TRIM:
-        hidden = ledger.records_in(max(gap.start, ledger.trim_end), gap.end)
-    elif gap.type is GapType.DATALOSS and gap.start < ledger.trim_end:
-        return None  # some nodes have trimmed it, others do not know yet
-    elif gap.type is GapType.DATALOSS:
+    if gap.type is GapType.DATALOSS and gap.start >= ledger.trim_end:
         return f"{gap}, and no disk was ever lost"
-    else:
-        hidden = ledger.records_in(gap.start, gap.end)
+    # Below the trim point some nodes have trimmed, and others do not know yet.
+    hidden = ledger.records_in(max(gap.start, ledger.trim_end), gap.end)
     return f"{gap} hides {hidden[0]}" if hidden else None
 
 

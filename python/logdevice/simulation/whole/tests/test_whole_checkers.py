@@ -58,6 +58,9 @@ def test_released_content_that_changes_is_noticed() -> None:
     assert checkers.changed_content(book, lsn(1), b"a") is None
     assert checkers.changed_content(book, lsn(1), b"x") is not None
     assert checkers.changed_content(book, lsn(1), None) is not None
+    book.trim_end = lsn(2)
+    assert checkers.changed_content(book, lsn(1), None) is None
+    assert checkers.changed_content(book, lsn(1), b"x") is not None
 
 
 def test_a_hole_that_becomes_data_is_noticed() -> None:
@@ -85,7 +88,7 @@ def test_a_record_that_is_there_twice_refused_or_from_nowhere_is_noticed() -> No
 def test_an_acknowledged_record_that_is_something_else_or_nowhere_is_noticed() -> None:
     book = ledger()
     assert checkers.broken_acknowledgement(book, lsn(1), b"a") is None
-    assert checkers.broken_acknowledgement(book, lsn(1), None) is not None
+    assert checkers.broken_acknowledgement(book, lsn(2), None) is not None
     assert checkers.missing_append(book, lsn(1)) is None
     book.acknowledged(b"c", lsn(9))
     assert checkers.missing_append(book, lsn(9)) is not None
@@ -196,8 +199,7 @@ def test_a_gap_that_hides_a_record_is_noticed(kind: GapType) -> None:
     book = ledger()
     assert checkers.untrue_gap(book, Gap(kind, lsn(2), lsn(4))) is not None
     book.trim_end = lsn(3)
-    hides = checkers.untrue_gap(book, Gap(kind, lsn(2), lsn(4))) is not None
-    assert hides == (kind in (GapType.HOLE, GapType.BRIDGE))
+    assert checkers.untrue_gap(book, Gap(kind, lsn(2), lsn(4))) is None
 
 
 def test_a_loss_is_noticed_even_where_no_record_is_known() -> None:
