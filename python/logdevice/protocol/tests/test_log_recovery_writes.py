@@ -103,6 +103,21 @@ def test_answers_about_other_lsns_waves_and_attempts_are_dropped() -> None:
     assert stage(recovering) is Stage.MUTATION
 
 
+def test_answers_to_an_earlier_attempt_bring_an_epoch_no_further() -> None:
+    """V15: there is one LSN to write, the bridge. What was stored for another attempt may be another."""
+    recovering = Recovering()
+    recovering.seal(ALL)
+    recovering.digest(ALL)
+    recovering.store(E2N1, ALL, attempt=7)
+    assert stage(recovering) is Stage.MUTATION
+    recovering.store(E2N1, ALL)
+    assert stage(recovering) is Stage.CLEAN
+    recovering.clean(ALL, attempt=7)
+    assert stage(recovering) is Stage.CLEAN
+    recovering.clean(ALL)
+    assert recovering.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
+
+
 def test_who_does_not_answer_a_store_or_clean_is_asked_again() -> None:
     """V18."""
     recovering = Recovering()
