@@ -44,7 +44,8 @@ class WriteSettings(Settings):
         minimum=1,
     )
     store_timeout_ms_max: int = setting(
-        60_000,
+        # Shorter than the penalties of nodes that failed, or a wave would forget what the last one learnt.
+        3_000,
         "What that wait grows to. Larger spares a cluster in trouble, smaller tries more often.",
         unit="ms",
         minimum=1,

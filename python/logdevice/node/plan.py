@@ -23,10 +23,12 @@ def sequenced_logs(
 ) -> dict[LogId, SequencedLog]:
     """Every log of the directory."""
     sequencers = configuration.sequencer_nodes
-    alive_sequencers = [node for node in alive if node in sequencers]
+    present = frozenset(alive)
+    alive_sequencers = [node for node in sorted(present) if node in sequencers]
+    away = frozenset(configuration.storage_nodes) - present
     return {
         log: _sequenced(
-            log, configuration, configuration.directory.attributes(path), alive_sequencers, settings
+            log, configuration, configuration.directory.attributes(path), alive_sequencers, away, settings
         )
         for path, log in configuration.directory.logs().items()
     }
@@ -55,6 +57,7 @@ def _sequenced(
     configuration: Configuration,
     attributes: LogAttributes,
     alive_sequencers: list[NodeId],
+    away: frozenset[NodeId],
     settings: WriteSettings,
 ) -> SequencedLog:
     nodeset, replication = nodeset_for(log, configuration, attributes)
@@ -67,6 +70,7 @@ def _sequenced(
         extras=attributes.extras,
         sync_leaders=attributes.sync_leaders,
         leaders=attributes.leaders or None,
+        away=away,
     )
     own_settings = replace(
         settings,

@@ -113,11 +113,12 @@ class Cause(Enum):
 class NodeHealth:
     """Which nodes failed lately, and until when each is passed over."""
 
-    __slots__ = ("_full", "_nodeset_size", "_settings", "_slow", "_unavailable")
+    __slots__ = ("_full", "_nodeset_size", "_settings", "_slow", "_unavailable", "away")
 
     def __init__(self, nodeset_size: int, settings: WriteSettings) -> None:
         self._nodeset_size = nodeset_size
         self._settings = settings
+        self.away: frozenset[NodeId] = frozenset()  # dead or hanging, as far as the cluster can tell
         self._unavailable: dict[NodeId, int] = {}
         self._full: dict[NodeId, int] = {}
         # Nodes that only were slow. Kept apart: they could still store, the others said they cannot.
@@ -206,11 +207,18 @@ class StickyCopysets:
         return (
             self._bytes >= self._settings.sticky_bytes_max
             or now_ms - self._since_ms >= self._settings.sticky_ms_max
-            or not frozenset(copyset).isdisjoint(self.health.unavailable(now_ms))
+            or not self.health.away.union(self.health.unavailable(now_ms)).isdisjoint(copyset)
         )
 
     def _choose(self, now_ms: int) -> tuple[NodeId, ...] | None:
-        for avoid in (self.health.avoided(now_ms), self.health.unavailable(now_ms)):
+        health = self.health
+        unavailable = health.unavailable(now_ms)
+        # K9: who is away may be back before the cluster has noticed; better asked than nobody.
+        for avoid in (
+            health.away.union(health.avoided(now_ms)),
+            health.away.union(unavailable),
+            frozenset(unavailable),
+        ):
             copyset = choose_copyset(self._candidates, self._replication, self._extras, avoid, self._rng)
             if copyset is not None:
                 return copyset

@@ -253,6 +253,7 @@ class Sequencer:
             self._settings,
             self._rng,
         )
+        self.current.health.away = self._config.away
         self._ask_metadata_log()
         self.current.begin_at(state.tail if previous is None else previous.tail)
         # U6: the tail of an epoch that somebody else left is known once it is sealed.
@@ -271,11 +272,10 @@ class Sequencer:
         return Candidates(locations=locations, weights=weights)
 
     def _on_config(self, config: SequencerConfig) -> None:
-        is_nodeset_new = (config.nodeset, config.replication) != (
-            self._config.nodeset,
-            self._config.replication,
-        )
-        self._config = config
+        before, self._config = self._config, config
+        is_nodeset_new = (config.nodeset, config.replication) != (before.nodeset, before.replication)
+        for part in self._parts():
+            part.health.away = config.away
         if is_nodeset_new and self.current is not None:
             self._activate()  # U5: a new nodeset needs a new epoch
 

@@ -37,6 +37,7 @@ class SequencerConfig:
     extras: int = 0
     sync_leaders: int = 1
     leaders: int | None = None
+    away: frozenset[NodeId] = frozenset()  # nodes that are dead or hang, as far as the cluster can tell
 
     def plan(self, replication: Replication) -> AppendPlan:
         return AppendPlan(

@@ -175,6 +175,18 @@ def test_a_slow_node_is_taken_before_a_record_waits() -> None:
     assert copysets.current(1, 0) is None
 
 
+def test_a_node_that_is_away_is_not_chosen_while_others_will_do() -> None:
+    """K9: however long it is away, and however many records tried it before."""
+    copysets = sticky(FIVE)
+    first = copysets.current(1, 0)
+    assert first is not None
+    copysets.health.away = frozenset(first[:2])
+    for now_ms in range(0, 10_000_000, 100_000):
+        assert copysets.health.away.isdisjoint(copysets.current(1, now_ms) or first)
+    copysets.health.away = frozenset(first)
+    assert len(copysets.current(1, 0) or ()) == 3
+
+
 def test_full_disks_are_told_from_other_reasons() -> None:
     """K8."""
     three = Candidates(locations=dict.fromkeys(nodes(range(3)), Location()))

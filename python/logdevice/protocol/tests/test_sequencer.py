@@ -174,6 +174,18 @@ def test_a_node_that_left_the_configuration_gets_no_new_records() -> None:
     assert sorted(store.node for store in sequencing.stores()) == [0, 1, 2]
 
 
+def test_nodes_that_are_away_get_no_new_records_while_others_will_do() -> None:
+    """K9: those that are away when the epoch begins, and those that go later."""
+    sequencing = Sequencing(config=replace(CONFIG, away=frozenset([CONFIG.nodeset[0]])))
+    sequencing.activate(state(1))
+    sequencing.append()
+    first = sorted(store.node for store in sequencing.stores())
+    assert CONFIG.nodeset[0] not in first
+    assert sequencing.feed(ConfigChanged(replace(CONFIG, away=frozenset([first[0]])))) == []
+    sequencing.append()
+    assert first[0] not in {store.node for store in sequencing.stores()}
+
+
 # Numbers, times, counters.
 
 
