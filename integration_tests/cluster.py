@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,13 @@ from logdevice.cli.processes import ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
+# Nodes end with the test run, however that ends. PR_SET_PDEATHSIG is Linux only, as are these tests.
+NODE_COMMAND = (
+    sys.executable,
+    "-c",
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'logdevice.node', *sys.argv[1:]])",
+)
 PATIENCE_MS = 60_000  # for anything that is expected to happen; a test that waits so long has failed
 
 

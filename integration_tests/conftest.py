@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.cluster import Cluster
+from integration_tests.cluster import NODE_COMMAND, Cluster
 from logdevice.cli.clusters import bring_up
 
 NODES = 5
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @contextmanager
 def running(data: Path) -> Iterator[Cluster]:
     """A new cluster, for as long as the block runs."""
-    cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION)
+    cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION, command=NODE_COMMAND)
     try:
         bring_up(cluster)
         yield cluster

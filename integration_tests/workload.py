@@ -238,6 +238,9 @@ def read_all(cluster: Cluster, log: str) -> Reading:
     """Everything that is in the log now, by a client of its own."""
     reading = Reading()
     with cluster.client() as client, client.read(log, LSN_OLDEST) as reader:
-        for item in reader:
-            reading.note(item)
+        try:
+            while (item := reader.next(PATIENCE_MS)) is not None:
+                reading.note(item)
+        except TimeoutError:
+            raise AssertionError(f"a reader of {log} stands still: {reader.health()}") from None
     return reading

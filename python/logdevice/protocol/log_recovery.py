@@ -237,12 +237,20 @@ class LogRecovery:
         """V15: it has to be sealed again before it takes part."""
         self._sealed.pop(node, None)
         self._recovery.lose(node)
+        self._rejoin()
+
+    def _rejoin(self) -> None:
+        """V15: an epoch that begins again does so with everybody who is sealed by now, latecomers too."""
+        if self._recovery.stage is Stage.SEAL:
+            for node, answer in sorted(self._sealed.items()):
+                self._effects += self._recovery.sealed(node, answer)
 
     def _on_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         is_changed = dict(statuses) != self._statuses
         self._statuses = dict(statuses)
         if is_changed and self._recovery.stage is not Stage.DONE:
             self._recovery.restart(self._statuses)  # V15
+            self._rejoin()
 
     def _note_progress(self) -> None:
         self._attempts = 0

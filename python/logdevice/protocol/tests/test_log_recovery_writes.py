@@ -187,6 +187,21 @@ def test_without_a_node_that_took_part_the_epoch_begins_again() -> None:
     recovering.wait(100)
 
 
+def test_a_node_that_was_sealed_too_late_takes_part_when_the_epoch_begins_again() -> None:
+    """V15: without it the three that are left would be two, and the epoch would never end."""
+    recovering = Recovering()
+    recovering.seal([0, 1, 2])
+    recovering.digest([0, 1, 2], copy(2, 1))
+    recovering.wait(100)
+    recovering.seal([3])
+    assert stage(recovering) is Stage.MUTATION
+    recovering.feed(NodeLost(NodeId(0)))
+    assert sorted(recovering.sent(DigestRequest)) == [1, 2, 3]
+    recovering.digest([1, 2, 3], copy(2, 1), attempt=2)
+    recovering.wait(100)
+    assert stage(recovering) is Stage.MUTATION
+
+
 def test_a_node_that_refuses_a_store_or_clean_is_lost() -> None:
     """V15: its disk is full, or broken."""
     recovering = Recovering()
