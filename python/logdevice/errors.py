@@ -198,7 +198,7 @@ class OutcomeUnknownError(LogDeviceError):
 
     # Not retriable: treating it as "failed" is how duplicates are born.
     code = ErrorCode.OUTCOME_UNKNOWN
-    advice = "Send it again only through the same writer, which recognises duplicates, or read the log first."
+    advice = "Read the end of the log before you send it again: it may be there already."
 
 
 class MetadataOutcomeUnknownError(OutcomeUnknownError):

@@ -132,10 +132,9 @@ class SegmentLogStore:
         return searches.size(self._index, log, start, end)
 
     def expire(self, log: LogId, before_ms: int) -> Lsn:
-        older, newer = self.find_time(log, before_ms)
-        end = older.next if newer == LSN_MAX else newer
-        if end > self.trim_end(log) and self.tail(log) is not None:
-            self.write([Persist(0, (TrimLog(log, end),))])
+        older, _ = self.find_time(log, before_ms)
+        if older.next > self.trim_end(log) and self.tail(log) is not None:
+            self.write([Persist(0, (TrimLog(log, older.next),))])
         return self.trim_end(log)
 
     def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
