@@ -217,10 +217,8 @@ class SimulatedReader:
 
     def _fetch_metadata(self, effect: FetchMetadata) -> None:
         self._world.say(self.name, f"asks for the metadata of epoch {effect.epoch}")
-        self.view.metadata_asked += 1
 
         def answer(event: MetadataFetched | MetadataUnavailable) -> None:
-            self.view.metadata_asked -= 1
             self._world.say(self.name, f"is told {event}")
             self.feed(event)
 

@@ -32,7 +32,6 @@ class ReaderView:
     # Bad checksums found on receipt: (filter version, node, LSN).
     spoiled: set[tuple[int, NodeId, Lsn]] = field(default_factory=set)
     refused: set[Record | Gap] = field(default_factory=set)
-    metadata_asked: int = 0  # questions without an answer
     next: Lsn | None = None  # one past the last accepted item
     records: dict[Lsn, Record] = field(default_factory=dict)  # accepted
     gaps: list[Gap] = field(default_factory=list)  # accepted

@@ -80,11 +80,6 @@ class LogStore(Protocol):
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         """About how many bytes of bodies the log has in [start, end), by the same counters."""
 
-    def expire(self, log: LogId, before_ms: int) -> Lsn:
-        """Trims up to and including the last record held that is older: what lies between it and the next
-        one held may be young, and on other nodes. Returns the trim point.
-        """
-
     def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
         """From now on reads say that records of this range may have been lost."""
 

@@ -228,12 +228,6 @@ class MemoryLogStore:
             return 0
         return max(0, records[-1].byte_end - records[0].byte_end + len(records[0].body))
 
-    def expire(self, log: LogId, before_ms: int) -> Lsn:
-        older, _ = self.find_time(log, before_ms)
-        if self._log(log).lsns:
-            self.trim(log, older.next)
-        return self.trim_end(log)
-
     def reclaim(self) -> bool:
         return False
 

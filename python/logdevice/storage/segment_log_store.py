@@ -24,7 +24,6 @@ from logdevice.protocol.store_write import (
     PersistFailed,
     PutRecord,
     PutState,
-    TrimLog,
 )
 from logdevice.record_format import encode_header
 from logdevice.settings import StorageSettings
@@ -130,12 +129,6 @@ class SegmentLogStore:
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         return searches.size(self._index, log, start, end)
-
-    def expire(self, log: LogId, before_ms: int) -> Lsn:
-        older, _ = self.find_time(log, before_ms)
-        if older.next > self.trim_end(log) and self.tail(log) is not None:
-            self.write([Persist(0, (TrimLog(log, older.next),))])
-        return self.trim_end(log)
 
     def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
         facts = self._index.log(log)

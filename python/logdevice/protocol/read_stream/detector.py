@@ -76,7 +76,6 @@ class SlowNodeDetector:
         self._margin_ms = 0
         self._waiting_for: tuple[NodeId, ...] = ()
         self._since_ms = 0
-        self.verdicts = 0
 
     @property
     def is_off(self) -> bool:
@@ -170,7 +169,6 @@ class SlowNodeDetector:
         decay = settings.slow_node_margin_decay_per_s * (now_ms - self._margin_ms) / 1000
         self._margin = 2 * max(settings.slow_node_margin, self._margin - decay)
         self._margin_ms = now_ms
-        self.verdicts += 1
 
     def forget(self, node: NodeId) -> None:
         self._nodes.pop(node, None)

@@ -301,12 +301,6 @@ def test_the_margin_shrinks_from_the_last_verdict_on() -> None:
     assert after_a_verdict(calm_ms=0, waited_ms=1_500, decay=0.25, verdict_ms=3_600_000) == ()
 
 
-def test_verdicts_are_counted() -> None:
-    bench = Bench()
-    bench.window({1: 0, 2: 0, 3: 0, 4: 5_000, 5: 5_000})
-    assert bench.detector.verdicts == 2
-
-
 def test_it_can_be_turned_off() -> None:
     assert Bench(slow_node_detection="disabled").detector.is_off
     assert not Bench(slow_node_detection="observe").detector.is_off

@@ -254,16 +254,6 @@ def test_size_is_a_difference_of_counters(store: LogStore) -> None:
     assert store.size(LOG, Lsn(2), Lsn(1)) == 0
 
 
-def test_expiring_trims_only_what_is_known_to_be_old(store: LogStore) -> None:
-    """3 is on other nodes and may be young: a trim past it would be a lie about their records."""
-    write(store, *put(*map(record, (2, 4, 6))))
-    assert store.expire(LOG, 300) == 3
-    assert lsns(store) == [4, 6]
-    assert store.expire(LOG, 100) == 3
-    assert store.expire(LOG, 10_000) == 7
-    assert (lsns(store), store.expire(OTHER_LOG, 10_000)) == ([], 0)
-
-
 def test_reclaiming_comes_to_an_end_and_changes_no_answer(store: LogStore) -> None:
     write(store, *put(*map(record, range(1, 50))))
     write(store, TrimLog(LOG, Lsn(40)))

@@ -48,7 +48,7 @@ class Pair:
         self.write_id = 0
 
     def step(self) -> None:
-        actions = (self.write, self.write, self.write, self.mark, self.expire, self.reclaim)
+        actions = (self.write, self.write, self.write, self.mark, self.reclaim)
         rare = (self.reopen, self.crash, self.crash_in_write, self.lose_index)
         self.dice.choice(rare if self.dice.random() < 0.07 else actions)()
 
@@ -61,11 +61,6 @@ class Pair:
             log, (start, end) = self.log(), sorted([self.lsn(), self.lsn()])
             self.disk.mark_under_replicated(log, LsnRange(start, end))
             self.memory.mark_under_replicated(log, LsnRange(start, end))
-
-    def expire(self) -> None:
-        if self.dice.random() < 0.2:
-            log, before_ms = self.log(), self.dice.randint(0, 40_000)
-            assert self.disk.expire(log, before_ms) == self.memory.expire(log, before_ms)
 
     def reclaim(self) -> None:
         self.disk.reclaim()
