@@ -5,13 +5,22 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do 
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+DELTA_READY := .venv/.delta-ready
+# The JVM side of the connector. JVM=0 does without, knowingly; CONNECTOR=ready: Gradle called us and has built it.
+JAR := python/pyspark_logdevice/jars/logdevice-spark-connector.jar
+CONNECTOR_READY := .venv/.connector-ready
+JVM ?= 1
+CONNECTOR ?=
+export JVM
+GRADLE := gradle --no-daemon --quiet -PpysparkJars="$$(.venv/bin/python -c \
+	'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')"
 WORKERS ?= 2
 SEEDS ?= 200
 SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire build clean
+.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,20 +34,45 @@ $(READY): pyproject.toml
 	python3.11-venv; macOS: brew install python@3.11) or say where it is: make PYTHON=/path/to/python setup"; exit 1; }
 	@echo "Setting up .venv with $(PYTHON)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark,delta,examples]'
 	@touch $@
 
+$(DELTA_READY): $(READY)
+	@echo "Fetching Delta's jars from Maven Central"
+	@$(BIN)/python -m pyspark_logdevice.delta > /dev/null
+	@touch $@
+
+jar: setup $(JAR) ## the JVM side of the Spark connector, by Gradle, into the Python package
+	@:
+
+$(JAR): $(READY) build.gradle settings.gradle $(shell find connector/src/main -type f)
+	@if $(have-gradle); then $(GRADLE) install && touch $@; else $(without-gradle); fi
+
+# Without Gradle everything goes on, and the tests of the JVM side fail: nobody shall think that they passed.
+$(CONNECTOR_READY): $(READY) build.gradle settings.gradle $(shell find connector/src -type f)
+	@echo "Building and testing the JVM side of the connector"
+	@if $(have-gradle); then $(GRADLE) install test && touch $(JAR) $@; else $(without-gradle); fi
+
+# Debian's package will do, where we may install it.
+have-gradle = { command -v gradle > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	echo "Installing Gradle" && apt-get install -qq -y --no-install-recommends gradle > /dev/null; }; }
+without-gradle = echo "Gradle was not found, so there is no jar: install it (Debian: apt install gradle; macOS: brew \
+	install gradle). Until then logs are read by the Python surface alone, and make test needs JVM=0 to pass."
+
 # pytest runs last, so that its summary is the last line.
-test: setup lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
-	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
+	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup -m "not unsettled" --cov --cov-report=term
+
+test-unsettled: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## the tests that make test leaves out for now: Spark, chain logs and rebuilding with real processes
+	@$(BIN)/pytest --quiet -m unsettled integration_tests
 
 format: setup ## format the code and sort its imports
-	@$(BIN)/ruff check --quiet --select I --fix python integration_tests
-	@$(BIN)/ruff format python integration_tests
+	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples
+	@$(BIN)/ruff format python integration_tests examples
 
 lint: setup ## ruff, and the architecture test: who may import whom, how long things may get
-	@$(BIN)/ruff check python integration_tests
-	@$(BIN)/ruff format --check python integration_tests
+	@$(BIN)/ruff check python integration_tests examples
+	@$(BIN)/ruff format --check python integration_tests examples
 	@$(BIN)/pytest --quiet python/test_architecture.py
 
 types: setup ## mypy, strict
@@ -47,13 +81,18 @@ types: setup ## mypy, strict
 docs: setup ## rewrite what is generated in docs/: settings, errors, the tables from rule to test
 	@$(BIN)/python -m logdevice.docs
 	@$(BIN)/python python/tools/rule_table.py
+	@$(BIN)/python python/tools/option_table.py
 
 docs-check: setup ## fail if those pages are not what the code says
 	@$(BIN)/python -m logdevice.docs --check
 	@$(BIN)/python python/tools/rule_table.py --check
+	@$(BIN)/python python/tools/option_table.py --check
 
-sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too
-	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
+demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
+	@$(BIN)/python -m examples.demo
+
+sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log
+	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
 
 mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices
 	@$(BIN)/python python/tools/mutants.py
@@ -67,10 +106,19 @@ bench-storage: setup ## a node's store against what the disk does alone
 bench-wire: setup ## messages between processes against bare gRPC
 	@$(BIN)/python python/tools/bench_wire.py
 
-build: setup ## the wheel, in dist/
+bench-spark: setup ## a scan through Spark against a source with ready-made batches; both surfaces. ARGS=--json
+	@$(BIN)/python python/tools/bench_spark.py $(ARGS)
+
+soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
+	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py
+
+soak-spark: setup ## kill a Spark driver twenty times (KILLS=n) and show that nothing is lost or doubled
+	@KILLS=$(or $(KILLS),20) $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py
+
+build: setup jar ## the wheel, in dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist
 
 clean: ## remove everything that was made, the environment too
-	@rm -rf .venv build dist .gradle .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* python/*.egg-info
+	@rm -rf .venv build dist connector/build python/pyspark_logdevice/jars .gradle .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* python/*.egg-info
 	@find python -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import logdevice
@@ -28,8 +28,8 @@ class Cluster(LocalCluster):
     """Five nodes, three copies of each record."""
 
     @contextmanager
-    def client(self) -> Iterator[Client]:
-        with logdevice.connect(self.endpoint) as client:
+    def client(self, settings: Mapping[str, object] | None = None) -> Iterator[Client]:
+        with logdevice.connect(self.endpoint, settings=settings) as client:
             yield client
 
     def up(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
@@ -31,6 +31,7 @@ class Writer:
 
     client: Client
     log: str
+    others: Sequence[Client] = ()  # with them every hand may have a client of its own
     acknowledged: dict[bytes, Lsn] = field(default_factory=dict)
     unknown: set[bytes] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -40,8 +41,10 @@ class Writer:
     def run(self, hand: str) -> None:
         try:
             number = 0
+            clients = (self.client, *self.others)
+            client = clients[HANDS.index(hand) % len(clients)]
             while not self._is_stopped:
-                self._append([f"{hand}{number + index:07d}".encode() for index in range(BATCH)])
+                self._append([f"{hand}{number + index:07d}".encode() for index in range(BATCH)], client)
                 number += BATCH
         except Exception as problem:
             with self._changed:
@@ -54,7 +57,7 @@ class Writer:
 
     def say_the_end(self) -> None:
         """Once all hands rest."""
-        self._append([END])
+        self._append([END], self.client)
 
     def wait_for(self, batches: int) -> None:
         """Until so many more batches have been acknowledged."""
@@ -70,10 +73,10 @@ class Writer:
         if self._problem is not None:
             raise self._problem
 
-    def _append(self, payloads: list[bytes]) -> None:
+    def _append(self, payloads: list[bytes], client: Client) -> None:
         while True:
             try:
-                lsn = self.client.append_many(self.log, payloads)
+                lsn = client.append_many(self.log, payloads)
             except OutcomeUnknownError:
                 self.unknown.update(payloads)
                 if payloads != [END]:
@@ -185,12 +188,15 @@ def _join(threads: Iterable[threading.Thread], name: str) -> None:
 
 
 @contextmanager
-def working(cluster: Cluster, log: str) -> Iterator[Work]:
+def working(
+    cluster: Cluster, log: str, attributes: Mapping[str, int | str] | None = None, *, clients: int = 1
+) -> Iterator[Work]:
     """A new log that is written and read while the block runs; afterwards the promises are checked."""
-    with cluster.client() as writing, cluster.client() as following:
+    with ExitStack() as stack:
+        writing, following, *others = [stack.enter_context(cluster.client()) for _ in range(1 + clients)]
         # A copyset for every record, so that every node matters.
-        writing.create_log(log, {"sticky_copyset_bytes_max": 0})
-        work = Work(Writer(writing, log), Follower(following, log))
+        writing.create_log(log, {"sticky_copyset_bytes_max": 0} | dict(attributes or {}))
+        work = Work(Writer(writing, log, others), Follower(following, log))
         with work.begun():
             work.goes_on(5)
             yield work

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from architecture import LAYERS
 
 PYTHON = Path(__file__).resolve().parent
 ROOT = PYTHON.parent
@@ -21,25 +22,7 @@ ROOT = PYTHON.parent
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 
-# Parts of the standard library that reach no clock, disk, network or thread.
-PURE = frozenset(
-    {
-        "__future__",
-        "bisect",
-        "collections",
-        "dataclasses",
-        "enum",
-        "functools",
-        "heapq",
-        "itertools",
-        "math",
-        "operator",
-        "random",
-        "re",
-        "struct",
-        "typing",
-    }
-)
+
 # These reach outside or, like `hash` and `id`, differ from one process to the next.
 IMPURE_CALLS = frozenset({"open", "input", "hash", "id", "eval", "exec", "__import__"})
 TOP_LEVEL = frozenset(
@@ -64,143 +47,6 @@ TOP_LEVEL = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """What the modules under one path may import; the first layer that fits a module holds for it."""
-
-    path: str
-    ours: tuple[str, ...]  # modules of this project
-    others: frozenset[str] | None = PURE  # None: anything but `never`
-    never: frozenset[str] = frozenset()
-
-
-def modules(names: str) -> tuple[str, ...]:
-    return tuple(f"logdevice.{name}" for name in names.split())
-
-
-LAYERS = (
-    Layer(path="logdevice/types.py", ours=()),
-    Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
-    Layer(path="logdevice/knobs.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
-    Layer(
-        path="logdevice/settings.py",
-        ours=(
-            "logdevice.knobs",
-            "logdevice.wire_settings",
-            "logdevice.write_settings",
-            "logdevice.client_settings",
-            "logdevice.node_settings",
-        ),
-    ),
-    Layer(path="logdevice/client_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/wire_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
-    Layer(
-        path="logdevice/record_format.py",
-        ours=("logdevice.types", "logdevice.errors"),
-        others=PURE | {"crc32c"},
-    ),
-    Layer(
-        path="logdevice/batch.py",
-        ours=("logdevice.errors", "logdevice.settings"),
-        others=PURE | {"pyarrow"},
-    ),
-    Layer(
-        path="logdevice/protocol/",
-        ours=(
-            "logdevice.types",
-            "logdevice.settings",
-            "logdevice.write_settings",
-            "logdevice.node_settings",
-            "logdevice.protocol",
-        ),
-    ),
-    Layer(
-        path="logdevice/storage/",
-        ours=(
-            "logdevice.types",
-            "logdevice.errors",
-            "logdevice.settings",
-            "logdevice.record_format",
-            "logdevice.storage",
-            # What a node's stream asks of a store, and the filter it hands along; no other machine.
-            "logdevice.protocol.copy_selection",
-            "logdevice.protocol.server_read_stream",
-            "logdevice.protocol.store_read",
-            "logdevice.protocol.store_write",
-        ),
-        others=None,
-    ),
-    Layer(
-        path="logdevice/wire/",
-        ours=(
-            "logdevice.types",
-            "logdevice.errors",
-            "logdevice.settings",
-            "logdevice.record_format",
-            "logdevice.wire",
-            # What is said; who says it, and when, is not the wire's business.
-            "logdevice.protocol.messages",
-            "logdevice.protocol.write_messages",
-        ),
-        others=None,
-    ),
-    *(
-        Layer(
-            path=f"logdevice/metadata/{module}.py",
-            ours=("logdevice.types", "logdevice.errors", "logdevice.knobs", "logdevice.metadata"),
-            others=PURE | {"difflib"},
-        )
-        for module in ("directory_changes", "log_attributes", "log_directory", "values")
-    ),
-    Layer(
-        path="logdevice/metadata/",
-        ours=(
-            "logdevice.types",
-            "logdevice.errors",
-            "logdevice.knobs",
-            "logdevice.settings",
-            "logdevice.metadata",
-        ),
-        others=None,
-    ),
-    Layer(path="logdevice/node/assembly.py", ours=("logdevice",), others=None),
-    Layer(
-        path="logdevice/node/",
-        ours=(
-            *modules("types errors flags knobs settings write_settings node_settings protocol wire node"),
-            # What a store and an epoch store promise; which ones they are only the assembly knows.
-            "logdevice.storage.log_store",
-            "logdevice.metadata.addresses",
-            "logdevice.metadata.epoch_store",
-            "logdevice.metadata.log_attributes",
-            "logdevice.metadata.log_directory",
-            "logdevice.metadata.values",
-        ),
-        others=None,
-        never=frozenset({"grpc", "sqlite3", "kazoo", "rocksdict", "pyarrow"}),
-    ),
-    Layer(
-        path="logdevice/client/",
-        # Reached over connections only: what a node keeps and how it decides is not the client's business.
-        ours=modules("types errors knobs settings client_settings batch protocol wire client"),
-        others=None,
-    ),
-    Layer(
-        path="logdevice/simulation/",
-        ours=(
-            "logdevice.types",
-            "logdevice.settings",
-            "logdevice.write_settings",
-            "logdevice.protocol",
-            "logdevice.storage",
-            "logdevice.simulation",
-        ),
-        others=None,
-        never=frozenset({"grpc", "asyncio", "threading", "socket", "time"}),
-    ),
-)
 # Chance comes in as a random.Random; the shared generator of the module belongs to nobody.
 OWNS_ITS_CHANCE = ("logdevice/protocol/", "logdevice/simulation/")
 TALKS_TO_PEOPLE = ("logdevice/docs.py", "tools/")

@@ -22,6 +22,13 @@ class ClientSettings(Settings):
         ("writer_batch_bytes", "writer_memory_bytes_max"),
     )
 
+    chain_store_timeout_ms: int = setting(
+        2_000,
+        "How long to wait for one node of a chain before the sequencer is asked to look. Larger bears slow "
+        "disks, smaller gets around a node that hangs sooner.",
+        unit="ms",
+        minimum=1,
+    )
     append_timeout_ms: int = setting(
         10_000,
         "How long an append may take, all attempts together. Larger bears longer failovers, smaller reports "
@@ -40,6 +47,14 @@ class ClientSettings(Settings):
         5_000,
         "How long one node may take to answer a question before another one is asked, or the same again. "
         "Larger bears slow nodes, smaller gets around hanging ones sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    resend_timeout_ms: int = setting(
+        1_000,
+        "How long a tagged append may go without an answer before it is sent again, which cannot double it; "
+        "the wait doubles up to `attempt_timeout_ms`. Larger bears slow disks, smaller gets around hanging "
+        "sequencers sooner.",
         unit="ms",
         minimum=1,
     )
@@ -130,6 +145,32 @@ class ClientSettings(Settings):
         "out longer pauses of the cluster, smaller needs less memory.",
         unit="bytes",
         minimum=1,
+    )
+    writer_window: int = setting(
+        32,
+        "How many records of a writer with a name may be on their way at a time; at most what the nodes "
+        "allow, `writer_window_max`. Larger hides more latency, smaller sends less again after a failover.",
+        unit="records",
+        minimum=1,
+    )
+    writer_pause_ms_max: int = setting(
+        250,
+        "What the pause grows to that a writer with a name makes when its log has no sequencer. Larger "
+        "spares a cluster in trouble, smaller goes on sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    writer_stall_timeout_ms: int = setting(
+        60_000,
+        "After how long without any progress a writer with a name gives up. Larger bears longer outages, "
+        "smaller reports trouble sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    writer_journal_sync: bool = setting(
+        True,
+        "Whether a writer's journal is on the disk before a record is sent. When false it survives the crash "
+        "of the process, but perhaps not that of the machine.",
     )
     writer_in_flight_max: int = setting(
         8,

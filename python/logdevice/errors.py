@@ -4,15 +4,18 @@
     ├── UsageError               the caller must change something
     │   ├── InvalidSettingError  InvalidArgumentError  OutOfRangeError  PayloadTooLargeError
     │   ├── UnknownLogError  AccessError  WrongClusterError
-    │   └── ConflictError  NameTakenError
+    │   └── ConflictError  NameTakenError  InvalidOptionError  WriterFencedError  WriterOutOfOrderError
     ├── UnavailableError         (retriable) try again, perhaps elsewhere
     │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError  MetadataUnavailableError
     ├── OutcomeUnknownError      a change timed out: it may or may not have been made
-    │   └── MetadataOutcomeUnknownError
+    │   └── MetadataOutcomeUnknownError  UnknownWriterError
     ├── DataError                the log itself answers no
     │   └── TrimmedError  DataLossError  CorruptRecordError  UnreadableMetadataError
-    └── ProtocolError            somebody broke the rules
-        └── LocalProtocolError  RemoteProtocolError
+    ├── ProtocolError            somebody broke the rules
+    │   └── LocalProtocolError  RemoteProtocolError
+    └── CheckpointError          a position kept from earlier does not fit what is there now
+        └── LogRemovedError  CheckpointTrimmedError  CheckpointAheadError  CheckpointClusterError
+            CheckpointFormatError
 
 Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, expected trouble is
 an event. Every error can be pickled, because Spark carries errors between processes.
@@ -40,6 +43,10 @@ class ErrorCode(IntEnum):
     WRONG_CLUSTER = 107
     CONFLICT = 108
     NAME_TAKEN = 109
+    INVALID_OPTION = 110
+    WRITER_FENCED = 111
+    WRITER_OUT_OF_ORDER = 112
+    REPLAY_DIFFERS = 113
     UNAVAILABLE = 200
     NO_SEQUENCER = 201
     NOT_ENOUGH_NODES = 202
@@ -48,6 +55,7 @@ class ErrorCode(IntEnum):
     METADATA_UNAVAILABLE = 205
     OUTCOME_UNKNOWN = 300
     METADATA_OUTCOME_UNKNOWN = 301
+    UNKNOWN_WRITER = 302
     DATA = 400
     TRIMMED = 401
     DATA_LOSS = 402
@@ -56,6 +64,12 @@ class ErrorCode(IntEnum):
     PROTOCOL = 500
     LOCAL_PROTOCOL = 501
     REMOTE_PROTOCOL = 502
+    CHECKPOINT = 600
+    LOG_REMOVED = 601
+    CHECKPOINT_TRIMMED = 602
+    CHECKPOINT_AHEAD = 603
+    CHECKPOINT_CLUSTER = 604
+    CHECKPOINT_FORMAT = 605
 
 
 class LogDeviceError(Exception):
@@ -150,6 +164,37 @@ class NameTakenError(UsageError):
     advice = "Choose another name, or use what is there."
 
 
+class InvalidOptionError(UsageError):
+    """An option of the Spark source has a value that is not allowed, or a name that does not exist."""
+
+    code = ErrorCode.INVALID_OPTION
+    advice = "Correct the option; docs/spark.md lists what is allowed."
+
+
+class WriterFencedError(UsageError):
+    """A newer process of the same writer has appended to the log: this one may not any more."""
+
+    code = ErrorCode.WRITER_FENCED
+    advice = "Stop this process, or give it a writer name of its own."
+
+
+class WriterOutOfOrderError(UsageError):
+    """A writer's append came before one with a lower number that has to be in the log first."""
+
+    code = ErrorCode.WRITER_OUT_OF_ORDER
+    advice = "Send the writer's appends in the order of their numbers, the missing one first."
+
+
+class ReplayDiffersError(UsageError):
+    """A Spark batch that is written again has other rows in a place than when it was first written."""
+
+    code = ErrorCode.REPLAY_DIFFERS
+    advice = (
+        "Nothing was doubled. The query must give the same rows in the same partitions when a batch is run "
+        "again: no rand() or uuid(), repartition by columns. With a new checkpoint give a new writerId."
+    )
+
+
 class UnavailableError(LogDeviceError):
     """The cluster cannot do it now. Nothing was changed."""
 
@@ -208,6 +253,16 @@ class MetadataOutcomeUnknownError(OutcomeUnknownError):
     advice = "Read it again and decide anew."
 
 
+class UnknownWriterError(OutcomeUnknownError):
+    """The log has forgotten this writer, so it cannot tell whether the append is already there."""
+
+    code = ErrorCode.UNKNOWN_WRITER
+    advice = (
+        "Read the log to see whether the append is there; if it is not, go on under a new writer name. "
+        "Raise writers_max on the nodes if writers are forgotten too soon."
+    )
+
+
 class DataError(LogDeviceError):
     """The log was asked and has no such data."""
 
@@ -260,3 +315,54 @@ class RemoteProtocolError(ProtocolError):
 
     code = ErrorCode.REMOTE_PROTOCOL
     advice = "Check that both sides run versions that may talk to each other; then report it."
+
+
+class CheckpointError(LogDeviceError):
+    """The position that a query kept in its checkpoint does not fit the cluster, the log or this program."""
+
+    code = ErrorCode.CHECKPOINT
+    advice = "Start with a new checkpoint if the query should begin anew."
+
+
+class LogRemovedError(CheckpointError):
+    """A log that the checkpoint has a position in was removed, or removed and made again."""
+
+    code = ErrorCode.LOG_REMOVED
+    advice = (
+        "What was not read of it is gone. Set failOnDataLoss to false to go on without it, "
+        "or start with a new checkpoint."
+    )
+
+
+class CheckpointTrimmedError(CheckpointError):
+    """Records that the query has not read yet were removed on purpose, by an operator or by retention."""
+
+    code = ErrorCode.CHECKPOINT_TRIMMED
+    advice = (
+        "Set failOnDataLoss to false to go on behind what is gone, with a row that says so; "
+        "lengthen the retention of the log if queries are stopped for longer."
+    )
+
+
+class CheckpointAheadError(CheckpointError):
+    """The checkpoint has a position behind the end of the log."""
+
+    code = ErrorCode.CHECKPOINT_AHEAD
+    advice = (
+        "The log is not the one that was read, or has lost its end: check the endpoint, "
+        "and start with a new checkpoint if the log is right."
+    )
+
+
+class CheckpointClusterError(CheckpointError):
+    """The checkpoint was written by a query that read another cluster."""
+
+    code = ErrorCode.CHECKPOINT_CLUSTER
+    advice = "Check the endpoint; start with a new checkpoint if the query should read this cluster."
+
+
+class CheckpointFormatError(CheckpointError):
+    """The checkpoint was written by a newer version, or is damaged."""
+
+    code = ErrorCode.CHECKPOINT_FORMAT
+    advice = "Run the version that wrote it or a newer one; start with a new checkpoint if it is damaged."

@@ -30,6 +30,13 @@ class NodeSettings(Settings):
         unit="pings",
         minimum=1,
     )
+    pings_refused_max: int = setting(
+        2,
+        "After how many pings that cannot be delivered, because no process is there, a node counts as dead. "
+        "Larger bears processes that restart, smaller takes over sooner.",
+        unit="pings",
+        minimum=1,
+    )
     peer_timeout_ms: int = setting(
         10_000,
         "How long another node may take to answer before the request counts as lost. Larger bears slow "
@@ -108,6 +115,15 @@ class NodeSettings(Settings):
         "stops sooner.",
         unit="ms",
         minimum=0,
+    )
+    data_port: int = setting(
+        0,
+        "The port where readers are served outside of gRPC, which takes half of their time, on the host of "
+        "the node's own address; 0: any that is free; -1: none, readers use gRPC.",
+        unit="port",
+        minimum=-1,
+        maximum=65_535,
+        restart=True,
     )
     metrics_port: int = setting(
         0,

@@ -8,7 +8,8 @@ and amended without the body. Little-endian throughout:
                   | timestamp_ms i64 | wave u32 | entries u32 | entry_end u64 | byte_end u64
                   | body length u32 | body crc32c u32
     copyset       node u16, as often as the copyset is long
-    writer tag    if bit 0 of parts is set: writer, incarnation, first_seq, stable_upto u64 | count u32
+    writer tag    if bit 0 of parts is set: writer, incarnation, first_seq, stable_upto u64 | count u32;
+                  bit 1 of parts: the writer's appends may be in any order
     checksum      crc32c u32 of all of the above
 
 Decoding copies no body: bodies are views into the buffer. Whatever the buffer holds, decoding ends in
@@ -37,6 +38,8 @@ _TAG: Final = Struct("<QQQQI")
 _CHECKSUM: Final = Struct("<I")
 _NODE_BYTES: Final = 2
 _HAS_TAG: Final = 1  # in `parts`
+_UNORDERED: Final = 2  # in `parts`, only together with a tag
+_PARTS: Final = (0, _HAS_TAG, _HAS_TAG | _UNORDERED)
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
 COPYSET_MAX: Final = 255
@@ -67,7 +70,7 @@ def encode_header(record: Record, *, body_crc: int | None = None, body_length: i
             MAGIC,
             VERSION,
             len(record.copyset),
-            0 if tag is None else _HAS_TAG,
+            0 if tag is None else _HAS_TAG if tag.is_ordered else _HAS_TAG | _UNORDERED,
             0,
             record.flags,
             record.lsn,
@@ -77,7 +80,7 @@ def encode_header(record: Record, *, body_crc: int | None = None, body_length: i
             record.entry_end,
             record.byte_end,
             len(record.body) if body_length is None else body_length,
-            crc32c(record.body) if body_crc is None else body_crc,
+            _crc_of_body(record) if body_crc is None else body_crc,
         )
         header = fixed + _encode_copyset(record.copyset)
         if tag is not None:
@@ -87,6 +90,11 @@ def encode_header(record: Record, *, body_crc: int | None = None, body_length: i
             f"a field of the record does not fit its encoded form: {problem}", lsn=record.lsn
         ) from None
     return header + _CHECKSUM.pack(crc32c(header))
+
+
+def _crc_of_body(record: Record) -> int:
+    checked = record.checked
+    return checked[1] if checked is not None and checked[0] is record.body else crc32c(record.body)
 
 
 def encode_records(records: Iterable[Record]) -> list[bytes | memoryview]:
@@ -136,10 +144,10 @@ def _decode(buffer: Buffer, offset: int, bodies: memoryview | None) -> tuple[Rec
         raise _cut_off(buffer, offset)
     if crc32c(buffer[offset:checksum_start]) != _CHECKSUM.unpack_from(buffer, checksum_start)[0]:
         raise CorruptRecordError(f"the header at byte {offset} has a wrong checksum")
-    if lsn < 0 or parts > _HAS_TAG or zero:
+    if lsn < 0 or parts not in _PARTS or zero:
         raise CorruptRecordError(f"the header at byte {offset} has values that this format does not know")
     copyset = _decode_copyset(bytes(buffer[copyset_start:tag_start]))
-    tag = _decode_tag(buffer, tag_start) if parts else None
+    tag = _decode_tag(buffer, tag_start, is_ordered=not parts & _UNORDERED) if parts else None
     body: bytes | memoryview = b""
     if bodies is not None:
         body = _body(bodies, end, body_length)
@@ -183,6 +191,6 @@ def _encode_copyset(copyset: tuple[NodeId, ...]) -> bytes:
     return Struct(f"<{len(copyset)}H").pack(*copyset)
 
 
-def _decode_tag(buffer: Buffer, offset: int) -> WriterTag:
+def _decode_tag(buffer: Buffer, offset: int, *, is_ordered: bool) -> WriterTag:
     writer, incarnation, first_seq, stable_upto, count = _TAG.unpack_from(buffer, offset)
-    return WriterTag(writer, incarnation, first_seq, count, stable_upto)
+    return WriterTag(writer, incarnation, first_seq, count, stable_upto, is_ordered)

@@ -13,11 +13,12 @@ from typing import ClassVar
 from logdevice.client_settings import ClientSettings
 from logdevice.knobs import Settings, setting
 from logdevice.node_settings import NodeSettings
+from logdevice.rebuild_settings import RebuildSettings
 
 # Under their own names too: who encodes or connects asks for them here.
 from logdevice.wire_settings import BatchSettings as BatchSettings
 from logdevice.wire_settings import WireSettings as WireSettings
-from logdevice.write_settings import RecoverySettings, WriteSettings
+from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
 
 MIB = 1024 * 1024
 
@@ -217,7 +218,7 @@ class NodeReadSettings(Settings):
     """What a storage node spends on one reader's stream."""
 
     read_bytes_max: int = setting(
-        MIB + 64 * 1024,  # four records of a quarter of a megabyte, with their headers
+        2 * (MIB + 64 * 1024),  # eight records of a quarter of a megabyte, with their headers
         "How many bytes one read of the store may return; a first record of any size is returned. Larger "
         "reads more at once, smaller shares the disk more evenly.",
         unit="bytes",
@@ -231,9 +232,9 @@ class NodeReadSettings(Settings):
         minimum=1,
     )
     send_queue_bytes_max: int = setting(
-        2 * MIB,
-        "How many bytes may wait to be sent before the node reads on. Larger keeps a fast connection full, "
-        "smaller needs less memory per reader.",
+        4 * (MIB + 64 * 1024),  # one read is on its way while the next is made
+        "How many bytes may wait to be sent before the node reads on. Less than two reads means that it "
+        "reads and sends in turn. Larger keeps a fast connection full, smaller needs less memory per reader.",
         unit="bytes",
         minimum=1,
     )
@@ -340,8 +341,10 @@ COMPONENTS: tuple[type[Settings], ...] = (
     BatchSettings,
     WireSettings,
     WriteSettings,
+    ChainSettings,
     RecoverySettings,
     StorageSettings,
     ClientSettings,
     NodeSettings,
+    RebuildSettings,
 )

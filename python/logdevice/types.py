@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, IntFlag
 from typing import Final, NewType
 
@@ -229,6 +229,7 @@ class RecordFlags(IntFlag):
     BY_RECOVERY = 4  # written by epoch recovery, not by the sequencer
     DRAINED = 8  # this copy was moved elsewhere and is no longer counted
     CORRUPT = 16  # its checksum is wrong; set by whoever decoded it, never stored
+    FILLED = 32  # a hole where a chain was not written; always together with HOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +239,10 @@ class WriterTag:
     writer: int
     incarnation: int  # of the writer's process; a lower one is fenced off
     first_seq: int  # the writer's number of the first append in the record
-    count: int
-    stable_upto: int  # everything below has been acknowledged to the writer
+    count: int  # always 1: an append is a record
+    stable_upto: int  # everything below has been acknowledged to the writer, or was never used
+    # Whether the writer's appends have to be in the log in the order of their numbers.
+    is_ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +260,39 @@ class Record:
     entry_end: int = 0  # entries of the log up to and including this record
     byte_end: int = 0  # body bytes of the log up to and including this record
     tag: WriterTag | None = None
+    # A body and its crc32c, set by whoever has just compared them, so that it need not be computed again.
+    # Means something only while `body` is that very object.
+    checked: tuple[bytes | memoryview, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:
         """Bytes this record costs on the wire and in a reader's memory."""
         return len(self.body) + RECORD_HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedRecord:
+    """Where a record is, and what the log has ever held below it and with it."""
+
+    lsn: Lsn
+    timestamp_ms: int
+    entry_start: int
+    entry_end: int
+    byte_start: int  # of bodies
+    byte_end: int
+
+    @classmethod
+    def of(cls, record: Record, body_length: int) -> CountedRecord:
+        # What recovery keeps in a hole or a bridge is no data: the log's counters pass it by.
+        counted = 0 if record.flags & RecordFlags.HOLE else body_length
+        return cls(
+            lsn=record.lsn,
+            timestamp_ms=record.timestamp_ms,
+            entry_start=record.entry_end - record.entries,
+            entry_end=record.entry_end,
+            byte_start=record.byte_end - counted,
+            byte_end=record.byte_end,
+        )
 
 
 # What a header costs, near enough for flow control.

@@ -6,6 +6,7 @@ Declared like those in `settings.py`, which lists them with all others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from logdevice.knobs import Settings, setting
 
@@ -168,6 +169,35 @@ class WriteSettings(Settings):
         unit="ms",
         minimum=1,
     )
+    writers_max: int = setting(
+        10_000,
+        "How many writers of tagged appends a log remembers; who was idle longest is forgotten, and refused "
+        "when it sends old numbers. Larger bears more writers, smaller needs less memory and smaller bridge "
+        "records.",
+        unit="writers",
+        minimum=1,
+    )
+    writer_window_max: int = setting(
+        64,
+        "How many tagged appends of one writer may be on their way at a time; for so many a duplicate is "
+        "told its position. Larger hides more latency, smaller needs less memory.",
+        unit="appends",
+        minimum=1,
+    )
+    writers_keep_ms: int = setting(
+        1_000,
+        "How long after a tagged append the storage nodes are told what the log has of its writers. Larger "
+        "sends less, smaller leaves less for recovery to read.",
+        unit="ms",
+        minimum=0,
+    )
+    writers_keep_records: int = setting(
+        4_096,
+        "After how many tagged records they are told in any case. Larger sends less, smaller leaves less for "
+        "recovery to read.",
+        unit="records",
+        minimum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +248,56 @@ class RecoverySettings(Settings):
         1_000,
         "How often a node writes down what it has learnt of released and good records. Larger writes less, "
         "smaller makes recovery after a crash shorter.",
+        unit="ms",
+        minimum=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSettings(Settings):
+    """Logs that are written along chains, as their sequencer sees to them."""
+
+    ordered: ClassVar[tuple[tuple[str, str], ...]] = (("chain_look_ms", "chain_fill_ms"),)
+
+    chain_look_ms: int = setting(
+        1_000,
+        "How long after a position was given out its sequencer looks whether it was written. Larger leaves "
+        "slow writers alone, smaller sooner completes what a writer left unfinished.",
+        unit="ms",
+        minimum=1,
+    )
+    chain_fill_ms: int = setting(
+        5_000,
+        "How long after a position was given out it is filled, if nothing was written there. Larger bears "
+        "slower writers, smaller makes readers wait less for one that died.",
+        unit="ms",
+        minimum=1,
+    )
+    chain_answer_ms: int = setting(
+        1_000,
+        "How long the sequencer waits for the answer of a node in a chain before it asks again. Larger bears "
+        "slow disks, smaller gets around a node that hangs sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    chain_attempts_max: int = setting(
+        2,
+        "After how many questions without an answer a node is left out of the next chain. Larger bears short "
+        "interruptions, smaller gets around a dead node sooner.",
+        unit="times",
+        minimum=1,
+    )
+    chain_suspicion_ms: int = setting(
+        10_000,
+        "How long a node that was left out stays so, unless it is heard of. Larger keeps chains from "
+        "changing too often, smaller uses it again sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    chain_regrow_ms: int = setting(
+        5_000,
+        "How often a chain that is shorter than it should be is looked at. Larger changes epochs less often, "
+        "smaller brings back the full number of copies sooner.",
         unit="ms",
         minimum=1,
     )

@@ -21,7 +21,8 @@ from logdevice.protocol.messages import Records
 from logdevice.settings import BatchSettings, WireSettings
 from logdevice.types import LogId, Lsn, NodeId, Record, nodes
 from logdevice.wire.channel import WireChannel
-from logdevice.wire.codec import decode, encode
+from logdevice.wire.codec import decode, encode, encode_parts
+from logdevice.wire.data_server import DataServer, DataServerStream
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, ServerStream, WireServer
 from logdevice.wire.transport import tune_malloc
@@ -47,17 +48,21 @@ async def serve() -> None:
     content = records(batch.Codec.NONE)
     frozen = encode(Records(LogId(1), 1, content))
 
-    async def stream(peer: Peer, stream: ServerStream) -> None:
-        kind, count = (await stream.receive() or b"").split()
+    async def stream(peer: Peer, stream: ServerStream | DataServerStream) -> None:
+        kind, count = bytes(await stream.receive() or b"").split()
         for number in range(int(count)):
-            message = frozen if kind == b"ceiling" else encode(Records(LogId(1), number, content))
-            await stream.send(message)
+            is_ceiling = kind == b"ceiling"
+            await stream.send_parts(
+                [frozen] if is_ceiling else encode_parts(Records(LogId(1), number, content))
+            )
 
     async def cpu(peer: Peer, request: bytes) -> bytes:
         return str(time.process_time()).encode()
 
-    server = WireServer(Hello(cluster="bench", caller=NodeId(1)), SETTINGS)
+    server_hello = Hello(cluster="bench", caller=NodeId(1))
+    server = WireServer(server_hello, SETTINGS)
     server.add_stream("stream", stream)
+    server.data_port = await DataServer(server_hello, SETTINGS, stream).start("127.0.0.1", 0)
     server.add_unary("cpu", cpu)
     print(await server.start("127.0.0.1:0"), flush=True)
     await asyncio.Event().wait()
@@ -72,15 +77,16 @@ class Round:
     node_s_per_gb: float
 
 
-def unpack(data: bytes) -> None:
+def unpack(data: bytes | memoryview) -> None:
     for record in decode(data).records:
         batch.decode(record.body, BATCH)
 
 
-PATHS: dict[str, Callable[[bytes], object]] = {
+PATHS: dict[str, Callable[[bytes | memoryview], object]] = {
     "ceiling": len,
     "records": decode,
     "unpacked": unpack,
+    "data": unpack,  # the same outside of gRPC
 }
 
 
@@ -90,7 +96,7 @@ async def measure(channel: WireChannel, name: str, messages: int) -> Round:
 
     use, size = PATHS[name], 0
     node_start, reader_start, start = await node_cpu(), time.process_time(), time.perf_counter()
-    stream = await channel.open("stream")
+    stream = await (channel.open_data("stream") if name == "data" else channel.open("stream"))
     await stream.send(f"{name} {messages}".encode())
     while (data := await stream.receive()) is not None:
         use(data)

@@ -14,6 +14,8 @@ class Part(Enum):
 
     READ_PATH = "READ_PATH"
     WRITE_PATH = "WRITE_PATH"
+    REBUILDING = "REBUILDING"
+    CHAIN = "CHAIN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.chain_mutant_table import CHAIN_MUTANTS
 from tools.mutant_table import MUTANTS, Mutant, Part
+from tools.rebuild_mutant_table import REBUILD_MUTANTS
 from tools.write_mutant_table import WRITE_MUTANTS
+from tools.writer_mutant_table import WRITER_MUTANTS
 
 PYTHON = Path(__file__).resolve().parents[1]
 UNIT_TESTS = "logdevice/protocol/tests"
@@ -50,15 +53,25 @@ WRITE_PATH_TESTS = (
     "test_copysets*",
     "test_digest*",
     "test_epoch_state*",
+    "test_forward_table*",
     "test_log_*",
     "test_mutation*",
     "test_purge*",
+    "test_received_table*",
     "test_sequencer*",
 )
-TESTS = {Part.READ_PATH: READ_PATH_TESTS, Part.WRITE_PATH: WRITE_PATH_TESTS}
+REBUILDING_TESTS = ("test_node_status*", "test_rebuilding*", "test_log_*")
+TESTS = {
+    Part.READ_PATH: READ_PATH_TESTS,
+    Part.WRITE_PATH: WRITE_PATH_TESTS,
+    Part.REBUILDING: REBUILDING_TESTS,
+    Part.CHAIN: ("test_chain_*",),
+}
 SIMULATIONS = {
     Part.READ_PATH: "from logdevice.simulation.run import simulate",
     Part.WRITE_PATH: "from logdevice.simulation.whole.run import simulate_cluster as simulate",
+    Part.REBUILDING: "from logdevice.simulation.rebuilding.run import simulate_rebuilding as simulate",
+    Part.CHAIN: "from logdevice.simulation.chain.run import simulate_chain as simulate",
 }
 # No deadlines: on a busy machine a slow example would pass for a mutant that was noticed.
 PROFILE = ("--hypothesis-profile=ci", "--hypothesis-seed=0")
@@ -82,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
     options = parser.parse_args(arguments)
-    known = [*MUTANTS, *WRITE_MUTANTS]
+    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS]
     chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))
     for problem in problems:

@@ -15,7 +15,10 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = tuple(ROOT / "docs" / "protocol" / page for page in ("read_path.md", "write_path.md", "recovery.md"))
+PAGES = tuple(
+    ROOT / "docs" / "protocol" / page
+    for page in ("read_path.md", "write_path.md", "writers.md", "recovery.md", "rebuilding.md", "chain.md")
+)
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)
 NAMED = re.compile(r"\b[A-Z]\d{1,2}\b")
 TABLE = re.compile(r"<!-- rules -->\n.*<!-- /rules -->", re.DOTALL)

@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from logdevice.cli import arguments, commands
+from logdevice.cli import arguments, commands, resuming
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
+from logdevice.client import TaggedAppend
 from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.types import Lsn
@@ -40,6 +41,11 @@ def add_commands(group: commands.Commands) -> None:
         "log", type=arguments.log, metavar="LOG", help="its path, such as /hello, or its number"
     )
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or nothing: standard input")
+    parser.add_argument(
+        "--writer",
+        metavar="NAME",
+        help="append the input once: run again with the same name and input, it appends only what is missing",
+    )
 
 
 @dataclass(slots=True)
@@ -51,6 +57,7 @@ class Progress:
     batches: int = 0
     first: Lsn | None = None
     last: Lsn | None = None
+    skipped_lines: int = 0  # an earlier run, or another one, has appended them
 
     def note(self, batch: list[bytes], lsn: Lsn) -> None:
         self.lines += len(batch)
@@ -68,10 +75,15 @@ def run_append(options: argparse.Namespace, output: Output) -> int:
     progress = Progress()
     with _opened(options.file) as descriptor, connect(options) as client:
         try:
-            _append(client, options.log, descriptor, progress, output)
+            if options.writer is None:
+                _append(client, options.log, descriptor, progress, output)
+            else:
+                _append_once(client, options, descriptor, progress)
         except LogDeviceError:
             output.remark(f"acknowledged before this happened: {progress}")
             raise
+    if progress.skipped_lines:
+        output.remark(f"there already: {progress.skipped_lines} lines")
     output.text(f"appended {progress}")
     output.json(
         {
@@ -81,6 +93,7 @@ def run_append(options: argparse.Namespace, output: Output) -> int:
             "batches": progress.batches,
             "first_lsn": progress.first and str(progress.first),
             "last_lsn": progress.last and str(progress.last),
+            "skipped_lines": progress.skipped_lines,
         }
     )
     return 0
@@ -93,6 +106,18 @@ def _append(client: Client, log: str | int, descriptor: int, progress: Progress,
         if time.monotonic() - shown >= _PROGRESS_S:
             shown = time.monotonic()
             output.remark(f"{progress.lines} lines, {shown_bytes(progress.size)}")
+
+
+def _append_once(client: Client, options: argparse.Namespace, descriptor: int, progress: Progress) -> None:
+    def note(batch: list[bytes], done: TaggedAppend) -> None:
+        if done.is_duplicate:
+            progress.skipped_lines += len(batch)
+        else:
+            progress.note(batch, done.lsn)
+
+    progress.skipped_lines += resuming.append_once(
+        client, options.log, options.writer, batches(descriptor), note
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from logdevice.cli import arguments, bench_read, bench_write, clusters, commands
+from logdevice.cli import arguments, bench_chain, bench_read, bench_rebuild, bench_write, clusters, commands
 from logdevice.cli.bench_result import Result
 from logdevice.cli.bench_write import REPLICATION
 from logdevice.cli.local_cluster import LocalCluster
@@ -31,8 +31,10 @@ def add_commands(group: commands.Commands) -> None:
     inner = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, bench, help in (
         ("append", bench_write.append, "appends, against the synced writes of one store"),
+        ("chain", bench_chain.chain, "appends along chains, against appends to copysets"),
         ("read", bench_read.read, "one reader, against the bare transport; and its memory"),
         ("failover", bench_read.failover, "the longest pause of a reader when a node is killed"),
+        ("rebuild", bench_rebuild.rebuild, "the restoring of a lost disk, against a bare copy"),
         (
             "scd",
             bench_read.wire_bytes,
@@ -61,7 +63,9 @@ def _runner(bench: Bench) -> commands.Run:
 def _cluster(parent: Path | None) -> Iterator[LocalCluster]:
     """A cluster for one benchmark, in a directory of its own under `parent`."""
     with tempfile.TemporaryDirectory(prefix="logdevice-bench-", dir=parent) as directory:
-        cluster = LocalCluster.create(Path(directory) / "data", nodes=NODES, replication=REPLICATION)
+        cluster = LocalCluster.create(
+            Path(directory) / "data", nodes=NODES, replication=REPLICATION, settings=bench_rebuild.SETTINGS
+        )
         try:
             clusters.bring_up(cluster)
             yield cluster

@@ -45,6 +45,11 @@ def _add_directory_commands(group: commands.Commands) -> None:
         inner, "create", run_create, "create a log", details="Directories on the way to it are made."
     )
     create.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    create.add_argument(
+        "--replication-mode",
+        choices=("copyset", "chain"),
+        help="who stores the copies: the sequencer, or the writer along a chain; short for replication_mode=",
+    )
     _add_attributes(create, "*")
     show = commands.add(inner, "show", run_show, "show the attributes of a log or directory, and where from")
     show.add_argument("path", metavar="PATH", help=_PATH_HELP)
@@ -94,7 +99,8 @@ def run_list(options: argparse.Namespace, output: Output) -> int:
 
 def run_create(options: argparse.Namespace, output: Output) -> int:
     with connect(options) as client:
-        view = client.create_log(options.path, dict(options.attributes))
+        mode = {"replication_mode": options.replication_mode} if options.replication_mode else {}
+        view = client.create_log(options.path, {**dict(options.attributes), **mode})
     output.text(f"created {view.path}, log {view.log}")
     output.json(plain_log(view))
     return 0

@@ -11,18 +11,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import logdevice
 from logdevice.cli import commands, probe
 from logdevice.cli.finding import Place, find
 from logdevice.cli.output import Output, Row, shown_bytes, shown_time
 from logdevice.cli.processes import ProcessState
+from logdevice.cli.rebuild import shown_state
 from logdevice.errors import UnavailableError
-from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
+from logdevice.types import NodeId
+from logdevice.wire.service_messages import ClusterView, NodeState, NodeStatus, NodeView
 
 _NODE_COLUMNS = (
-    *("node", "address", "state", "roles", "location", "logs", "sequencing", "readers"),
+    *("node", "address", "state", "data", "roles", "location", "logs", "sequencing", "readers"),
     *("appends", "stores", "sent", "since"),
 )
-_LOG_COLUMNS = ("log", "sequencer", "epoch", "released", "trim", "readers")
+_LOG_COLUMNS = ("log", "sequencer", "epoch", "chain", "released", "trim", "readers")
 
 
 def add_commands(group: commands.Commands) -> None:
@@ -34,7 +37,8 @@ def run_status(options: argparse.Namespace, output: Output) -> int:
     place = find(options)
     view = cluster_view(place)
     statuses = probe.statuses(view.cluster, [entry.address for entry in view.nodes])
-    nodes = [node_row(place, entry, statuses[entry.address]) for entry in view.nodes]
+    states = node_states(place)
+    nodes = [node_row(place, entry, statuses[entry.address], states.get(entry.node)) for entry in view.nodes]
     logs = log_rows([status for status in statuses.values() if status is not None])
     output.json({"cluster": view.cluster, "nodes": nodes, "logs": logs})
     alive = sum(row["state"] == "alive" for row in nodes)
@@ -48,8 +52,9 @@ def run_status(options: argparse.Namespace, output: Output) -> int:
 def run_nodes(options: argparse.Namespace, output: Output) -> int:
     place = find(options)
     view = cluster_view(place)
-    rows = [node_row(place, entry, None) for entry in view.nodes]
-    output.rows(rows, ("node", "address", "state", "roles", "location"))
+    states = node_states(place)
+    rows = [node_row(place, entry, None, states.get(entry.node)) for entry in view.nodes]
+    output.rows(rows, ("node", "address", "state", "data", "roles", "location"))
     return 0
 
 
@@ -63,12 +68,21 @@ def cluster_view(place: Place) -> ClusterView:
     raise UnavailableError(f"no node answers at {place.endpoint}")
 
 
-def node_row(place: Place, entry: NodeView, status: NodeStatus | None) -> dict[str, object]:
+def node_states(place: Place) -> dict[NodeId, NodeState]:
+    """What became of the data of nodes, where it is not as it should be."""
+    with logdevice.connect(place.endpoint) as client:
+        return {state.node: state for state in client.node_states().nodes}
+
+
+def node_row(
+    place: Place, entry: NodeView, status: NodeStatus | None, state: NodeState | None
+) -> dict[str, object]:
     roles = [name for name, has in (("storage", entry.is_storage), ("sequencer", entry.is_sequencer)) if has]
     row: dict[str, object] = {
         "node": str(entry.node),
         "address": entry.address,
         "state": _state(place, entry),
+        "data": shown_state(state) if entry.is_storage else None,
         "roles": "+".join(roles),
         "location": str(entry.location) or None,
     }
@@ -111,6 +125,14 @@ def log_rows(statuses: Sequence[NodeStatus]) -> list[Row]:
     return [_log_row(path, said[path]) for path in sorted(said)]
 
 
+def _chain(log: Mapping[str, Any]) -> str | None:
+    """How many nodes the chains of a log have; None if it has no chains."""
+    copies = log.get("chain_copies")
+    if copies is None:
+        return None
+    return f"{copies}, short" if log.get("is_chain_short") else str(copies)
+
+
 def _log_row(path: str, said: Sequence[tuple[NodeStatus, Mapping[str, Any]]]) -> Row:
     sequencers = [(status, log) for status, log in said if log.get("is_sequencer")]
     _, best = max(sequencers or said, key=lambda entry: int(entry[1].get("epoch") or 0))
@@ -118,6 +140,7 @@ def _log_row(path: str, said: Sequence[tuple[NodeStatus, Mapping[str, Any]]]) ->
         "log": path,
         "sequencer": ", ".join(str(status.node) for status, _ in sequencers) or None,
         "epoch": best.get("epoch"),
+        "chain": _chain(best),
         "released": best.get("released_end"),
         "trim": best.get("trim_end"),
         "readers": sum(int(log.get("read_streams", 0)) for _, log in said),

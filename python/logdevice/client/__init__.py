@@ -4,6 +4,7 @@
 shows how it is used.
 """
 
+from logdevice.client.appending import TaggedAppend, TagStatus
 from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
 from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
 from logdevice.client.blocking import Client, connect
@@ -11,6 +12,7 @@ from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, B
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
 from logdevice.client.reader import Reader
+from logdevice.writer_tags import writer_number
 
 __all__ = [
     "ENTRIES_READ",
@@ -27,5 +29,8 @@ __all__ = [
     "Reader",
     "Receipt",
     "RecordsBatch",
+    "TagStatus",
+    "TaggedAppend",
     "connect",
+    "writer_number",
 ]

@@ -1,15 +1,21 @@
-"""Appending one batch: encode it, send it to the log's sequencer, and say what became of it."""
+"""Appending one batch: encode it, send it to the log's sequencer, and say what became of it.
+
+With a tag it is in the log once, however often it is sent; without one, an answer that was lost leaves the
+outcome open.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from logdevice import batch as batches
 from logdevice.client.arrow_batches import POSITION
+from logdevice.client.chain_appending import ChainAppending
 from logdevice.client.routing import Routing
 from logdevice.errors import (
     InvalidArgumentError,
@@ -17,17 +23,51 @@ from logdevice.errors import (
     NoSpaceError,
     OutcomeUnknownError,
     PayloadTooLargeError,
+    UnknownWriterError,
+    WriterFencedError,
+    WriterOutOfOrderError,
 )
-from logdevice.protocol.write_messages import Append, AppendStatus
+from logdevice.protocol.chain.append import Finish
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
 from logdevice.settings import BatchSettings
-from logdevice.types import Epoch, LogId, Lsn
+from logdevice.types import Epoch, LogId, Lsn, WriterTag
+from logdevice.writer_tags import check_tag
 
 # Encoding less than this takes no longer than handing it to a thread.
 _INLINE_BYTES: Final = 64 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class TaggedAppend:
+    """Where a tagged append is; for a duplicate, where the first one is, or 0 if that is no longer known."""
+
+    lsn: Lsn
+    is_duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagStatus:
+    """What a log has of a writer, and of one of its appends."""
+
+    is_stored: bool
+    lsn: Lsn  # 0: it is not stored, or so old that this is no longer known
+    is_known: bool  # whether the log remembers the writer
+    next_seq: int  # the number that the writer's next append should have
+    incarnation: int
+    horizon: Lsn  # writers that were forgotten have nothing from here on
+
+
 class Appending:
-    def __init__(self, routing: Routing, settings: BatchSettings) -> None:
+    """`chains` writes those logs that `is_chain` knows to be written along chains."""
+
+    def __init__(
+        self,
+        routing: Routing,
+        settings: BatchSettings,
+        chains: ChainAppending | None = None,
+        is_chain: Callable[[LogId], bool] = lambda log: False,
+    ) -> None:
+        self._chains, self._is_chain = chains, is_chain
         self._routing, self._settings = routing, settings
         self._codec = batches.Codec.of(settings.batch_codec)
         self._seen_epochs: dict[LogId, Epoch] = {}
@@ -47,23 +87,74 @@ class Appending:
         return await asyncio.to_thread(batches.encode, batch, self._codec, self._settings)
 
     async def append_body(self, log: LogId, body: bytes, entries: int) -> Lsn:
-        seen_epoch = self._seen_epochs.get(log, Epoch(0))
+        if self._chains is not None and self._is_chain(log):
+            end = await self._chains.append(log, body, entries, self.seen_epoch(log))
+            if isinstance(end, Finish):
+                self.saw(log, end.lsn)
+                return end.lsn
+            if end.status is not AppendStatus.UNCHAINED:
+                raise refusal(log, Appended(log=log, status=end.status, lsn=end.lsn))
+            # Its mode has changed since it was looked up: the sequencer stores the copies.
         answer = await self._routing.append(
-            Append(log=log, body=body, entries=entries, seen_epoch=seen_epoch)
+            Append(log=log, body=body, entries=entries, seen_epoch=self.seen_epoch(log))
         )
         if answer.status is not AppendStatus.OK:
-            raise _refusal(answer.status, log, answer.lsn)
-        self._seen_epochs[log] = max(seen_epoch, answer.lsn.epoch)
+            raise refusal(log, answer)
+        self.saw(log, answer.lsn)
         return answer.lsn
+
+    async def append_tagged(
+        self, log: LogId, batch: pa.RecordBatch, tag: WriterTag, since: Lsn
+    ) -> TaggedAppend:
+        check_tag(tag)
+        body = await self.encode(batch)
+        append = Append(
+            log=log,
+            body=body,
+            entries=batch.num_rows,
+            tag=tag,
+            seen_epoch=self.seen_epoch(log),
+            since=since,
+        )
+        answer = await self._routing.append_tagged(append)
+        if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
+            raise refusal(log, answer)
+        self.saw(log, answer.lsn)
+        return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
+
+    async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
+        found = await self._routing.writer(GetWriter(log, writer, seq))
+        return TagStatus(
+            is_stored=found.is_stored,
+            lsn=found.lsn,
+            is_known=found.is_known,
+            next_seq=found.next_seq,
+            incarnation=found.incarnation,
+            horizon=found.horizon,
+        )
+
+    def seen_epoch(self, log: LogId) -> Epoch:
+        return self._seen_epochs.get(log, Epoch(0))
+
+    def saw(self, log: LogId, lsn: Lsn) -> None:
+        self._seen_epochs[log] = max(self.seen_epoch(log), lsn.epoch)
 
 
 _REFUSALS: Final[Mapping[AppendStatus, tuple[type[LogDeviceError], str]]] = {
     AppendStatus.NO_SPACE: (NoSpaceError, "the disks of too many nodes are full"),
     AppendStatus.TOO_BIG: (PayloadTooLargeError, "the batch is larger than the cluster accepts"),
     AppendStatus.UNKNOWN: (OutcomeUnknownError, "nobody could find out whether it was stored"),
+    AppendStatus.FENCED: (WriterFencedError, "process {incarnation} of the writer has appended"),
+    AppendStatus.OUT_OF_ORDER: (WriterOutOfOrderError, "append {expected} of the writer has to come first"),
+    AppendStatus.UNKNOWN_WRITER: (
+        UnknownWriterError,
+        "only tags made at {horizon} or later are accepted of writers that the log does not know",
+    ),
 }
 
 
-def _refusal(status: AppendStatus, log: LogId, lsn: Lsn) -> LogDeviceError:
-    kind, message = _REFUSALS[status]  # others are followed by the routing
-    return kind(message, log=log, lsn=lsn if lsn else None)
+def refusal(log: LogId, answer: Appended) -> LogDeviceError:
+    """What an answer means to whoever asked; others than these are followed by the routing."""
+    kind, message = _REFUSALS[answer.status]
+    words = message.format(incarnation=answer.incarnation, expected=answer.expected, horizon=answer.horizon)
+    return kind(words, log=log, lsn=answer.lsn if answer.lsn else None)

@@ -30,6 +30,9 @@ ENTRIES_READ: Final = pa.schema([*POSITION, *ENTRIES_WITH_ATTRIBUTES])
 HEADERS_READ: Final = pa.schema([*POSITION, pa.field("entries", pa.int64(), nullable=False)])
 
 
+_Decoded = tuple[Record, pa.RecordBatch]
+
+
 class Entry(NamedTuple):
     """One entry as a plain value, for programs that are in no hurry."""
 
@@ -53,7 +56,7 @@ class Unjoined(NamedTuple):
         return int(self.counts.sum())
 
     def join(self) -> pa.RecordBatch:
-        joined = pa.concat_batches(self.parts) if len(self.parts) > 1 else self.parts[0]
+        joined = _with_attributes(pa.concat_batches(self.parts) if len(self.parts) > 1 else self.parts[0])
         columns = [*_positions(self.records, self.counts), *joined.columns]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*POSITION, *joined.schema]))
 
@@ -97,16 +100,25 @@ class Assembled(NamedTuple):
 
 def assemble(records: Sequence[Record], settings: BatchSettings) -> Assembled:
     """Records in order as batches: one, unless they have different columns."""
-    decoded: list[tuple[Record, pa.RecordBatch]] = []
+    decoded: list[_Decoded] = []
     corrupt = None
     for record in records:
         try:
-            decoded.append((record, _with_attributes(decode(record.body, settings))))
+            decoded.append((record, decode(record.body, settings)))
         except CorruptRecordError:
             corrupt = record.lsn
             break
-    groups = groupby(decoded, key=lambda pair: pair[1].schema)
-    return Assembled([_joined(list(group)) for _, group in groups], corrupt)
+    return Assembled([_joined(group) for group in _of_one_schema(decoded)], corrupt)
+
+
+def _of_one_schema(decoded: list[_Decoded]) -> list[list[_Decoded]]:
+    if not decoded:
+        return []
+    schema = decoded[0][1].schema
+    if all(batch.schema.equals(schema) for _, batch in decoded):
+        return [decoded]
+    alike = [(record, _with_attributes(batch)) for record, batch in decoded]
+    return [list(group) for _, group in groupby(alike, key=lambda pair: pair[1].schema)]
 
 
 def is_readable(record: Record, settings: BatchSettings) -> bool:
@@ -133,7 +145,7 @@ def _with_attributes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(attributes, pa.nulls(batch.num_rows, attributes.type))
 
 
-def _joined(decoded: list[tuple[Record, pa.RecordBatch]]) -> RecordsBatch:
+def _joined(decoded: list[_Decoded]) -> RecordsBatch:
     records = [record for record, _ in decoded]
     parts = [part for _, part in decoded]
     counts = np.fromiter((part.num_rows for part in parts), np.int64, len(parts))

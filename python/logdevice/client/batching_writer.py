@@ -2,8 +2,9 @@
 
 Lives until `close`. Entries stay in the order in which they were put. In a log with strict writer order
 one record is on its way at a time, so that a record that has to be sent again does not come behind
-the next; the next ones are encoded meanwhile. Whoever puts more than fits waits. An error goes to the
-entries of the record it happened to, and is raised once more by the next `flush` or `close`.
+the next; the next ones are encoded meanwhile. A writer with a name has several on their way, and they
+are in the log once. Whoever puts more than fits waits. An error goes to the entries of the record it
+happened to, and is raised once more by the next `flush` or `close`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from logdevice.client.appending import Appending
 from logdevice.client.collector import Collector, Entries, size_of
 from logdevice.client.directory import attribute
+from logdevice.client.tagged_writer import TaggedWriter
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import LocalProtocolError
 from logdevice.types import Lsn
@@ -58,8 +60,13 @@ class BatchingWriter:
     """`find_log` says which log it is; asked once, when the first record is sent."""
 
     def __init__(
-        self, find_log: Callable[[], Awaitable[LogView]], appending: Appending, settings: ClientSettings
+        self,
+        find_log: Callable[[], Awaitable[LogView]],
+        appending: Appending,
+        settings: ClientSettings,
+        tagged: TaggedWriter | None = None,
     ) -> None:
+        self._tagged = tagged
         self._find_log, self._appending, self.settings = find_log, appending, settings
         self._collector = Collector(settings)
         self._record: asyncio.Future[Lsn] | None = None  # of what is being collected
@@ -80,6 +87,13 @@ class BatchingWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def open(self) -> int:
+        """Takes over the writer's name before the first entry does; how many records were left open."""
+        if self._tagged is None:
+            return 0
+        await self._tagged.open()
+        return self._tagged.resumed
 
     async def put(
         self, payload: bytes, key: bytes | None = None, attributes: Mapping[str, str] | None = None
@@ -115,6 +129,8 @@ class BatchingWriter:
         self._seal()
         async with self._changed:
             await self._changed.wait_for(lambda: self._unsettled == 0)
+        if self._tagged is not None and self._failure is None:
+            await self._tagged.settled()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -127,6 +143,8 @@ class BatchingWriter:
             if self._pump is not None:
                 self._pump.cancel()
                 await asyncio.gather(self._pump, return_exceptions=True)
+            if self._tagged is not None:
+                await self._tagged.close()
 
     async def _make_room(self, size: int) -> None:
         if self._held_bytes + size > self.settings.writer_memory_bytes_max:
@@ -166,27 +184,42 @@ class BatchingWriter:
     async def _run(self) -> None:
         """Sends sealed records in order, so many at a time."""
         slots: asyncio.Semaphore | None = None
+        log: LogView | None = None
         while True:
             sealed = await self._sealed.get()
             try:
-                log = await self._find_log()
+                # A writer with a name stays with its log, whatever becomes of the path meanwhile.
+                if log is None or self._tagged is None:
+                    log = await self._find_log()
+                if self._tagged is not None:
+                    await self._tagged.open()
             except Exception as problem:
                 sealed.body.cancel()
                 await self._settle(sealed, problem)
                 continue
             if slots is None:
-                is_strict = attribute(log, "writer_order", "strict") == "strict"
-                slots = asyncio.Semaphore(1 if is_strict else self.settings.writer_in_flight_max)
+                slots = asyncio.Semaphore(self._slots(log))
             await slots.acquire()
+            if self._tagged is not None:
+                await asyncio.wait([sealed.body])  # records are numbered in the order of their entries
             task = asyncio.create_task(self._send(log, sealed, slots))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
+    def _slots(self, log: LogView) -> int:
+        if self._tagged is not None:
+            return self.settings.writer_window
+        is_strict = attribute(log, "writer_order", "strict") == "strict"
+        return 1 if is_strict else self.settings.writer_in_flight_max
+
     async def _send(self, log: LogView, sealed: _Sealed, slots: asyncio.Semaphore) -> None:
         assert log.log is not None, "a log has a number"
         try:
-            body = await sealed.body
-            lsn = await self._appending.append_body(log.log, body, len(sealed.entries.payloads))
+            body, count = await sealed.body, len(sealed.entries.payloads)
+            if self._tagged is not None:
+                lsn = await self._tagged.submit(body, count)
+            else:
+                lsn = await self._appending.append_body(log.log, body, count)
         except Exception as problem:
             await self._settle(sealed, problem)
         else:

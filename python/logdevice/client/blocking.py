@@ -10,22 +10,25 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
 
+from logdevice.client.appending import TaggedAppend, TagStatus
 from logdevice.client.blocking_streams import BlockingReader, BlockingWriter
+from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import LogRef
 from logdevice.client.loop_thread import LoopThread, shared
 from logdevice.errors import LocalProtocolError
 from logdevice.knobs import Value
-from logdevice.types import Lsn, NodeId
-from logdevice.wire.service_messages import ClusterView, LogView, NodeStatus
+from logdevice.protocol.rebuilding_messages import CopiesAre
+from logdevice.types import CountedRecord, Lsn, NodeId, WriterTag
+from logdevice.wire.service_messages import ClusterView, EpochMetadataIs, LogView, NodeStates, NodeStatus
 
 Result = TypeVar("Result")
 
@@ -100,11 +103,30 @@ class Client:
     def append_batch(self, log: LogRef, batch: pa.RecordBatch) -> Lsn:
         return self._run(lambda client: client.append_batch(log, batch))
 
-    def writer(self, log: LogRef, **settings: Any) -> BlockingWriter:
+    def append_tagged(
+        self, log: LogRef, batch: pa.RecordBatch, tag: WriterTag, *, since: Where = Lsn(0)
+    ) -> TaggedAppend:
+        return self._run(lambda client: client.append_tagged(log, batch, tag, since=since))
+
+    def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
+        return self._run(lambda client: client.append_status(log, tag))
+
+    def peek(self, log: LogRef) -> Lsn:
+        return self._run(lambda client: client.peek(log))
+
+    def fill(self, log: LogRef, lsn: Lsn | int | str) -> Filled:
+        return self._run(lambda client: client.fill(log, lsn))
+
+    def subscribe(self, log: LogRef, start: Where = "tail", **options: Any) -> BlockingReader:
+        return self.read(log, start, follow=True, **options)
+
+    def writer(self, log: LogRef, **options: Any) -> BlockingWriter:
+        """`options` as in AsyncClient.writer. A writer with a name has taken it over when this returns."""
         engine = self._started()
 
         async def make() -> BlockingWriter:
-            inner = engine.client.writer(log, **settings)
+            inner = engine.client.writer(log, **options)
+            await inner.open()
             return BlockingWriter(inner, engine.loop, inner.settings)
 
         writer = engine.loop.run(make())
@@ -127,6 +149,9 @@ class Client:
     def tail(self, log: LogRef) -> LogTail:
         return self._run(lambda client: client.tail(log))
 
+    def tails(self, logs: Iterable[LogRef]) -> list[LogTail]:
+        return self._run(lambda client: client.tails(logs))
+
     def first_lsn(self, log: LogRef) -> Lsn:
         return self._run(lambda client: client.first_lsn(log))
 
@@ -146,6 +171,11 @@ class Client:
         self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
     ) -> Lsn:
         return self._run(lambda client: client.lsn_after(log, start, entries=entries, bytes=bytes))
+
+    def find_record(
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
+    ) -> CountedRecord | None:
+        return self._run(lambda client: client.find_record(log, start, entries=entries, bytes=bytes))
 
     def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
         return self._run(lambda client: client.trim(log, end))
@@ -173,6 +203,30 @@ class Client:
 
     def cluster(self) -> ClusterView:
         return self._run(lambda client: client.cluster())
+
+    def node_states(self) -> NodeStates:
+        return self._run(lambda client: client.node_states())
+
+    def mark_unrecoverable(self, node: int) -> NodeStates:
+        return self._run(lambda client: client.mark_unrecoverable(node))
+
+    def rebuild_node(self, node: int) -> NodeStates:
+        return self._run(lambda client: client.rebuild_node(node))
+
+    def drain_node(self, node: int) -> NodeStates:
+        return self._run(lambda client: client.drain_node(node))
+
+    def undrain_node(self, node: int) -> NodeStates:
+        return self._run(lambda client: client.undrain_node(node))
+
+    def remove_node(self, node: int) -> NodeStates:
+        return self._run(lambda client: client.remove_node(node))
+
+    def copies(self, log: LogRef, node: int, start: Lsn, end: Lsn) -> CopiesAre:
+        return self._run(lambda client: client.copies(log, node, start, end))
+
+    def epoch_metadata(self, log: LogRef, epoch: int) -> EpochMetadataIs:
+        return self._run(lambda client: client.epoch_metadata(log, epoch))
 
     def node_status(self, node: int) -> NodeStatus:
         return self._run(lambda client: client.node_status(node))

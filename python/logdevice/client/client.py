@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from weakref import WeakSet
@@ -19,20 +20,24 @@ import pyarrow as pa
 
 from logdevice import batch as batches
 from logdevice.client import key_search
-from logdevice.client.appending import Appending
+from logdevice.client.appending import Appending, TaggedAppend, TagStatus
 from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.batching_writer import BatchingWriter
+from logdevice.client.chain_appending import ChainAppending
+from logdevice.client.chain_operations import ChainOperations
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
+from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
 from logdevice.client.reader import Reader
 from logdevice.client.routing import Routing
 from logdevice.client.stream_shell import Surroundings
+from logdevice.client.tagged_writer import TaggedWriter, WriterServices
 from logdevice.errors import InvalidArgumentError, OutOfRangeError
 from logdevice.knobs import AnySettings, Value, from_mapping
 from logdevice.protocol.read_stream.events import ReadRequest
-from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, TimeRange
+from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, NodeId, TimeRange, WriterTag
 from logdevice.wire.service_messages import (
     ClusterView,
     DirectoryChange,
@@ -59,7 +64,7 @@ class LogTail:
     byte_end: int  # and bytes of bodies
 
 
-class AsyncClient:
+class AsyncClient(NodeAdministration, ChainOperations):
     def __init__(
         self,
         endpoints: str | ClientConfig,
@@ -76,7 +81,8 @@ class AsyncClient:
         self._nodes = Nodes(self.config)
         self._directory = Directory(self._nodes, self.config.client)
         self._routing = Routing(self._nodes, self._directory, self.config.client)
-        self._appending = Appending(self._routing, self.config.batch)
+        self._chains = ChainAppending(self._nodes, self._routing, self.config.client, self._outcome_at)
+        self._appending = Appending(self._routing, self.config.batch, self._chains, self._directory.is_chain)
         self._queries = Queries(self._nodes, self._directory, self.config.client)
         self._in_use: WeakSet[Reader | BatchingWriter] = WeakSet()
 
@@ -120,10 +126,44 @@ class AsyncClient:
         """Appends columns, of whatever schema, as one record."""
         return await self._appending.append(await self._directory.number(log), batch)
 
-    def writer(self, log: LogRef, **settings: Any) -> BatchingWriter:
-        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`."""
+    async def append_tagged(
+        self, log: LogRef, batch: pa.RecordBatch, tag: WriterTag, *, since: Where = Lsn(0)
+    ) -> TaggedAppend:
+        """Appends columns as one record that is in the log once, however often it is sent with this tag.
+
+        `since` is a position of the log that is not younger than the tag: see docs/client.md.
+        """
+        number = await self._directory.number(log)
+        return await self._appending.append_tagged(number, batch, tag, await self._position(number, since))
+
+    async def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
+        """What became of a tagged append, without sending it."""
+        number = await self._directory.number(log)
+        return await self._appending.status(number, tag.writer, tag.first_seq)
+
+    def writer(
+        self, log: LogRef, *, name: str | None = None, journal: str | Path | None = None, **settings: Any
+    ) -> BatchingWriter:
+        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`.
+
+        With a name, records are in the log once whatever happens to sequencers, and an earlier process of
+        that name is fenced off. With a journal, a file, a process that starts again resolves what the one
+        before it had sent and does not know the outcome of.
+        """
         changed = _changed(self.config.client, settings)
-        writer = BatchingWriter(lambda: self._directory.find(log), self._appending, changed)
+        tagged = None
+        if name is not None:
+            services = WriterServices(
+                nodes=self._nodes,
+                routing=self._routing,
+                appending=self._appending,
+                directory=self._directory,
+                settings=changed,
+            )
+            tagged = TaggedWriter(name, log, services, None if journal is None else Path(journal))
+        elif journal is not None:
+            raise InvalidArgumentError("a journal belongs to a writer with a name: give `name`, too")
+        writer = BatchingWriter(lambda: self._directory.find(log), self._appending, changed, tagged)
         self._in_use.add(writer)
         return writer
 
@@ -196,6 +236,10 @@ class AsyncClient:
             byte_end=tail.byte_end,
         )
 
+    async def tails(self, logs: Iterable[LogRef]) -> list[LogTail]:
+        """Where several logs end, asked at the same time; in the order of the logs."""
+        return await asyncio.gather(*map(self.tail, logs))
+
     async def first_lsn(self, log: LogRef) -> Lsn:
         """The first LSN that is not trimmed."""
         return await self._queries.first_lsn(await self._directory.number(log))
@@ -242,6 +286,17 @@ class AsyncClient:
         number = await self._directory.number(log)
         first = await self._position(number, start)
         return await self._queries.lsn_after(number, first, entries=entries or 0, body_bytes=bytes or 0)
+
+    async def find_record(
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
+    ) -> CountedRecord | None:
+        """The first record from `start` on with which the log has ever held more than so many entries, or
+        more than so many bytes; without both, the first record. So [start, found.lsn) is the longest stretch
+        that stays within these counters. None if there is none so far.
+        """
+        number = await self._directory.number(log)
+        first = await self._position(number, start)
+        return await self._queries.find_record(number, first, entries=entries, body_bytes=bytes)
 
     async def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
         """Removes everything below `end`. Returns the nodes that have not confirmed it: trim again later."""

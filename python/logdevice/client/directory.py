@@ -5,6 +5,7 @@ Lives as long as the client. What it was told holds for a while; after a change 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from logdevice.client.nodes import Nodes, now_ms
@@ -21,6 +22,8 @@ class Directory:
     def __init__(self, nodes: Nodes, settings: ClientSettings) -> None:
         self._nodes, self._settings = nodes, settings
         self._known: dict[LogRef, tuple[int, LogView]] = {}
+        self._listing = asyncio.Lock()
+        self._modes: dict[LogId, str] = {}
 
     async def find(self, log: LogRef, *, fresh: bool = False) -> LogView:
         """The log of this name or number; with its number, which directories do not have."""
@@ -31,9 +34,17 @@ class Directory:
         asked_ms, view = self._known.get(log, (0, None))
         if view is not None and not fresh and now_ms() < asked_ms + self._settings.cluster_refresh_ms:
             return view
-        view = await self._look_up(log)
+        view = await (
+            self._look_up(log) if isinstance(log, str) else self._look_up_number(LogId(log), now_ms())
+        )
         self._known[log] = now_ms(), view
+        assert view.log is not None, "logs are looked up"
+        self._modes[view.log] = attribute(view, "replication_mode", "copyset")
         return view
+
+    def is_chain(self, log: LogId) -> bool:
+        """Whether the log is written along chains, as far as was heard when it was last looked up."""
+        return self._modes.get(log) == "chain"
 
     async def number(self, log: LogRef) -> LogId:
         view = await self.find(log)
@@ -64,12 +75,27 @@ class Directory:
         """The path of what is to be changed, which may be a directory."""
         return log if isinstance(log, str) else (await self.find(log, fresh=True)).path
 
-    async def _look_up(self, log: LogRef) -> LogView:
-        for view in await self.list(log if isinstance(log, str) else "/"):
-            if view.log is not None and log in (view.path, view.log):
+    async def _look_up(self, path: str) -> LogView:
+        for view in await self.list(path):
+            if view.log is not None and view.path == path:
                 return view
-        number = LogId(log) if isinstance(log, int) else None
-        raise UnknownLogError(f"there is no log {log!r}", log=number)
+        raise UnknownLogError(f"there is no log {path!r}")
+
+    async def _look_up_number(self, log: LogId, asked_ms: int) -> LogView:
+        """Numbers are found in the list of all logs: whoever asks for one gets them all, and those who ask at
+        the same time share one list.
+        """
+        async with self._listing:
+            listed_ms, view = self._known.get(log, (0, None))
+            if view is None or listed_ms < asked_ms:
+                self._known.pop(log, None)
+                listed_ms = now_ms()
+                for found in await self.list():
+                    if found.log is not None:
+                        self._known[found.log] = listed_ms, found
+        if log not in self._known:
+            raise UnknownLogError(f"there is no log {log!r}", log=log)
+        return self._known[log][1]
 
 
 def attributes_as_text(attributes: Mapping[str, Value | None]) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,10 @@ come along when a process forks, so a child has its own.
 from __future__ import annotations
 
 import asyncio
+
+# Where pandas is installed, pyarrow loads it with the first array, which may be when the process ends; then
+# this part of it cannot be loaded any more.
+import concurrent.futures.thread  # noqa: F401
 import os
 import threading
 from collections.abc import Coroutine

@@ -25,8 +25,10 @@ from logdevice.protocol.messages import (
 from logdevice.types import NodeId
 from logdevice.wire.channel import ClientStream
 from logdevice.wire.codec import decode, encode
+from logdevice.wire.data_channel import DataStream
 
 METHOD = "read"
+Stream = ClientStream | DataStream
 _logger = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ class Listener(Protocol):
 
 class NodeStream:
     def __init__(
-        self, node: NodeId, open_stream: Callable[[], Awaitable[ClientStream]], listener: Listener
+        self, node: NodeId, open_stream: Callable[[], Awaitable[Stream]], listener: Listener
     ) -> None:
         self._node, self._open_stream, self._listener = node, open_stream, listener
         self._outbox: asyncio.Queue[ToNode] = asyncio.Queue()
@@ -74,7 +76,7 @@ class NodeStream:
             self._is_heard = False
             self._listener.lost(self._node)
 
-    async def _talk(self, stream: ClientStream) -> None:
+    async def _talk(self, stream: Stream) -> None:
         """Both directions, until one of them ends."""
         directions = {asyncio.create_task(self._send(stream)), asyncio.create_task(self._receive(stream))}
         try:
@@ -87,7 +89,7 @@ class NodeStream:
             if isinstance(result, Exception):
                 raise result
 
-    async def _send(self, stream: ClientStream) -> None:
+    async def _send(self, stream: Stream) -> None:
         while True:
             message = await self._outbox.get()
             await stream.send(encode(message))
@@ -95,7 +97,7 @@ class NodeStream:
                 await stream.end()
                 return
 
-    async def _receive(self, stream: ClientStream) -> None:
+    async def _receive(self, stream: Stream) -> None:
         while (data := await stream.receive()) is not None:
             message = decode(data)
             if not isinstance(message, Started | Records | GapNotice | StatusNotice):

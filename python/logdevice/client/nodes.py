@@ -20,6 +20,7 @@ from logdevice.errors import LocalProtocolError, RemoteProtocolError, Unavailabl
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels, ClientStream, WireChannel
 from logdevice.wire.conversation import Conversation
+from logdevice.wire.data_channel import DataStream
 from logdevice.wire.hello import Hello
 from logdevice.wire.service_messages import ClusterView, GetCluster, NodeView
 
@@ -97,11 +98,11 @@ class Nodes:
             self._settings.call_timeout_ms,
         )
 
-    async def open(self, node: NodeId, method: str) -> ClientStream:
-        """A stream of one's own with a node."""
+    async def open(self, node: NodeId, method: str) -> ClientStream | DataStream:
+        """A stream of one's own with a node, the fastest it offers."""
         place = await self._place_of(node)
         with self._doubting_where(node):
-            return await self._channel(place).open(method)
+            return await self._channel(place).open_data(method)
 
     async def close(self) -> None:
         self._is_closed = True

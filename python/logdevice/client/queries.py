@@ -17,20 +17,25 @@ from logdevice.client_settings import ClientSettings
 from logdevice.errors import NotEnoughNodesError, UnavailableError, UnknownLogError
 from logdevice.protocol.quorum import Answer, Quorum
 from logdevice.protocol.write_messages import Trim, Trimmed
-from logdevice.types import LSN_OLDEST, Location, LogId, Lsn, NodeId, Replication, Scope
+from logdevice.types import LSN_OLDEST, CountedRecord, Location, LogId, Lsn, NodeId, Replication, Scope
 from logdevice.wire.service_messages import (
     FindLsnAfter,
+    FindRecord,
     FindTime,
+    GetNodeStates,
     GetSize,
     GetStoredRange,
     LsnFound,
+    NodeStates,
+    RecordFound,
     SizeIs,
     StoredRange,
     TimeFound,
 )
 
 Reply = TypeVar("Reply")
-_ENOUGH = (Answer.COMPLETE, Answer.INCOMPLETE)
+# With NON_AUTHORITATIVE somebody has lost its data for good: everybody else has spoken.
+_ENOUGH = (Answer.COMPLETE, Answer.INCOMPLETE, Answer.NON_AUTHORITATIVE)
 
 
 class Queries:
@@ -58,6 +63,15 @@ class Queries:
         ends = {node: answer.lsn for node, answer in found.items()}
         return nearest_end(start, ends, {node: stored.last for node, stored in ranges.items()})
 
+    async def find_record(
+        self, log: LogId, start: Lsn, *, entries: int | None, body_bytes: int | None
+    ) -> CountedRecord | None:
+        """The first one that anybody holds. Counters are of the whole log, so nobody ends too early."""
+        question = FindRecord(log=log, start=start, entries=entries, body_bytes=body_bytes)
+        answers = await self._ask_all(log, question, RecordFound)
+        found = [answer.record for answer in answers.values() if answer.record is not None]
+        return min(found, key=lambda record: record.lsn, default=None)
+
     async def trim(self, log: LogId, end: Lsn) -> tuple[NodeId, ...]:
         """The nodes that have not confirmed it. Readers do not get what one node says is trimmed."""
         confirmed = await self._ask_all(log, Trim(log, end), Trimmed)
@@ -73,6 +87,9 @@ class Queries:
         needed = replication(await self._directory.find(log))
         nodes = await self._nodes.storage_nodes()
         quorum = _quorum({node: view.location for node, view in nodes.items()}, needed)
+        for state in (await self._nodes.ask_any(GetNodeStates(), NodeStates)).nodes:
+            if state.node in nodes:
+                quorum.set_status(state.node, state.status)
         asking = {
             asyncio.create_task(
                 self._nodes.ask(node, question, wanted, timeout_ms=self._settings.attempt_timeout_ms)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from logdevice.batch import is_quick
 from logdevice.client.arrow_batches import RecordsBatch, assemble, headers
 from logdevice.client.stream_shell import StreamShell, Surroundings
 from logdevice.errors import LocalProtocolError
@@ -67,7 +68,7 @@ class Reader(AsyncIterator[Item]):
                 self._taken = await self.take(timeout_ms)
             if self._taken is None:
                 return None
-            items, doubtful = await self._assembled_in_a_thread(self._taken)
+            items, doubtful = await self._assemble_taken(self._taken)
             if doubtful is not None:
                 await self.doubt(doubtful)
             self._assembled += items
@@ -109,9 +110,10 @@ class Reader(AsyncIterator[Item]):
         assembled = assemble(taken, self._surroundings.config.batch)
         return list(assembled.batches), assembled.corrupt
 
-    async def _assembled_in_a_thread(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
-        if isinstance(taken, Gap):
-            return [taken], None
+    async def _assemble_taken(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
+        # Going to a thread and back takes longer than what is quick, and the loop's time with it.
+        if isinstance(taken, Gap) or all(is_quick(record.body) for record in taken):
+            return self.assemble(taken)
         return await asyncio.to_thread(self.assemble, taken)
 
     async def doubt(self, lsn: Lsn) -> None:

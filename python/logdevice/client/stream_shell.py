@@ -16,7 +16,7 @@ from typing import Any, Protocol, assert_never
 from logdevice.client.arrow_batches import is_readable
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, is_set
-from logdevice.client.node_stream import METHOD, NodeStream
+from logdevice.client.node_stream import METHOD, NodeStream, Stream
 from logdevice.client.nodes import Nodes, now_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
 from logdevice.protocol.messages import GapNotice, Records, Started, StatusNotice, Stop, ToReader
@@ -26,7 +26,6 @@ from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import Gap, LogId, Lsn, NodeId, Record, RecordFlags
-from logdevice.wire.channel import ClientStream
 from logdevice.wire.service_messages import EpochMetadataIs, GetEpochMetadata
 
 
@@ -151,7 +150,7 @@ class StreamShell:
             self._connections[node] = NodeStream(node, lambda: self._connect(node), self)
         return self._connections[node]
 
-    async def _connect(self, node: NodeId) -> ClientStream:
+    async def _connect(self, node: NodeId) -> Stream:
         return await self._surroundings.nodes.open(node, METHOD)
 
     def _finish(self, node: NodeId, stop: Stop) -> None:

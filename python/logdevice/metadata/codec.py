@@ -16,6 +16,7 @@ import msgpack
 from logdevice.errors import UnreadableMetadataError, UsageError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
+from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
 from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, nodes
 
 FORMAT: Final = 1
@@ -115,6 +116,46 @@ def encode_cluster(cluster: Cluster) -> bytes:
 
 def decode_cluster(data: bytes, what: str) -> Cluster:
     return unpack(data, lambda fields: Cluster(fields["name"]), what)
+
+
+def encode_events(events: NodeEvents) -> bytes:
+    cases = [
+        {
+            "node": int(case.node),
+            "mode": case.mode.value,
+            "is_recoverable": case.is_recoverable,
+            "is_wiped": case.is_wiped,
+            "is_ready": case.is_ready,
+            "is_settled": case.is_settled,
+        }
+        for case in events.cases
+    ]
+    done = [[int(node), is_authoritative] for node, is_authoritative in events.done]
+    return pack({"version": events.version, "rebuilding": events.rebuilding, "cases": cases, "done": done})
+
+
+def decode_events(data: bytes, what: str) -> NodeEvents:
+    return unpack(data, _events, what)
+
+
+def _events(fields: Fields) -> NodeEvents:
+    return NodeEvents(
+        version=int(fields["version"]),
+        rebuilding=int(fields["rebuilding"]),
+        cases=tuple(_case(case) for case in fields["cases"]),
+        done=tuple((NodeId(node), bool(is_authoritative)) for node, is_authoritative in fields["done"]),
+    )
+
+
+def _case(fields: Fields) -> NodeCase:
+    return NodeCase(
+        node=NodeId(fields["node"]),
+        mode=CaseMode(fields["mode"]),
+        is_recoverable=fields["is_recoverable"],
+        is_wiped=fields["is_wiped"],
+        is_ready=fields["is_ready"],
+        is_settled=fields["is_settled"],
+    )
 
 
 def encode_incarnation(incarnation: int) -> bytes:

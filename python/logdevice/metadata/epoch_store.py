@@ -20,6 +20,7 @@ from urllib.parse import quote
 from logdevice.errors import (
     ConflictError,
     InvalidArgumentError,
+    MetadataOutcomeUnknownError,
     PayloadTooLargeError,
     UnreadableMetadataError,
     WrongClusterError,
@@ -32,9 +33,11 @@ from logdevice.metadata.values import (
     ConfigurationChanges,
     LogEpochs,
     NodeEntry,
+    NodeRole,
     Version,
     Versioned,
 )
+from logdevice.protocol.node_status import NodeEvent, NodeEvents, apply
 from logdevice.types import LogId, NodeId
 
 Value = TypeVar("Value")
@@ -47,7 +50,7 @@ WRITER_NAME_BYTES_MAX: Final = 500
 class Group(Enum):
     """Cells that are listed and watched together."""
 
-    CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory
+    CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory, the event log
     LOGS = "logs"  # the epochs of each log
     WRITERS = "writers"  # the incarnations of each writer
 
@@ -63,6 +66,7 @@ class Cell:
 
 CLUSTER: Final = Cell(Group.CONFIGURATION, "cluster")
 DIRECTORY: Final = Cell(Group.CONFIGURATION, "directory")
+EVENTS: Final = Cell(Group.CONFIGURATION, "events")
 NODE_PREFIX: Final = "node."
 
 
@@ -175,6 +179,27 @@ class EpochStore(ABC):
             except ConflictError:
                 continue
 
+    async def read_events(self) -> Versioned[NodeEvents]:
+        """What became of the data of nodes, summed up."""
+        found = await self._read(EVENTS, codec.decode_events)
+        return found or Versioned(NodeEvents(), ABSENT)
+
+    async def record_event(self, event: NodeEvent) -> NodeEvents:
+        """Adds an event to the event log, unless it says nothing new; gives the sum of all."""
+        while True:
+            found = await self.read_events()
+            storage = [
+                node for node, entry in (await self.nodes()).items() if NodeRole.STORAGE in entry.value.roles
+            ]
+            events = apply(found.value, event, storage)
+            if events is found.value:
+                return events
+            try:
+                await self._write(EVENTS, codec.encode_events(events), found.version)
+            except (ConflictError, MetadataOutcomeUnknownError):
+                continue  # an event that is there already says nothing new
+            return events
+
     async def changes_since(self, version: Version) -> ConfigurationChanges:
         """Which parts of the configuration to read again. Cheap when nothing changed: meant for polling."""
         changes = await self.cell_changes(Group.CONFIGURATION, version)
@@ -184,6 +209,7 @@ class EpochStore(ABC):
             is_cluster_changed=CLUSTER.name in changes.names,
             is_directory_changed=DIRECTORY.name in changes.names,
             nodes=tuple(sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names)),
+            is_event_log_changed=EVENTS.name in changes.names,
         )
 
     async def _read(self, cell: Cell, decode: Callable[[bytes, str], Value]) -> Versioned[Value] | None:

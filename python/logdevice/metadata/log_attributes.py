@@ -72,6 +72,20 @@ class LogAttributes:
         minimum=2,
         maximum=1_000_000,
     )
+    chains: int = setting(
+        1,
+        "With `replication_mode` chain: how many chains there are at a time. Positions go round them.",
+        unit="chains",
+        minimum=1,
+        maximum=64,
+    )
+    min_copies: int = setting(
+        1,
+        "With `replication_mode` chain: how few nodes a chain may have when others are gone. Where not even "
+        "these are there, appends wait.",
+        unit="nodes",
+        minimum=1,
+    )
 
     @property
     def parsed_replication(self) -> Replication:
@@ -132,6 +146,8 @@ def contradiction(attributes: LogAttributes) -> str | None:
         )
     if attributes.local_scd and not attributes.scd:
         return "local_scd must be false when scd is false, got True"
+    if attributes.min_copies > copies:
+        return f"min_copies must be at most the {copies} copies of replication, got {attributes.min_copies}"
     if attributes.replication_mode == "chain" and attributes.extras:
         return f"extras must be 0 when replication_mode is 'chain', got {attributes.extras}"
     return None

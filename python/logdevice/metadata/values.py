@@ -94,3 +94,4 @@ class ConfigurationChanges:
     is_cluster_changed: bool
     is_directory_changed: bool
     nodes: tuple[NodeId, ...]
+    is_event_log_changed: bool = False

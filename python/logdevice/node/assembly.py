@@ -10,19 +10,20 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
+from logdevice.node import identity
 from logdevice.node.clock import now_ms
 from logdevice.node.config import NodeConfig
 from logdevice.node.configuration import Configuration
 from logdevice.node.directory_service import DirectoryService
 from logdevice.node.disk import Disk
 from logdevice.node.epochs import Epochs
-from logdevice.node.identity import claim
 from logdevice.node.log_host import Logs
 from logdevice.node.membership import MembershipHost
 from logdevice.node.metadata_log import MetadataLog
@@ -32,13 +33,17 @@ from logdevice.node.plan import nodeset_for, sequenced_logs
 from logdevice.node.purge_host import PurgeServices
 from logdevice.node.query_service import QueryParts, QueryService
 from logdevice.node.read_service import ReadService
+from logdevice.node.rebuild_supervisor import RebuildSupervisor
+from logdevice.node.rebuilds import RebuildParts, Rebuilds, seal_like_others
 from logdevice.node.retention import Retention
 from logdevice.node.sequencer_host import Sequencers, SequencerServices
+from logdevice.node.statuses import Statuses
 from logdevice.node.talk import Talk, TalkParts
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.types import LogId, NodeId, Replication
 from logdevice.wire import conversation
 from logdevice.wire.channel import Channels
+from logdevice.wire.data_server import DataServer
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, ServerStream, WireServer
 
@@ -82,48 +87,79 @@ class Node:
 
     async def _start(self) -> None:
         config = self.config
-        is_new = await asyncio.to_thread(claim, config.data_directory, config.cluster, config.node)
+        store_directory = self._store_directory if NodeRole.STORAGE in config.roles else None
+        whose = config.data_directory, config.cluster, config.node
+        is_new = await asyncio.to_thread(identity.is_new, *whose, store=store_directory)
         self._epoch_store = store = await open_epoch_store(config.epoch_store, self._settings.metadata)
         self._open.push_async_callback(store.close)
         await store.join_cluster(config.cluster)
+        was_there = await store.read_node(config.node) is not None
+        self._assemble_parts(store)
+        if store_directory is not None:
+            await self.statuses.begin(is_empty=is_new and was_there)
+        await asyncio.to_thread(identity.claim, *whose)
         await self._open_disk()
         self._assemble(store)
+        await self.configuration.refresh()
+        self._statuses_changed()
         if self._logs is not None:
             await self._logs.restore()
-        await self.configuration.refresh()
+            if is_new and was_there:
+                logs = sorted(self.configuration.directory.logs().values())
+                await seal_like_others(self._logs, store, logs)
         port = await self._server.start(config.address)
         self._open.push_async_callback(self._server.stop)
+        await self._serve_data()
         await self._register(port, is_new)
         await self.configuration.refresh()
         self._begin()
 
+    @property
+    def _store_directory(self) -> Path:
+        return self.config.data_directory / "store"
+
+    async def _serve_data(self) -> None:
+        port = self._settings.node.data_port
+        if port >= 0:
+            host = self.config.address.rpartition(":")[0].strip("[]")
+            self._server.data_port = await self._data_server.start(host, port)
+            self._open.push_async_callback(self._data_server.stop)
+
     async def _open_disk(self) -> None:
         if NodeRole.STORAGE in self.config.roles:
-            store = await asyncio.to_thread(
-                SegmentLogStore, self.config.data_directory / "store", self._settings.storage
-            )
+            store = await asyncio.to_thread(SegmentLogStore, self._store_directory, self._settings.storage)
             self._disk = Disk(store, self._settings.node)
             self._open.push_async_callback(self._disk.close)
             self.metrics.watch_store(store.stats)
             self.metrics.commit_groups.set_function(lambda: store.stats().groups_written)
 
-    def _assemble(self, store: EpochStore) -> None:
+    def _assemble_parts(self, store: EpochStore) -> None:
+        """Who there is, and what became of their data: needed before this node may open its store."""
         settings, me = self._settings, self.id
-        started_ms = now_ms()
-        hello = Hello(cluster=self.config.cluster, caller=me, location=self.config.location)
-        self._peers = peers = Peers(me, Channels(hello, settings.wire), settings.node)
+        self._started_ms = now_ms()
+        self._hello = Hello(cluster=self.config.cluster, caller=me, location=self.config.location)
+        self._peers = Peers(me, Channels(self._hello, settings.wire), settings.node)
+        self._open.push_async_callback(self._peers.close)
         self.configuration = Configuration(store, settings.node)
-        self._membership = MembershipHost(me, started_ms, peers, settings.node, self._node_changed)
-        metadata_log = self._metadata_log = MetadataLog(me, peers, lambda: self.configuration.storage_nodes)
+        self._membership = MembershipHost(
+            me, self._started_ms, self._peers, settings.node, self._node_changed
+        )
+        self.statuses = Statuses(me, store, self.configuration, self._membership.is_alive)
+
+    def _assemble(self, store: EpochStore) -> None:
+        settings, me, peers = self._settings, self.id, self._peers
+        metadata_log = self._metadata_log = MetadataLog(
+            me, peers, lambda: self.configuration.storage_nodes, lambda: self.statuses.by_node
+        )
         self._epochs = Epochs(store, self._unprovisioned)
         self._logs: Logs | None = None
         self.retention: Retention | None = None
+        self._rebuilds: Rebuilds | None = None
         if self._disk is not None:
             services = PurgeServices(peers, metadata_log)
             self._logs = Logs(me, self._disk, settings.recovery, self.metrics, services)
             self.retention = Retention(self._logs, self.configuration, settings.node)
             self._open.callback(self._logs.close)
-        self._open.push_async_callback(peers.close)
         self._open.push_async_callback(metadata_log.close)
         self._open.push_async_callback(self._epochs.close)
         self.sequencers = Sequencers(
@@ -133,21 +169,23 @@ class Node:
                 epochs=self._epochs,
                 metadata_log=metadata_log,
                 metrics=self.metrics,
+                chain=settings.chain,
                 recovery=settings.recovery,
                 is_alive=self._membership.is_alive,
+                statuses=lambda: self.statuses.by_node,
             )
         )
-        self._assemble_services(store, started_ms, hello)
+        self._assemble_services(store)
 
-    def _assemble_services(self, store: EpochStore, started_ms: int, hello: Hello) -> None:
+    def _assemble_services(self, store: EpochStore) -> None:
         settings, me = self._settings, self.id
-        reads = ReadService(
-            me, self._logs, self.configuration, settings.node, settings.node_read, self.metrics
+        self._reads = reads = ReadService(
+            me, self._logs, self.configuration, settings.node, settings.node_read, self.metrics, self.statuses
         )
         queries = QueryService(
             QueryParts(
                 me=me,
-                started_ms=started_ms,
+                started_ms=self._started_ms,
                 configuration=self.configuration,
                 logs=self._logs,
                 sequencers=self.sequencers,
@@ -167,12 +205,14 @@ class Node:
                 directory=DirectoryService(store, self.configuration),
                 queries=queries,
                 metrics=self.metrics,
+                statuses=self.statuses,
             )
         )
         self._peers.local = talk.answer_node
-        self._server = WireServer(hello, settings.wire)
+        self._server = WireServer(self._hello, settings.wire)
         self._server.add_stream(conversation.METHOD, partial(self._serve_talk, talk))
         self._server.add_stream(READ_METHOD, reads.serve)
+        self._data_server = DataServer(self._hello, settings.wire, reads.serve)
 
     async def _serve_talk(self, talk: Talk, peer: Peer, stream: ServerStream) -> None:
         await conversation.serve(
@@ -197,9 +237,11 @@ class Node:
     def _begin(self) -> None:
         self._open.callback(self.sequencers.close)
         self.configuration.on_change.append(self._configuration_changed)
+        self.statuses.on_change.append(self._statuses_changed)
         self._configuration_changed()
         self._membership.start()
         self._open.callback(self._membership.close)
+        self._open.push_async_callback(self.statuses.close)
         self.configuration.start()
         self._open.push_async_callback(self.configuration.close)
         self._chores = [asyncio.create_task(self._nudge()), asyncio.create_task(self._adopt())]
@@ -210,11 +252,40 @@ class Node:
         if self.retention is not None:
             self.retention.start()
             self._open.push_async_callback(self.retention.close)
+        if self._logs is not None:
+            self._begin_rebuilding(self._logs)
+
+    def _begin_rebuilding(self, logs: Logs) -> None:
+        settings, is_alive = self._settings, self._membership.is_alive
+        self._rebuilds = Rebuilds(
+            RebuildParts(
+                me=self.id,
+                logs=logs,
+                peers=self._peers,
+                store=self._epoch_store,
+                configuration=self.configuration,
+                statuses=self.statuses,
+                metadata_log=self._metadata_log,
+                is_alive=is_alive,
+                metrics=self.metrics,
+                settings=settings.rebuild,
+            )
+        )
+        self._open.push_async_callback(self._rebuilds.close)
+        supervisor = RebuildSupervisor(
+            self.id, self.configuration, self.statuses, is_alive, settings.node, settings.rebuild
+        )
+        supervisor.start()
+        self._open.push_async_callback(supervisor.close)
+        self._rebuilds.follow()
 
     def _watch(self) -> None:
         self.metrics.nodes_alive.set_function(lambda: len(self._membership.alive))
         self.metrics.logs_sequenced.set_function(
             lambda: sum(host.epoch is not None for host in self.sequencers.known().values())
+        )
+        self.metrics.short_chains.set_function(
+            lambda: sum(host.is_chain_short for host in self.sequencers.known().values())
         )
         host = self.config.address.rpartition(":")[0]
         self.metrics.serve(host, self._settings.node.metrics_port)
@@ -230,6 +301,16 @@ class Node:
         self._peers.set_addresses({node: entry.address for node, entry in nodes.items()})
         self._membership.set_nodes(tuple(nodes))
         self._plan()
+        self.statuses.follow()
+
+    def _statuses_changed(self) -> None:
+        if self._logs is not None:
+            self._logs.set_rebuilding(self.statuses.is_rebuilding)
+            self._logs.is_fenced = self.statuses.is_fenced
+        self._reads.statuses_changed()
+        self.sequencers.statuses_changed()
+        if self._rebuilds is not None:
+            self._rebuilds.follow()
 
     def _node_changed(self, came: NodeId | None) -> None:
         self._plan()
@@ -254,17 +335,17 @@ class Node:
                 _logger.exception("a log could not be looked after")
 
     async def _adopt(self) -> None:
-        """Copies the metadata logs to this node, from every storage node once it is there."""
+        """Copies the metadata logs to this node, from every other storage node once it is there."""
         adopted: set[NodeId] = set()
         while self._logs is not None:
-            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)
-            there = {node for node in self.configuration.storage_nodes if self._membership.is_alive(node)}
-            if there <= adopted:
-                continue
+            others = [node for node in self.configuration.storage_nodes if node != self.id]
+            there = {node for node in others if self._membership.is_alive(node)}
             try:
-                for log in self.configuration.directory.logs().values():
-                    there &= await self._metadata_log.adopt(log)
+                if not there <= adopted:
+                    for log in self.configuration.directory.logs().values():
+                        there &= await self._metadata_log.adopt(log)
+                    adopted |= there
+                self._logs.has_metadata = self._metadata_log.is_enough(adopted & set(others))
             except Exception:
                 _logger.exception("the metadata logs could not be copied")
-            else:
-                adopted |= there
+            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)

@@ -29,9 +29,10 @@ from logdevice.knobs import Settings, from_mapping, knobs
 from logdevice.metadata.addresses import parse_address
 from logdevice.metadata.values import NodeEntry, NodeRole
 from logdevice.node_settings import NodeSettings
+from logdevice.rebuild_settings import RebuildSettings
 from logdevice.settings import MetadataSettings, NodeReadSettings, StorageSettings, WireSettings
 from logdevice.types import Location, NodeId
-from logdevice.write_settings import RecoverySettings, WriteSettings
+from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
 
 NODE_ID_MAX: Final = 65_535
 
@@ -45,8 +46,10 @@ class AllSettings:
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
     wire: WireSettings = field(default_factory=WireSettings)
     write: WriteSettings = field(default_factory=WriteSettings)
+    chain: ChainSettings = field(default_factory=ChainSettings)
     recovery: RecoverySettings = field(default_factory=RecoverySettings)
     storage: StorageSettings = field(default_factory=StorageSettings)
+    rebuild: RebuildSettings = field(default_factory=RebuildSettings)
 
 
 COMPONENTS: Final[Mapping[str, type[Settings]]] = get_type_hints(AllSettings)

@@ -1,4 +1,4 @@
-"""What the cluster has agreed on, as this node last read it: its nodes and its log directory.
+"""What the cluster has agreed on, as this node last read it: its nodes, its logs, and the event log.
 
 Read from the epoch store at the start, then whenever something there has changed. Whoever must react is
 called after each change. Lives as long as the process; between two looks it may be a little behind.
@@ -16,6 +16,7 @@ from logdevice.metadata.log_attributes import LogAttributes
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version
 from logdevice.node_settings import NodeSettings
+from logdevice.protocol.node_status import NodeEvents
 from logdevice.types import Location, LogId, NodeId
 
 _logger = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ class Configuration:
     def __init__(self, store: EpochStore, settings: NodeSettings) -> None:
         self.nodes: Mapping[NodeId, NodeEntry] = {}
         self.directory = LogDirectory()
+        self.events = NodeEvents()
         self.version = ABSENT
         self.on_change: list[Callable[[], None]] = []
         self._paths: dict[LogId, str] = {}
@@ -73,6 +75,8 @@ class Configuration:
                 self.nodes = {node: entry.value for node, entry in found.items()}
             if changes.is_directory_changed:
                 self._take_directory((await self._store.read_directory()).value)
+            if changes.is_event_log_changed:
+                self.events = (await self._store.read_events()).value
             self.version = Version(changes.version)
         for react in self.on_change:
             react()

@@ -14,7 +14,15 @@ from logdevice.metadata.log_directory import DEFAULT, ROOT, LogDirectory
 from logdevice.node.configuration import Configuration
 from logdevice.node.plan import usable
 from logdevice.protocol.quorum import can_replicate
-from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, GetLogs, LogsView, LogView
+from logdevice.wire.service_messages import (
+    ChangeLogs,
+    DirectoryChange,
+    GetLogs,
+    IncarnationIs,
+    LogsView,
+    LogView,
+    NextIncarnation,
+)
 
 
 class DirectoryService:
@@ -26,6 +34,9 @@ class DirectoryService:
         if request.path not in self._configuration.directory.entries:
             await self._configuration.refresh()
         return self._view(self._configuration.directory, request.path or ROOT)
+
+    async def next_incarnation(self, request: NextIncarnation) -> IncarnationIs:
+        return IncarnationIs(request.writer, await self._store.next_incarnation(request.writer))
 
     async def change_logs(self, request: ChangeLogs) -> LogsView:
         await self._configuration.refresh()

@@ -37,7 +37,6 @@ class Disk:
         self._waiting_bytes = 0
         self._writing: asyncio.Task[None] | None = None
         self._reclaiming: asyncio.Task[None] | None = None
-        self._reads: set[asyncio.Task[None]] = set()
 
     @property
     def is_overloaded(self) -> bool:
@@ -54,9 +53,8 @@ class Disk:
             self._writing = asyncio.create_task(self._write())
 
     def read(self, read: StoreRead, done: Read) -> None:
-        task = asyncio.create_task(self._read(read, done))
-        self._reads.add(task)
-        task.add_done_callback(self._reads.discard)
+        # Not a task of its own: this is what a node does most often while it is read.
+        self._readers.submit(self._scan, read, done, asyncio.get_running_loop())
 
     async def ask(self, question: Callable[[LogStore], Result]) -> Result:
         """Anything else one may want to know of the store."""
@@ -68,10 +66,10 @@ class Disk:
             await asyncio.gather(self._reclaiming, return_exceptions=True)
         while self._writing is not None:
             await self._writing
-        await asyncio.gather(*self._reads, return_exceptions=True)
-        await asyncio.get_running_loop().run_in_executor(self._writer, self.store.close)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writer, self._readers.shutdown)  # waits for what is being read
+        await loop.run_in_executor(self._writer, self.store.close)
         self._writer.shutdown()
-        self._readers.shutdown()
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
@@ -101,13 +99,14 @@ class Disk:
             _logger.exception("the store failed to write")
             return [PersistFailed(batch.write_id, PersistError.IO_ERROR) for batch in batches]
 
-    async def _read(self, read: StoreRead, done: Read) -> None:
+    def _scan(self, read: StoreRead, done: Read, loop: asyncio.AbstractEventLoop) -> None:
+        """On a thread that reads; the answer is given on the loop."""
         try:
-            result = await self.ask(lambda store: store.scan(read))
+            result = self.store.scan(read)
         except Exception:
             _logger.exception("the store failed to read")
             result = ReadFailed(read.read_id)
-        _report(done, result)
+        loop.call_soon_threadsafe(_report, done, result)
 
     async def _reclaim(self) -> None:
         """Step by step on the thread that writes, so that no write waits for more than one of them."""

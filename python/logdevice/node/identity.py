@@ -1,7 +1,8 @@
 """Whose data a data directory holds: written once, checked at every start.
 
 A node that starts on the disk of another would answer for records it does not have. A directory without
-the file is new: the node then comes back, if it was there before, as another one (its generation grows).
+the file, or without the store, is new: a node that was there before then comes back as another one (its
+generation grows), and says so in the event log before the file is written and before it answers anybody.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from logdevice.types import NodeId
 FILE = "identity.json"
 
 
-def claim(directory: Path, cluster: str, node: NodeId) -> bool:
-    """Whether the directory is new. InvalidArgumentError if it belongs to somebody else."""
+def is_new(directory: Path, cluster: str, node: NodeId, *, store: Path | None) -> bool:
+    """Whether nothing is in the directory yet. InvalidArgumentError if it belongs to somebody else.
+
+    Without the store's files it is new, too: what the node promised about its records is gone. A node
+    that stores nothing has no such files.
+    """
     path = directory / FILE
-    mine = {"cluster": cluster, "node": int(node)}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        _write(path, json.dumps(mine))
         return True
     except OSError as problem:
         raise InvalidArgumentError(f"{directory} cannot be used: {problem.strerror}") from None
@@ -32,9 +35,20 @@ def claim(directory: Path, cluster: str, node: NodeId) -> bool:
         found = json.loads(text)
     except ValueError:
         raise UnreadableMetadataError(f"{path} is damaged") from None
-    if found != mine:
-        raise InvalidArgumentError(f"{directory} holds the data of {found}, not of {mine}")
-    return False
+    if found != _identity(cluster, node):
+        raise InvalidArgumentError(
+            f"{directory} holds the data of {found}, not of {_identity(cluster, node)}"
+        )
+    return store is not None and not store.exists()
+
+
+def claim(directory: Path, cluster: str, node: NodeId) -> None:
+    """From here on the directory is the node's own."""
+    _write(directory / FILE, json.dumps(_identity(cluster, node)))
+
+
+def _identity(cluster: str, node: NodeId) -> dict[str, object]:
+    return {"cluster": cluster, "node": int(node)}
 
 
 def _write(path: Path, text: str) -> None:

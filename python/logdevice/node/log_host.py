@@ -11,10 +11,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from logdevice.node.chain_reports import ChainReports
 from logdevice.node.clock import Alarms, now_ms
 from logdevice.node.disk import Disk
+from logdevice.node.metadata_log import is_metadata_log
 from logdevice.node.metrics import Metrics
 from logdevice.node.purge_host import PurgeHost, PurgeServices
+from logdevice.protocol.chain.messages import ChainStatus, ChainStore, ChainStored
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.log_state import LogState
 from logdevice.protocol.log_state_events import (
@@ -26,7 +29,9 @@ from logdevice.protocol.log_state_events import (
     FindCopy,
     PurgeAnswered,
     ReadCopies,
+    RebuildingChanged,
     Reply,
+    ReportCompleted,
     Request,
     RequestReceived,
     StartPurge,
@@ -37,7 +42,7 @@ from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Delete, Release, Store, Stored, StoreStatus
+from logdevice.protocol.write_messages import Delete, KeepWriters, Release, Store, Stored, StoreStatus
 from logdevice.storage.log_store import LogStore
 from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.write_settings import RecoverySettings
@@ -54,7 +59,11 @@ class LogHost:
         self.listeners: dict[int, Listener] = {}  # read streams, by a number of their own
         self._log = log
         self._logs = logs
-        self._state = LogState(log, logs.me, logs.settings, stored)
+        # Metadata logs are on every node and brought up to date by themselves.
+        self._is_restorable = not is_metadata_log(log)
+        self._state = LogState(
+            log, logs.me, logs.settings, stored, rebuilding=logs.is_rebuilding and self._is_restorable
+        )
         self._alarms = Alarms(lambda: self.feed(Woken()))
         self._replies: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
@@ -71,7 +80,7 @@ class LogHost:
         """The answer; None at once for what has none."""
         self._number += 1
         number = self._number
-        if isinstance(request, Release | Delete):
+        if isinstance(request, Release | Delete | KeepWriters):
             self.feed(RequestReceived(number, request))
             return None
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -84,6 +93,13 @@ class LogHost:
 
     def feed(self, event: Event) -> None:
         self._perform(self._state.handle(event, now_ms()))
+
+    async def answered(self) -> None:
+        """Until everything that was asked so far has its answer."""
+        await asyncio.gather(*self._replies.values(), return_exceptions=True)
+
+    def set_rebuilding(self, is_rebuilding: bool) -> None:
+        self.feed(RebuildingChanged(is_rebuilding and self._is_restorable))
 
     def close(self) -> None:
         self._alarms.close()
@@ -107,6 +123,8 @@ class LogHost:
                     self._tell_streams(TrimAdvanced(effect.end))
                 case StartPurge():
                     self._start_purge(effect)
+                case ReportCompleted():
+                    self._logs.chain_reports.add(effect)
                 case WakeAt():
                     self._alarms.at(effect.time_ms)
 
@@ -114,7 +132,7 @@ class LogHost:
         def found(result: RecordsRead | ReadFailed) -> None:
             items = () if isinstance(result, ReadFailed) else result.items
             copy = next((item for item in items if isinstance(item, Record)), None)
-            self.feed(CopyFound(effect.look_up_id, copy))
+            self.feed(CopyFound(effect.look_up_id, copy, isinstance(result, ReadFailed)))
 
         self._logs.disk.read(self._logs.look_up(effect.log, effect.lsn), found)
 
@@ -157,6 +175,10 @@ class Logs:
         self.settings = settings
         self.metrics = metrics
         self.purge_services = purge_services
+        self.chain_reports = ChainReports(purge_services.peers)
+        self.is_rebuilding = False  # the node lacks data that it should have
+        self.is_fenced = False  # the node is drained, and takes no more copies
+        self.has_metadata = False  # it holds the metadata logs as they are on the other nodes
         self._hosts: dict[LogId, LogHost] = {}
         everything = Start(
             log=LogId(0), filter_version=1, start=Lsn(0), end=Lsn(0), window_end=Lsn(0), window_bytes=0
@@ -168,6 +190,12 @@ class Logs:
         for log, stored in await self.disk.ask(_restored):
             self._open(log, stored)
 
+    def set_rebuilding(self, is_rebuilding: bool) -> None:
+        if is_rebuilding != self.is_rebuilding:
+            self.is_rebuilding = is_rebuilding
+            for host in self._hosts.values():
+                host.set_rebuilding(is_rebuilding)
+
     def host(self, log: LogId) -> LogHost:
         return self._hosts.get(log) or self._open(log, StoredLog())
 
@@ -178,6 +206,8 @@ class Logs:
         return dict(sorted(self._hosts.items()))
 
     async def answer(self, request: Request) -> Any:
+        if isinstance(request, ChainStore):
+            return await self._answer_chain(request)
         if not isinstance(request, Store):
             return await self.host(request.log).request(request)
         self.metrics.stores.inc()
@@ -187,8 +217,24 @@ class Logs:
             self.metrics.stores_refused.labels(answer.status.value).inc()
         return answer
 
+    async def _answer_chain(self, store: ChainStore) -> ChainStored:
+        self.metrics.stores.inc()
+        self.metrics.store_bytes.inc(len(store.record.body))
+        status = self._chain_refusal(store)
+        if status is not None:
+            return ChainStored(log=store.log, lsn=store.lsn, status=status)
+        answer: ChainStored = await self.host(store.log).request(store)
+        return answer
+
+    def _chain_refusal(self, store: ChainStore) -> ChainStatus | None:
+        if self.disk.is_overloaded:
+            return ChainStatus.OVERLOADED
+        return ChainStatus.FAILED if store.record.flags & _CORRUPT else None
+
     def _refusal(self, store: Store) -> Stored | None:
         """Before the log state sees it."""
+        if self.is_fenced and not is_metadata_log(store.log):
+            return _refused(store, StoreStatus.REBUILDING)  # P74
         if self.disk.is_overloaded:
             return _refused(store, StoreStatus.OVERLOADED)
         # Damaged on its way here: whoever sent it still has it whole.

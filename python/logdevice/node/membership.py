@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from logdevice.errors import LogDeviceError, OverloadedError, UnavailableError
 from logdevice.node.clock import Alarms, now_ms
 from logdevice.node.peers import Peers
 from logdevice.node_settings import NodeSettings
@@ -21,6 +22,7 @@ from logdevice.protocol.membership import (
     Membership,
     NodeLeft,
     NodesChanged,
+    PingRefused,
     SendPing,
 )
 from logdevice.protocol.timers import WakeAt, Woken
@@ -105,5 +107,10 @@ class MembershipHost:
             ping,
             Pong,
             lambda pong: self._feed(HeardFrom(node, pong.generation)),
-            lambda error: None,  # silence is what the machine counts
+            lambda error: self._note_lost(node, error),
         )
+
+    def _note_lost(self, node: NodeId, error: LogDeviceError) -> None:
+        """What was sent and not answered is silence, which the machine counts by itself."""
+        if isinstance(error, UnavailableError) and not isinstance(error, OverloadedError):
+            self._feed(PingRefused(node))

@@ -22,6 +22,7 @@ from logdevice.node.peers import Peers
 from logdevice.protocol.quorum import Answer, Quorum
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.types import (
+    AuthoritativeStatus,
     Epoch,
     EpochMetadata,
     Location,
@@ -72,14 +73,19 @@ def decode_entry(body: bytes | memoryview) -> EpochMetadata | None:
 
 
 class MetadataLog:
-    """`storage_nodes` says who they are now, and where."""
+    """`storage_nodes` says who they are now, and where; `statuses` which of them lack their data."""
 
     def __init__(
-        self, me: NodeId, peers: Peers, storage_nodes: Callable[[], Mapping[NodeId, Location]]
+        self,
+        me: NodeId,
+        peers: Peers,
+        storage_nodes: Callable[[], Mapping[NodeId, Location]],
+        statuses: Callable[[], Mapping[NodeId, AuthoritativeStatus]],
     ) -> None:
         self._me = me
         self._peers = peers
         self._storage_nodes = storage_nodes
+        self._statuses = statuses
         self._tasks: set[asyncio.Task[None]] = set()
 
     def read(self, log: LogId, done: Callable[[History | None], None]) -> None:
@@ -128,6 +134,14 @@ class MetadataLog:
         stored = [await self._store(self._me, log, entry) for entry in missing]
         return {node for node, entries in held.items() if entries is not None} if all(stored) else set()
 
+    def is_enough(self, nodes: Iterable[NodeId]) -> bool:
+        """Whether these nodes together hold every entry there is, whatever this one has."""
+        quorum = self._quorum()
+        quorum.set_status(self._me, AuthoritativeStatus.UNDERREPLICATION)
+        for node in nodes:
+            quorum.vote(node, True)
+        return quorum.answer() is not Answer.NONE
+
     async def close(self) -> None:
         for task in list(self._tasks):
             task.cancel()
@@ -137,10 +151,17 @@ class MetadataLog:
     def _copies(self) -> int:
         return copies_of(len(self._storage_nodes()))
 
-    async def _ask_all(self, log: LogId) -> dict[NodeId, History]:
-        """What each node holds, of as many as prove that there is nothing else."""
+    def _quorum(self) -> Quorum:
         storage = self._storage_nodes()
         quorum = Quorum(dict.fromkeys(storage, Location()), Replication.of({Scope.NODE: self._copies}))
+        for node, status in self._statuses().items():
+            if node in storage:
+                quorum.set_status(node, status)
+        return quorum
+
+    async def _ask_all(self, log: LogId) -> dict[NodeId, History]:
+        """What each node holds, of as many as prove that there is nothing else."""
+        storage, quorum = self._storage_nodes(), self._quorum()
         answers: dict[NodeId, History] = {}
         for asking in asyncio.as_completed([self._entries(node, log) for node in storage]):
             node, entries = await asking
@@ -150,8 +171,10 @@ class MetadataLog:
             if answers and quorum.answer() is not Answer.NONE:
                 self._repair(log, answers)
                 return answers
+        lost = [str(node) for node in sorted(self._statuses()) if node in storage]
+        hint = f"; the data of {', '.join(lost)} is lost or away: bring it back or give it up" if lost else ""
         raise UnavailableError(
-            f"{len(answers)} of {len(storage)} storage nodes answer, too few to know who stores the log",
+            f"{len(answers)} of {len(storage)} storage nodes answer, too few to know who stores it{hint}",
             log=log,
         )
 

@@ -31,6 +31,8 @@ class Metrics:
             return Gauge(name, text, labels, namespace="logdevice", registry=registry)
 
         self.appends = counter("appends", "Appends answered by this node's sequencers.", ("status",))
+        self.positions = counter("positions", "Positions of chain logs asked for, by answer.", ("status",))
+        self.short_chains = gauge("short_chains", "Chain logs numbered here with fewer nodes than copies.")
         self.append_bytes = counter("append_bytes", "Bytes of bodies in appends received.")
         self.extra_waves = counter("extra_waves", "Copies sent again, in a second or later wave.")
         self.releases = counter("releases", "RELEASE messages sent.")
@@ -47,6 +49,9 @@ class Metrics:
         self.gaps_sent = counter("gaps_sent", "Gap notices sent to readers, by reason.", ("reason",))
         self.nodes_alive = gauge("nodes_alive", "Nodes this one can count on, itself included.")
         self.logs_sequenced = gauge("logs_sequenced", "Logs this node numbers now.")
+        self.rebuild_share = gauge("rebuild_share", "How much of its part in a rebuilding is done, 0 to 1.")
+        self.rebuild_bytes = gauge("rebuild_bytes", "Bytes of records copied to other nodes by rebuilding.")
+        self.rebuild_seconds = counter("rebuild_seconds", "Time spent on that, each log counted for itself.")
         self.requests_failed = counter("requests_failed", "Requests answered by an error.", ("error",))
         self._server: Any = None
 

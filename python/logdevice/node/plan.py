@@ -11,8 +11,10 @@ from dataclasses import replace
 from logdevice.metadata.log_attributes import LogAttributes
 from logdevice.node.configuration import Configuration
 from logdevice.node.sequencer_host import SequencedLog
+from logdevice.protocol.chain.events import ChainConfig
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.placement import nodeset_of, owner_of
+from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.sequencer_events import SequencerConfig
 from logdevice.types import Location, LogId, NodeId, Replication, Scope
 from logdevice.write_settings import WriteSettings
@@ -25,7 +27,8 @@ def sequenced_logs(
     sequencers = configuration.sequencer_nodes
     present = frozenset(alive)
     alive_sequencers = [node for node in sorted(present) if node in sequencers]
-    away = frozenset(configuration.storage_nodes) - present
+    # A node that gets its copies back takes new ones only where others will not do (P56).
+    away = frozenset(configuration.storage_nodes) - present | configuration.events.refilled
     return {
         log: _sequenced(
             log, configuration, configuration.directory.attributes(path), alive_sequencers, away, settings
@@ -47,9 +50,20 @@ def usable(storage: Mapping[NodeId, Location], replication: Replication) -> dict
 def nodeset_for(
     log: LogId, configuration: Configuration, attributes: LogAttributes
 ) -> tuple[tuple[NodeId, ...], Replication]:
+    """New epochs do without nodes that are lost or leave, as long as the others will do (P55)."""
     replication = attributes.parsed_replication
     storage = usable(configuration.storage_nodes, replication)
+    avoided = configuration.events.avoided
+    staying = {node: location for node, location in storage.items() if node not in avoided}
+    if can_replicate(staying, replication):
+        storage = staying
     return nodeset_of(log, storage, attributes.nodeset_size, replication), replication
+
+
+def chain_config(attributes: LogAttributes) -> ChainConfig | None:
+    if attributes.replication_mode != "chain":
+        return None
+    return ChainConfig(chains=attributes.chains, min_copies=attributes.min_copies)
 
 
 def _sequenced(
@@ -63,6 +77,7 @@ def _sequenced(
     nodeset, replication = nodeset_for(log, configuration, attributes)
     storage = usable(configuration.storage_nodes, replication)
     weights = {node: configuration.nodes[node].weight for node in storage}
+    chain = chain_config(attributes)
     config = SequencerConfig(
         nodeset=nodeset,
         replication=replication,
@@ -70,7 +85,9 @@ def _sequenced(
         extras=attributes.extras,
         sync_leaders=attributes.sync_leaders,
         leaders=attributes.leaders or None,
-        away=away,
+        # A node that forgot what it had may not be in a chain: it would take a position a second time.
+        away=away if chain is None else away | configuration.events.avoided,
+        chain=chain,
     )
     own_settings = replace(
         settings,

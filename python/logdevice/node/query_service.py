@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+
+from crc32c import crc32c
 
 from logdevice.errors import InvalidArgumentError, NoSequencerError, UnavailableError
 from logdevice.node.configuration import Configuration
@@ -20,12 +22,24 @@ from logdevice.node.metrics import Metrics
 from logdevice.node.read_service import ReadService
 from logdevice.node.sequencer_host import Sequencers
 from logdevice.protocol.epoch_state import metadata_of
+from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.storage.log_store import LogStore
-from logdevice.types import LSN_MAX, Epoch, EpochMetadata, LogId, Lsn, MetadataSource, NodeId, Record
+from logdevice.types import (
+    LSN_MAX,
+    Epoch,
+    EpochMetadata,
+    LogId,
+    Lsn,
+    MetadataSource,
+    NodeId,
+    Record,
+    RecordFlags,
+)
 from logdevice.wire.service_messages import (
     EpochMetadataIs,
     FindLsnAfter,
+    FindRecord,
     FindTime,
     GetEpochMetadata,
     GetMetadataEntries,
@@ -34,12 +48,14 @@ from logdevice.wire.service_messages import (
     LsnFound,
     MetadataEntries,
     NodeStatus,
+    RecordFound,
     SizeIs,
     StoredRange,
     TimeFound,
 )
 
 _HISTORIES_MAX: Final = 10_000
+_CORRUPT: Final = int(RecordFlags.CORRUPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +96,15 @@ class QueryService:
         )
         return LsnFound(request.log, lsn)
 
+    async def find_record(self, request: FindRecord) -> RecordFound:
+        logs = await self._storage(request.log)
+        found = await logs.disk.ask(
+            lambda store: store.find_record(
+                request.log, request.start, entries=request.entries, body_bytes=request.body_bytes
+            )
+        )
+        return RecordFound(request.log, found)
+
     async def get_size(self, request: GetSize) -> SizeIs:
         logs = await self._storage(request.log)
         size = await logs.disk.ask(lambda store: store.size(request.log, request.start, request.end))
@@ -93,9 +118,30 @@ class QueryService:
             log=request.log, trim_end=stored.trim_end, last=last, released_end=stored.released_end
         )
 
+    async def get_copies(self, request: GetCopies) -> CopiesAre:
+        """What this node holds, whoever would send it and whether or not it may be relied on."""
+        await self._parts.configuration.require(request.log)
+        logs = self._logs()
+        stored = logs.host(request.log).stored
+        read = logs.read_all(request.log, request.start, request.end, headers_only=False)
+        result = await logs.disk.ask(partial(_scan, read))
+        if isinstance(result, ReadFailed):
+            raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
+        records = [item for item in result.items if isinstance(item, Record)]
+        return CopiesAre(
+            log=request.log,
+            next=result.next,
+            records=tuple(replace(record, body=b"", flags=record.flags & ~_CORRUPT) for record in records),
+            checksums=tuple(-1 if record.flags & _CORRUPT else crc32c(record.body) for record in records),
+            trim_end=stored.trim_end,
+            released_end=stored.released_end,
+        )
+
     async def get_metadata_entries(self, request: GetMetadataEntries) -> MetadataEntries:
         """What this node holds. The log need not be in the directory, which may be a little behind."""
         logs = self._logs()
+        if logs.is_rebuilding and not logs.has_metadata:
+            raise _restored_later(self._parts.me, request.log)
         log, next_lsn = metadata_log_of(request.log), Lsn(0)
         found: list[EpochMetadata] = []
         while next_lsn < LSN_MAX:
@@ -137,7 +183,10 @@ class QueryService:
 
     async def _storage(self, log: LogId) -> Logs:
         await self._parts.configuration.require(log)
-        return self._logs()
+        logs = self._logs()
+        if logs.is_rebuilding:
+            raise _restored_later(self._parts.me, log)
+        return logs
 
     def _logs(self) -> Logs:
         if self._parts.logs is None:
@@ -159,11 +208,17 @@ class QueryService:
                 "sequencer": None if sequencer.owner is None else int(sequencer.owner),
                 "is_sequencer": sequencer.epoch is not None,
                 "epoch": sequencer.epoch,
+                "chain_copies": sequencer.chain_copies,
+                "is_chain_short": sequencer.is_chain_short,
                 "released_end": None if stored is None else str(stored.released_end),
                 "trim_end": None if stored is None else str(stored.trim_end),
                 "read_streams": readers.get(log, 0),
             }
         return result
+
+
+def _restored_later(node: NodeId, log: LogId) -> UnavailableError:
+    return UnavailableError("the node has lost its data and waits for its copies", node=node, log=log)
 
 
 def _scan(read: StoreRead, store: LogStore) -> RecordsRead | ReadFailed:

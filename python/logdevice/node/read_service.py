@@ -17,6 +17,7 @@ from logdevice.node.configuration import Configuration
 from logdevice.node.disk import Disk
 from logdevice.node.log_host import LogHost, Logs
 from logdevice.node.metrics import Metrics
+from logdevice.node.statuses import Statuses
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.messages import (
     GapNotice,
@@ -33,15 +34,18 @@ from logdevice.protocol.server_read_stream import (
     Event,
     MessageSent,
     ReadStore,
+    RebuildingChanged,
     Send,
     ServerReadStream,
     StartReceived,
+    StatusChanged,
     StopReceived,
     WindowReceived,
 )
 from logdevice.settings import NodeReadSettings
 from logdevice.types import LogId, Lsn, NodeId
-from logdevice.wire.codec import decode, encode
+from logdevice.wire.codec import decode, encode_parts
+from logdevice.wire.data_server import DataServerStream
 from logdevice.wire.server import Peer, ServerStream
 
 
@@ -56,12 +60,14 @@ class ReadService:
         settings: NodeSettings,
         read_settings: NodeReadSettings,
         metrics: Metrics,
+        statuses: Statuses,
     ) -> None:
         self.me = me
         self.logs = logs
         self.configuration = configuration
         self.read_settings = read_settings
         self.metrics = metrics
+        self.statuses = statuses
         self.sessions: dict[int, Session] = {}
         self._settings = settings
         self._number = 0
@@ -70,7 +76,13 @@ class ReadService:
     def is_full(self) -> bool:
         return len(self.sessions) > self._settings.read_streams_max
 
-    async def serve(self, peer: Peer, stream: ServerStream) -> None:
+    def statuses_changed(self) -> None:
+        """Readers hear of it at once, whether or not this node is what they read from."""
+        for session in list(self.sessions.values()):
+            session.feed(StatusChanged(self.statuses.notice))
+            session.feed(RebuildingChanged(self.statuses.is_rebuilding))
+
+    async def serve(self, peer: Peer, stream: ServerStream | DataServerStream) -> None:
         self._number += 1
         session = self.sessions[self._number] = Session(self._number, self, stream)
         try:
@@ -83,7 +95,7 @@ class ReadService:
 class Session:
     """One reader's stream on its connection."""
 
-    def __init__(self, number: int, service: ReadService, stream: ServerStream) -> None:
+    def __init__(self, number: int, service: ReadService, stream: ServerStream | DataServerStream) -> None:
         self.number = number
         self.start: Start | None = None  # the newest that was accepted
         self._log: LogId | None = None  # of the first
@@ -184,8 +196,11 @@ class Session:
             {node: entry.location for node, entry in service.configuration.nodes.items()},
             released_end=stored.released_end,
             trim_end=stored.trim_end,
+            rebuilding=service.statuses.is_rebuilding,
         )
         self._host.listeners[self.number] = self.feed
+        if service.statuses.events.version:
+            self.feed(StatusChanged(service.statuses.notice))
 
     def _check_log(self, message: Start | Window | Stop) -> None:
         if message.log != self._log:
@@ -210,7 +225,7 @@ class Session:
             self._has_work.clear()
             while self._outbox:
                 message = self._outbox.popleft()
-                await self._stream.send(encode(message))
+                await self._stream.send_parts(encode_parts(message))
                 if isinstance(message, Records):
                     size = sum(record.size for record in message.records)
                     metrics.bytes_sent.inc(size)

@@ -6,7 +6,7 @@ has no use for it any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from logdevice.errors import LogDeviceError
 from logdevice.node.clock import Alarms, now_ms
@@ -24,6 +24,7 @@ from logdevice.protocol.recovery_events import (
     PreemptRecovery,
     ReportTail,
     SendRequest,
+    StatusesChanged,
 )
 from logdevice.protocol.sequencer_events import (
     RecoveryCompleted,
@@ -42,6 +43,7 @@ from logdevice.protocol.write_messages import (
     Store,
     Stored,
 )
+from logdevice.types import AuthoritativeStatus, NodeId
 
 Report = Callable[[TailFound | RecoveryCompleted | RecoveryPreempted], None]
 _ANSWERS = {Seal: Sealed, DigestRequest: DigestRecords, Store: Stored, Clean: Cleaned}
@@ -51,10 +53,16 @@ class RecoveryHost:
     """`report` feeds the sequencer that has asked for it."""
 
     def __init__(
-        self, start: StartRecovery, context: RecoveryContext, peers: Peers, epochs: Epochs, report: Report
+        self,
+        start: StartRecovery,
+        context: RecoveryContext,
+        statuses: Mapping[NodeId, AuthoritativeStatus],
+        peers: Peers,
+        epochs: Epochs,
+        report: Report,
     ) -> None:
         self._epoch = start.epoch
-        self._recovery = LogRecovery(context, start.last_clean, start.history, {})
+        self._recovery = LogRecovery(context, start.last_clean, start.history, statuses, start.tail_end)
         self._peers = peers
         self._epochs = epochs
         self._report = report
@@ -63,6 +71,9 @@ class RecoveryHost:
 
     def start(self) -> None:
         self._perform(self._recovery.start(now_ms()))
+
+    def set_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+        self._feed(StatusesChanged(statuses))
 
     def close(self) -> None:
         self._is_closed = True
@@ -83,7 +94,7 @@ class RecoveryHost:
                     self._report(TailFound(self._epoch, effect.tail))
                 case CompleteRecovery():
                     self.close()
-                    self._report(RecoveryCompleted(self._epoch))
+                    self._report(RecoveryCompleted(self._epoch, effect.writers))
                 case PreemptRecovery():
                     self.close()
                     self._report(RecoveryPreempted(self._epoch, effect.seal_epoch, effect.sealed_by))

@@ -21,6 +21,26 @@ from logdevice.node.metrics import Metrics
 from logdevice.node.peers import Peers
 from logdevice.node.recovery_host import RecoveryHost
 from logdevice.protocol.appender import SendDelete, SendStore, StoredReceived, StoreUnanswered
+from logdevice.protocol.chain.events import (
+    AnswerNext,
+    AnswerSettle,
+    ChainAnswered,
+    ChainEvent,
+    ChainUnanswered,
+    NextReceived,
+    SendChain,
+    SettleReceived,
+)
+from logdevice.protocol.chain.messages import (
+    ChainCopy,
+    ChainStore,
+    ChainStored,
+    Issued,
+    Next,
+    Settle,
+    Settled,
+)
+from logdevice.protocol.chain.sequencer import ChainSequencer
 from logdevice.protocol.epoch_recovery import RecoveryContext
 from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
@@ -33,9 +53,9 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
     WriteMetadataLog,
 )
-from logdevice.protocol.sequencer import Sequencer
 from logdevice.protocol.sequencer_events import (
     AnswerTail,
+    AnswerWriter,
     AppendReceived,
     Effect,
     Event,
@@ -46,12 +66,22 @@ from logdevice.protocol.sequencer_events import (
     StartRecovery,
     StopRecovery,
     TailAsked,
+    WriterAsked,
 )
 from logdevice.protocol.sequencer_events import ConfigChanged as SequencerConfigChanged
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Stored, Tail
-from logdevice.types import Epoch, LogId, NodeId
-from logdevice.write_settings import RecoverySettings, WriteSettings
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    AppendStatus,
+    GetWriter,
+    Stored,
+    Tail,
+    WriterIs,
+)
+from logdevice.protocol.writers.tagged_appends import SendWriters
+from logdevice.types import AuthoritativeStatus, Epoch, LogId, NodeId
+from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
 
 _NUDGE = 0  # the request id of a question whose answer nobody waits for
 
@@ -65,8 +95,10 @@ class SequencerServices:
     epochs: Epochs
     metadata_log: MetadataLog
     metrics: Metrics
+    chain: ChainSettings
     recovery: RecoverySettings
     is_alive: Callable[[NodeId], bool]
+    statuses: Callable[[], Mapping[NodeId, AuthoritativeStatus]]  # what the event log says
 
 
 class SequencerHost:
@@ -79,7 +111,7 @@ class SequencerHost:
         self.owner: NodeId | None = None  # as the membership sees it
         self._log = log
         self._services = services
-        self._sequencer = Sequencer(log, services.me, config, settings, random.Random())
+        self._sequencer = ChainSequencer(log, services.me, config, settings, random.Random(), services.chain)
         self._recovery: RecoveryHost | None = None
         self._alarms = Alarms(lambda: self.feed(Woken()))
         self._requests: dict[int, asyncio.Future[Any]] = {}
@@ -90,6 +122,17 @@ class SequencerHost:
     def epoch(self) -> Epoch | None:
         """The one this node numbers now; None if it is not the sequencer."""
         return None if self._sequencer.current is None else self._sequencer.current.epoch
+
+    @property
+    def chain_copies(self) -> int | None:
+        """How many nodes its chains have, if this node gives out its positions."""
+        return self._sequencer.copies
+
+    @property
+    def is_chain_short(self) -> bool:
+        """Whether a chain has fewer nodes than there should be copies (P16)."""
+        copies = self.chain_copies
+        return copies is not None and copies < self.config.replication.copies
 
     @property
     def requests_open(self) -> int:
@@ -103,7 +146,19 @@ class SequencerHost:
         tail: Tail = await self._request(TailAsked)
         return tail
 
-    def feed(self, event: Event) -> None:
+    async def writer(self, ask: GetWriter) -> WriterIs:
+        writer: WriterIs = await self._request(lambda number: WriterAsked(number, ask))
+        return writer
+
+    async def next(self, request: Next) -> Issued:
+        issued: Issued = await self._request(lambda number: NextReceived(number, request))
+        return issued
+
+    async def settle(self, request: Settle) -> Settled:
+        settled: Settled = await self._request(lambda number: SettleReceived(number, request))
+        return settled
+
+    def feed(self, event: Event | ChainEvent) -> None:
         if not self._is_closed:
             self._perform(self._sequencer.handle(event, now_ms()))
 
@@ -129,7 +184,7 @@ class SequencerHost:
             if not request.done():
                 request.set_exception(problem)
 
-    async def _request(self, event: Callable[[int], AppendReceived | TailAsked]) -> Any:
+    async def _request(self, event: Callable[[int], Event | ChainEvent]) -> Any:
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -140,7 +195,7 @@ class SequencerHost:
         finally:
             self._requests.pop(number, None)
 
-    def _answer(self, number: int, answer: Appended | Tail) -> None:
+    def _answer(self, number: int, answer: Appended | Tail | WriterIs | Issued | Settled) -> None:
         request = self._requests.get(number)
         if request is not None and not request.done():
             request.set_result(answer)
@@ -154,10 +209,21 @@ class SequencerHost:
                     self._answer(effect.request_id, effect.appended)
                 case AnswerTail():
                     self._answer_tail(effect)
+                case AnswerWriter():
+                    self._answer(effect.request_id, effect.writer)
+                case AnswerNext():
+                    services.metrics.positions.labels(effect.issued.status.value).inc()
+                    self._answer(effect.request_id, effect.issued)
+                case AnswerSettle():
+                    self._answer(effect.request_id, effect.settled)
+                case SendChain():
+                    self._send_chain(effect)
                 case SendStore():
                     self._send_store(effect)
                 case SendDelete():
                     services.peers.tell(effect.node, effect.delete)
+                case SendWriters():
+                    services.peers.tell(effect.node, effect.keep)
                 case SendRelease():
                     services.metrics.releases.inc()
                     services.peers.tell(effect.node, effect.release)
@@ -186,6 +252,17 @@ class SequencerHost:
         if effect.tail.status is not AppendStatus.OK and (is_astray or successor is None):
             # Whoever had taken over is gone, too; the machine cannot know.
             self.feed(OwnerChanged(self.owner))
+
+    def _send_chain(self, effect: SendChain) -> None:
+        node, request = effect.node, effect.request
+        wanted = ChainStored if isinstance(request, ChainStore) else ChainCopy
+        self._services.peers.ask(
+            node,
+            request,
+            wanted,
+            lambda answer: self.feed(ChainAnswered(node, answer)),
+            lambda error: self.feed(ChainUnanswered(node, request.lsn)),
+        )
 
     def _send_store(self, effect: SendStore) -> None:
         node, record = effect.node, effect.store.record
@@ -221,8 +298,14 @@ class SequencerHost:
             settings=services.recovery,
             rng=random.Random(),
         )
-        self._recovery = RecoveryHost(start, context, services.peers, services.epochs, self.feed)
+        self._recovery = RecoveryHost(
+            start, context, services.statuses(), services.peers, services.epochs, self.feed
+        )
         self._recovery.start()
+
+    def statuses_changed(self) -> None:
+        if self._recovery is not None:
+            self._recovery.set_statuses(self._services.statuses())
 
     def _stop_recovery(self) -> None:
         if self._recovery is not None:
@@ -265,6 +348,10 @@ class Sequencers:
     def node_connected(self, node: NodeId) -> None:
         for host in self._hosts.values():
             host.feed(NodeConnected(node))
+
+    def statuses_changed(self) -> None:
+        for host in self._hosts.values():
+            host.statuses_changed()
 
     def nudge(self) -> None:
         """Those that this node should number and does not."""

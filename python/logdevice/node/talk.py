@@ -7,6 +7,7 @@ break what sequencers promise.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,16 @@ from logdevice.node.metadata_log import is_metadata_log
 from logdevice.node.metrics import Metrics
 from logdevice.node.query_service import QueryService
 from logdevice.node.sequencer_host import Sequencers
+from logdevice.node.statuses import Statuses
+from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write
+from logdevice.protocol.chain import messages as chain
+from logdevice.protocol.chain.events import CompletedReceived
 from logdevice.protocol.placement import owner_of
 from logdevice.types import NodeId
 from logdevice.wire import service_messages as service
 from logdevice.wire.server import Peer
+from logdevice.writer_tags import check_tag
 
 Handler = Callable[[Any], Awaitable[Any]]
 
@@ -42,6 +48,7 @@ class TalkParts:
     directory: DirectoryService
     queries: QueryService
     metrics: Metrics
+    statuses: Statuses
 
 
 class Talk:
@@ -52,27 +59,41 @@ class Talk:
             write.Store: self._store,
             write.Delete: self._store,
             write.Release: self._store,
+            write.KeepWriters: self._store,
             write.Seal: self._store,
             write.DigestRequest: self._store,
             write.Clean: self._store,
             write.GetEpochRecovery: self._store,
+            chain.ChainCompleted: self._completed,
+            rebuilding.PutCopies: self._rebuilt,
+            rebuilding.AmendCopies: self._rebuilt,
             service.Ping: self._ping,
             service.GetMetadataEntries: queries.get_metadata_entries,
         }
         self._for_all: dict[type[Any], Handler] = {
             write.Append: self._append,
+            chain.Next: self._next,
+            chain.Settle: self._settle,
+            chain.ChainStore: self._chain_store,
+            chain.ChainRead: self._chain_store,
             write.GetTail: self._tail,
+            write.GetWriter: self._writer,
             write.Trim: self._trim,
             service.GetCluster: self._cluster,
             service.GetStatus: self._status,
             service.GetLogs: directory.get_logs,
             service.ChangeLogs: directory.change_logs,
+            service.NextIncarnation: directory.next_incarnation,
             service.FindSequencer: self._find_sequencer,
             service.GetEpochMetadata: queries.get_epoch_metadata,
             service.GetStoredRange: queries.get_stored_range,
             service.FindTime: queries.find_time,
             service.FindLsnAfter: queries.find_lsn_after,
+            service.FindRecord: queries.find_record,
             service.GetSize: queries.get_size,
+            service.ChangeNode: parts.statuses.change,
+            service.GetNodeStates: self._node_states,
+            rebuilding.GetCopies: queries.get_copies,
         }
 
     async def answer(self, peer: Peer, request: Any) -> Any:
@@ -93,6 +114,8 @@ class Talk:
 
     async def _append(self, append: write.Append) -> write.Appended:
         await self._parts.configuration.require(append.log)
+        if append.tag is not None:
+            check_tag(append.tag)
         self._parts.metrics.append_bytes.inc(len(append.body))
         return await self._parts.sequencers.host(append.log).append(append)
 
@@ -100,10 +123,43 @@ class Talk:
         await self._parts.configuration.require(request.log)
         return await self._parts.sequencers.host(request.log).tail()
 
+    async def _writer(self, request: write.GetWriter) -> write.WriterIs:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).writer(request)
+
     async def _store(self, request: Any) -> Any:
         if self._parts.logs is None:
             raise InvalidArgumentError("this node stores nothing", log=request.log, node=self._parts.me)
         return await self._parts.logs.answer(request)
+
+    async def _rebuilt(
+        self, request: rebuilding.PutCopies | rebuilding.AmendCopies
+    ) -> rebuilding.CopiesStored:
+        """Copies that a donor brings; one that is behind the event log must begin again."""
+        statuses = self._parts.statuses
+        if request.version > statuses.events.rebuilding:
+            await self._parts.configuration.refresh()
+        if request.version < statuses.events.rebuilding:
+            return rebuilding.CopiesStored(request.log, rebuilding.CopiesStatus.OUTDATED)
+        if self._parts.logs is not None and self._parts.logs.disk.is_overloaded:
+            return rebuilding.CopiesStored(request.log, rebuilding.CopiesStatus.AGAIN)
+        answer: rebuilding.CopiesStored = await self._store(request)
+        return answer
+
+    async def _next(self, request: chain.Next) -> chain.Issued:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).next(request)
+
+    async def _settle(self, request: chain.Settle) -> chain.Settled:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).settle(request)
+
+    async def _chain_store(self, request: chain.ChainRequest) -> Any:
+        await self._parts.configuration.require(request.log)
+        return await self._store(request)
+
+    async def _completed(self, completed: chain.ChainCompleted) -> None:
+        self._parts.sequencers.host(completed.log).feed(CompletedReceived(completed))
 
     async def _trim(self, trim: write.Trim) -> Any:
         if is_metadata_log(trim.log):
@@ -113,6 +169,11 @@ class Talk:
 
     async def _ping(self, ping: service.Ping) -> service.Pong:
         return self._parts.membership.answer(ping)
+
+    async def _node_states(self, request: service.GetNodeStates) -> service.NodeStates:
+        with suppress(LogDeviceError):  # what was known last will do
+            await self._parts.configuration.refresh()
+        return self._parts.statuses.view()
 
     async def _status(self, request: service.GetStatus) -> service.NodeStatus:
         return self._parts.queries.status()

@@ -160,4 +160,5 @@ class Opening:
             epoch=self._state.epoch,
             last_clean=self._state.last_clean,
             history=self.history,
+            tail_end=self._state.tail.end,
         )

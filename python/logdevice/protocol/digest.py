@@ -2,7 +2,8 @@
 
 Filled with the copies that sealed nodes report, asked once. A pure question: the same copies give the
 same decisions, whatever order they came in. So recoveries that compete or follow each other decide
-alike wherever they saw the same. Rules V6 to V11 are in docs/protocol/recovery.md.
+alike wherever they saw the same. Rules V6 to V11 are in docs/protocol/recovery.md, O7, O8 and O11 in
+docs/protocol/writers.md.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.log_copies import Precedence, precedence
-from logdevice.types import Lsn, NodeId, Record, RecordFlags
+from logdevice.protocol.writers.received_table import ReceivedTable
+from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag
 
 _HOLE = int(RecordFlags.HOLE)
+_FILLED = int(RecordFlags.FILLED)
 _BRIDGE = int(RecordFlags.BRIDGE)
 _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 _CORRUPT = int(RecordFlags.CORRUPT)
@@ -33,6 +36,7 @@ class Decisions:
     decisions: tuple[Decision, ...]
     end: Lsn  # one after the last LSN that was decided
     tail: LogTail
+    writers: ReceivedTable  # of what is in the log now
 
 
 @dataclass(slots=True)
@@ -40,7 +44,7 @@ class _Entry:
     """The copies of one LSN."""
 
     winner: Record
-    is_hole: dict[NodeId, bool] = field(default_factory=dict)
+    holes: dict[NodeId, bytes | None] = field(default_factory=dict)  # what a hole carries; None: no hole
 
     @property
     def precedence(self) -> Precedence:
@@ -50,26 +54,30 @@ class _Entry:
 class Digest:
     def __init__(self) -> None:
         self._entries: dict[Lsn, _Entry] = {}
-        self._unreadable: set[Lsn] = set()
+        self._unreadable: dict[Lsn, WriterTag | None] = {}
 
     def add(self, node: NodeId, record: Record) -> None:
         if record.flags & _CORRUPT:
-            self._unreadable.add(record.lsn)
+            self._unreadable[record.lsn] = record.tag  # headers have a checksum of their own
             return
         entry = self._entries.setdefault(record.lsn, _Entry(record))
         if _rank(record) > _rank(entry.winner):
             entry.winner = record
-        entry.is_hole[node] = bool(record.flags & _HOLE)
+        entry.holes[node] = bytes(record.body) if record.flags & _HOLE else None
 
-    def decide(self, start: Lsn, before: LogTail, *, is_authoritative: bool) -> Decisions:
-        """What becomes of the LSNs from `start` on; `before` is where the log stood, as far as known."""
+    def decide(
+        self, start: Lsn, before: LogTail, writers: ReceivedTable, *, is_authoritative: bool
+    ) -> Decisions:
+        """What becomes of the LSNs from `start` on; `before` and `writers` say where the log stood."""
         kept = self._kept(start)
-        records = [lsn for lsn, winner in kept.items() if not winner.flags & _HOLE]
+        writers = self._replayed(kept, start, writers.copy(), is_authoritative=is_authoritative)
+        # Readers may have been told of a position that was filled: the bridge comes behind it (P19).
+        records = [lsn for lsn, winner in kept.items() if winner.flags & (_HOLE | _FILLED) != _HOLE]
         records += [lsn for lsn in self._unreadable if lsn >= start and lsn not in self._entries]
         last = max(records, default=None)
         bridge = start if last is None else last.next
         if is_authoritative:
-            self._plug(kept, start, bridge)
+            self._plug(kept, start, bridge, writers.encode())
         else:
             _demote_bridges(kept, bridge)
         tail = self._tail_before(start, before)
@@ -82,7 +90,27 @@ class Digest:
                 tail = LogTail.after(record).joined(tail)
             decisions.append(self._decision(lsn, record))
         end = decisions[-1].record.lsn.next if decisions else start
-        return Decisions(tuple(decisions), max(end, start), tail)
+        return Decisions(tuple(decisions), max(end, start), tail, writers)
+
+    def _replayed(
+        self, kept: dict[Lsn, Record], start: Lsn, writers: ReceivedTable, *, is_authoritative: bool
+    ) -> ReceivedTable:
+        """O11: the received table of everything that stays; O7: what comes after a gap of its writer goes."""
+        found = {lsn: entry.winner for lsn, entry in self._entries.items() if lsn < start} | kept
+        unreadable = {lsn: tag for lsn, tag in self._unreadable.items() if lsn not in found}
+        end = Lsn(0)
+        for lsn in sorted(found.keys() | unreadable.keys()):
+            end = lsn.next
+            record = found.get(lsn)
+            tag = unreadable.get(lsn) if record is None else record.tag
+            if tag is None or (record is not None and record.flags & _HOLE):
+                continue
+            if not writers.replay(tag, lsn) and lsn in kept and is_authoritative:
+                kept[lsn] = _hole(lsn)
+        if not is_authoritative:
+            # O8: whoever was not asked may hold more.
+            writers.forget_all(max(end, start))
+        return writers
 
     def _kept(self, start: Lsn) -> dict[Lsn, Record]:
         """The winner of every LSN (V6); a hole where a bridge of higher precedence comes before it (V8)."""
@@ -96,7 +124,7 @@ class Digest:
             kept[lsn] = _hole(lsn) if is_cut else entry.winner
         return kept
 
-    def _plug(self, kept: dict[Lsn, Record], start: Lsn, bridge: Lsn) -> None:
+    def _plug(self, kept: dict[Lsn, Record], start: Lsn, bridge: Lsn, writers: bytes) -> None:
         """V7, V9: holes where nothing is, then the bridge; behind it, holes only where something was."""
         lsn = start
         while lsn < bridge:
@@ -105,8 +133,8 @@ class Digest:
             lsn = lsn.next
         for other in kept:
             if kept[other].flags & _HOLE:
-                kept[other] = _hole(other)
-        kept[bridge] = _hole(bridge, _BRIDGE)
+                kept[other] = _hole(other, kept[other].flags & _FILLED)
+        kept[bridge] = replace(_hole(bridge, _BRIDGE), body=writers)
 
     def _tail_before(self, start: Lsn, before: LogTail) -> LogTail:
         """V11: the last record below, which was read for the sake of its counters."""
@@ -115,12 +143,13 @@ class Digest:
 
     def _decision(self, lsn: Lsn, record: Record) -> Decision:
         entry = self._entries.get(lsn)
-        copies = sorted(entry.is_hole.items()) if entry is not None else []
-        is_hole = bool(record.flags & _HOLE)
+        copies = sorted(entry.holes.items()) if entry is not None else []
+        # A bridge with another table in it is something else.
+        wanted = bytes(record.body) if record.flags & _HOLE else None
         return Decision(
             replace(record, flags=record.flags | _BY_RECOVERY),
-            tuple(node for node, other in copies if other == is_hole),
-            tuple(node for node, other in copies if other != is_hole),
+            tuple(node for node, other in copies if other == wanted),
+            tuple(node for node, other in copies if other != wanted),
         )
 
 

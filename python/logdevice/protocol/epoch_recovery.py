@@ -4,7 +4,7 @@ Seals are counted until they are an f-majority; then copies are read (digest), e
 known to be good is decided and brought to R nodes (mutation), and the nodes that took part note it
 (clean). It is a part of the log's recovery and lives until the epoch is clean. It promises that no
 record that was acknowledged becomes a hole, and that a hole stays one. When a node that took part is
-lost it begins again. Rules V3 to V15 are in docs/protocol/recovery.md.
+lost it begins again. Rules V3 to V15 are in docs/protocol/recovery.md, O11 in docs/protocol/writers.md.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from logdevice.protocol.write_messages import (
     DigestRequest,
     EpochTail,
     Sealed,
+    SealStatus,
     Stored,
 )
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
     AuthoritativeStatus,
     Epoch,
@@ -42,6 +44,7 @@ from logdevice.types import (
 from logdevice.write_settings import RecoverySettings
 
 _LOST = AuthoritativeStatus.UNDERREPLICATION
+_FULL = AuthoritativeStatus.FULLY_AUTHORITATIVE
 
 
 class Stage(Enum):
@@ -100,12 +103,15 @@ class EpochRecovery:
         epoch: Epoch,
         metadata: EpochMetadata,
         before: LogTail,
+        writers_before: ReceivedTable | None,
         statuses: Mapping[NodeId, AuthoritativeStatus],
         sealed: Mapping[NodeId, Sealed],
     ) -> None:
         self.epoch = epoch
         self.stage = Stage.SEAL
         self.tail = before
+        self.writers_before = writers_before  # None: not known yet
+        self.writers = ReceivedTable()  # once everything is decided
         self.grace_end_ms: int | None = None  # when the digest waits no longer
         self._context = context
         self._metadata = metadata
@@ -115,8 +121,13 @@ class EpochRecovery:
         # V5: everything of the epoch below is good, or trimmed, and is left as it is. What a node once said
         # of that stays true when the node is lost, so this never moves back.
         self._start = epoch_start(epoch)
+        self._trim_end = Lsn(0)
+        # O11: what the sequencer told the nodes of its received table, and up to where.
+        self._kept_end = Lsn(0)
+        self._kept_writers = b""
         self._digest = Digest()
         self._read_from: dict[NodeId, Lsn] = {}  # how far the digest of each node has come
+        self._headers_end: dict[NodeId, Lsn] = {}  # below, only tags are of interest
         self._lossy: set[NodeId] = set()  # nodes that said they may have lost records here
         self._set: MutationSet | None = None
         self._waiting: deque[Decision] = deque()
@@ -170,8 +181,13 @@ class EpochRecovery:
         if node not in self._metadata.nodeset or self.stage not in (Stage.SEAL, Stage.DIGEST):
             return []
         self._sealed[node] = answer
+        if answer.status is SealStatus.REBUILDING:
+            self._lossy.add(node)  # V21
         ends = [tail.good_end for tail in answer.tails if tail.epoch == self.epoch]
         self._start = min(max(self._start, answer.trim_end, *ends), self._epoch_end)
+        self._trim_end = max(self._trim_end, answer.trim_end)
+        if answer.writers_end.epoch == self.epoch and answer.writers_end > self._kept_end:
+            self._kept_end, self._kept_writers = answer.writers_end, answer.writers
         return self._read(node) if self.stage is Stage.DIGEST else []
 
     def digest(self, node: NodeId, answer: DigestRecords) -> list[SendRequest]:
@@ -241,31 +257,58 @@ class EpochRecovery:
     def _read(self, node: NodeId) -> list[SendRequest]:
         # V11: one LSN further back, for the counters of the last good record.
         start = max(epoch_start(self.epoch), Lsn(self._start - 1))
-        self._read_from[node] = start
+        self._headers_end[node] = start
+        tags_start = self._tags_start()
+        self._read_from[node] = start if tags_start is None else min(start, tags_start)
         return [self._ask(node)]
 
+    def _tags_start(self) -> Lsn | None:
+        """O11: from where on records have tags that the table at hand does not know; None: there are none.
+
+        A good record is on so many nodes that at least one of those asked knows of it.
+        """
+        starts = [tail.tagged_start for _, tail in self._tails() if tail.tagged_start]
+        return max(min(starts), self._kept_end) if starts else None
+
     def _ask(self, node: NodeId) -> SendRequest:
+        start, headers_end = self._read_from[node], self._headers_end[node]
         request = DigestRequest(
             log=self._context.log,
             epoch=self.epoch,
-            start=self._read_from[node],
+            start=start,
+            headers_end=headers_end if start < headers_end else Lsn(0),
             seal_epoch=self._context.seal_epoch,
             attempt=self._attempt,
         )
         return SendRequest(node, request)
 
     def _is_digest_complete(self, now_ms: int) -> bool:
+        if self.writers_before is None and not self._kept_end:
+            return False
         done = [node for node in sorted(self._sealed) if not self._is_reading(node)]
         answer = self._quorum(done).answer()
         if answer is not Answer.INCOMPLETE:
             self.grace_end_ms = None
-            return answer is not Answer.NONE
+            return answer is not Answer.NONE and self._may_store(done)
         if not can_replicate(self._locations(done), self._metadata.replication):
             self.grace_end_ms = None
             return False
         if self.grace_end_ms is None:  # V3
             self.grace_end_ms = now_ms + self._context.settings.digest_grace_ms
         return now_ms >= self.grace_end_ms
+
+    def _may_store(self, present: list[NodeId]) -> bool:
+        """V22: on too few nodes only if those that are missing were given up, or have nothing to come back
+        with. One that comes back and counts would prove by its silence that there is no such record.
+        """
+        if can_replicate(self._locations(present), self._metadata.replication):
+            return True
+        missing = [node for node in self._metadata.nodeset if node not in present]
+        return not any(
+            node in self._context.locations
+            and self._statuses.get(node, _FULL) in (_FULL, AuthoritativeStatus.UNAVAILABLE)
+            for node in missing
+        )
 
     def _locations(self, nodes: Iterable[NodeId]) -> dict[NodeId, Location]:
         return places(nodes, self._context.locations)
@@ -282,6 +325,7 @@ class EpochRecovery:
         self._waiting = deque(decided.decisions)
         self._end = decided.end
         self.tail = decided.tail
+        self.writers = decided.writers
         self.stage = Stage.MUTATION
 
     def _decide(self, *, is_authoritative: bool) -> Decisions:
@@ -290,9 +334,22 @@ class EpochRecovery:
         for _, tail in self._tails():
             if tail.record_end <= start:
                 before = before.joined(tail_of(tail))
+        writers = self._base()
         if start >= self._epoch_end:  # all of it was trimmed
-            return Decisions((), start, before)
-        return self._digest.decide(start, before, is_authoritative=is_authoritative)
+            return Decisions((), start, before, writers)
+        return self._digest.decide(start, before, writers, is_authoritative=is_authoritative)
+
+    def _base(self) -> ReceivedTable:
+        """The received table to begin with."""
+        if self._kept_end:
+            table = ReceivedTable.decode(self._kept_writers)
+        else:
+            assert self.writers_before is not None, "nothing is decided before it is known"
+            table = self.writers_before.copy()
+        tags_start = self._tags_start()
+        if tags_start is not None and tags_start < self._trim_end:
+            table.forget_all(self._trim_end)  # O8: tags were trimmed that the table does not know
+        return table
 
     def _mutate(self) -> list[SendRequest]:
         assert self._set is not None, "a mutation set was chosen"

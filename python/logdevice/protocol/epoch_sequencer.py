@@ -1,15 +1,16 @@
 """Epoch sequencer: the records of one epoch, from their number until they are good.
 
 It gives out LSNs, times and counters, runs an Appender for each record, and knows up to where all
-records are stored well enough (`good_end`). Clients are answered in any order, `good_end` moves in LSN
-order only. It is a part of the sequencer and lives from activation until it has drained or was
-preempted. Rules U5 to U10 are in docs/protocol/write_path.md.
+records are stored well enough (`good_end`). Clients are answered in any order (those of an ordered
+writer in the order of its numbers), `good_end` moves in LSN order only. It is a part of the sequencer and
+lives from activation until it has drained or was preempted. Rules U5 to U10 are in
+docs/protocol/write_path.md, O1 and O9 in docs/protocol/writers.md.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from logdevice.protocol import appender as appending
@@ -17,7 +18,9 @@ from logdevice.protocol.appender import Appender, AppendPlan
 from logdevice.protocol.copysets import Candidates, NodeHealth, StickyCopysets
 from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.timers import Timers, WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Tail
+from logdevice.protocol.writers.owed_answers import Owed, OwedAnswers
+from logdevice.protocol.writers.received_table import Judgement
 from logdevice.types import ESN_MAX, Epoch, LogId, Lsn, NodeId, Record, epoch_start
 from logdevice.write_settings import WriteSettings
 
@@ -66,6 +69,7 @@ class EpochSequencer:
         self._settings = settings
         self._copysets = StickyCopysets(candidates, plan.replication, plan.extras, self.health, settings, rng)
         self._flights: dict[Lsn, _Flight] = {}
+        self._owed = OwedAnswers()  # for records with a tag
         self._retired: set[Lsn] = set()  # above `good_end`, waiting for those below
         self._bytes = 0  # of records that are not retired
         self._timers: Timers[Lsn] = Timers()
@@ -90,7 +94,7 @@ class EpochSequencer:
         """Where the log stood before: counters and times go on from there, and never back (U6)."""
         self.tail = tail.joined(self.tail)
 
-    def append(self, request_id: int, append: Append, now_ms: int) -> list[Effect]:
+    def _number(self, append: Append, now_ms: int) -> Record:
         record = Record(
             self.next_lsn,
             timestamp_ms=max(now_ms, self.tail.timestamp_ms),
@@ -103,6 +107,21 @@ class EpochSequencer:
         )
         self.tail = LogTail.after(record)
         self.next_lsn = record.lsn.next
+        return record
+
+    def tail_answer(self, released_end: Lsn) -> Tail:
+        return Tail(
+            log=self._log,
+            status=AppendStatus.OK,
+            next=self.next_lsn,
+            released_end=released_end,
+            timestamp_ms=self.tail.timestamp_ms,
+            entry_end=self.tail.entry_end,
+            byte_end=self.tail.byte_end,
+        )
+
+    def append(self, request_id: int, append: Append, now_ms: int) -> list[Effect]:
+        record = self._number(append, now_ms)
         appender = Appender(
             self._log,
             self._me,
@@ -115,7 +134,23 @@ class EpochSequencer:
         )
         self._flights[record.lsn] = _Flight(request_id, appender, record.size)
         self._bytes += record.size
+        if record.tag is not None:
+            self._owed.open(request_id, record)
         return self._perform(record.lsn, appender.start(now_ms))
+
+    def answer_judged(self, request_id: int, judgement: Judgement) -> list[Effect]:
+        """A tagged append that is not taken; a duplicate waits until the first one is stored (O1)."""
+        if judgement.status is AppendStatus.DUPLICATE and self._owed.join(request_id, judgement.lsn):
+            return []
+        appended = Appended(
+            log=self._log,
+            status=judgement.status,
+            lsn=judgement.lsn,
+            incarnation=judgement.incarnation,
+            expected=judgement.expected,
+            horizon=judgement.horizon,
+        )
+        return [AnswerAppend(request_id, appended)]
 
     def stored(self, event: appending.StoredReceived, now_ms: int) -> list[Effect]:
         return self._feed(event.stored.lsn, event, now_ms)
@@ -141,13 +176,19 @@ class EpochSequencer:
         """Everything in flight ends here. What was not acknowledged is up to recovery (U11)."""
         effects: list[Effect] = []
         for lsn, flight in self._flights.items():
-            if not flight.appender.is_acknowledged:
-                may_be_stored = flight.appender.may_be_stored
-                status = AppendStatus.UNKNOWN if may_be_stored else AppendStatus.PREEMPTED
-                appended = Appended(log=self._log, status=status, lsn=lsn, node=node)
-                effects.append(AnswerAppend(flight.request_id, appended))
+            if flight.appender.record.tag is None and not flight.appender.is_acknowledged:
+                effects.append(self._answer_aborted(lsn, flight.request_id, node))
+        for owed in self._owed.abandon():
+            effects += [self._answer_aborted(owed.record.lsn, request, node) for request in owed.requests]
         self._flights.clear()
         return effects
+
+    def _answer_aborted(self, lsn: Lsn, request_id: int, node: NodeId | None) -> AnswerAppend:
+        flight = self._flights.get(lsn)
+        # One that is done and was not answered waited for others of its writer.
+        may_be_stored = flight is None or flight.appender.may_be_stored
+        status = AppendStatus.UNKNOWN if may_be_stored else AppendStatus.PREEMPTED
+        return AnswerAppend(request_id, Appended(log=self._log, status=status, lsn=lsn, node=node))
 
     def _feed(self, lsn: Lsn, event: appending.Event, now_ms: int) -> list[Effect]:
         flight = self._flights.get(lsn)
@@ -160,7 +201,7 @@ class EpochSequencer:
                 case appending.SendStore() | appending.SendDelete():
                     effects.append(effect)
                 case appending.Acknowledge():
-                    effects.append(self._answer(self._flights[lsn]))
+                    effects += self._acknowledge(self._flights[lsn])
                 case appending.Retire():
                     self._retire(lsn)
                 case appending.Finish():
@@ -174,12 +215,22 @@ class EpochSequencer:
                     assert_never(effect)
         return effects
 
-    def _answer(self, flight: _Flight) -> AnswerAppend:
+    def _acknowledge(self, flight: _Flight) -> list[AnswerAppend]:
         record = flight.appender.record
-        appended = Appended(
+        if record.tag is None:
+            return self._answers(Owed(record, [flight.request_id]))
+        return [answer for owed in self._owed.stored(record.lsn) for answer in self._answers(owed)]
+
+    def _answers(self, owed: Owed) -> list[AnswerAppend]:
+        record, tag = owed.record, owed.record.tag
+        first = Appended(
             log=self._log, status=AppendStatus.OK, lsn=record.lsn, timestamp_ms=record.timestamp_ms
         )
-        return AnswerAppend(flight.request_id, appended)
+        answers = [AnswerAppend(owed.requests[0], first)]
+        if tag is not None and len(owed.requests) > 1:
+            again = replace(first, status=AppendStatus.DUPLICATE, incarnation=tag.incarnation)
+            answers += [AnswerAppend(request, again) for request in owed.requests[1:]]
+        return answers
 
     def _retire(self, lsn: Lsn) -> None:
         self._bytes -= self._flights[lsn].size

@@ -6,6 +6,8 @@ is written straight away. Rules J1 to J9 are in docs/protocol/write_path.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from logdevice.protocol.log_state_events import CopyFound, FindCopy
 from logdevice.protocol.log_turn import LogTurn
 from logdevice.protocol.store_write import (
@@ -16,7 +18,7 @@ from logdevice.protocol.store_write import (
     PutState,
     StoreWrite,
 )
-from logdevice.protocol.stored_log import SEAL, SealPoint, StoredLog
+from logdevice.protocol.stored_log import SEAL, TAGGED, SealPoint, StoredLog, encode_lsn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
 from logdevice.types import Epoch, LogId, Lsn, Record, RecordFlags
 
@@ -68,9 +70,6 @@ class Copies:
     def is_fenced(self, epoch: Epoch, seal_epoch: int, attempt: int) -> bool:
         return (seal_epoch, attempt) < self._fences.get(epoch, (0, 0))
 
-    def refuse(self, reply_to: int, store: Store, status: StoreStatus) -> None:
-        self._answer(reply_to, store, status)
-
     def found(self, event: CopyFound) -> None:
         reply_to, request = self._look_ups.pop(event.look_up_id)
         if isinstance(request, Delete):
@@ -117,15 +116,21 @@ class Copies:
         if record.lsn < stored.trim_end:
             self._answer(reply_to, store, StoreStatus.OK)  # J11: it would be removed at once
             return
+        self.put(store, lambda status: self._answer(reply_to, store, status))
+
+    def put(self, store: Store, end: Callable[[StoreStatus], None]) -> None:
+        """Writes what was accepted; `end` hears of it when it is durable, or has failed."""
+        record = store.record
         writes: list[StoreWrite] = [self._copy_write(store), *self._soften(store)]
         self._take_note(store)
+        writes += self._take_note_of_tag(record)
         self._unwritten[record.lsn] = precedence(record)
 
-        def end(status: StoreStatus) -> None:
+        def written(status: StoreStatus) -> None:
             self._unwritten.pop(record.lsn, None)
-            self._answer(reply_to, store, status)
+            end(status)
 
-        self._turn.persist(writes, lambda: end(StoreStatus.OK), lambda error: end(_FAILURES[error]))
+        self._turn.persist(writes, lambda: written(StoreStatus.OK), lambda error: written(_FAILURES[error]))
 
     def _copy_write(self, store: Store) -> StoreWrite:
         record = store.record
@@ -150,6 +155,16 @@ class Copies:
         if store.good_end > epoch.good_end:
             epoch.good_end = store.good_end
             self._turn.flush_later()
+
+    def _take_note_of_tag(self, record: Record) -> list[StoreWrite]:
+        """O13: durable together with the record, so that recovery knows from where on to look for tags."""
+        if record.tag is None or record.lsn.epoch <= self._stored.last_clean:
+            return []
+        epoch = self._stored.epoch(record.lsn.epoch)
+        if epoch.tagged_start and epoch.tagged_start <= record.lsn:
+            return []
+        epoch.tagged_start = record.lsn
+        return [PutState(self._log, f"{TAGGED}{int(record.lsn.epoch)}", encode_lsn(record.lsn))]
 
     def _delete(self, delete: Delete, copy: Record | None) -> None:
         # J8: after a seal, recovery counts on every copy it has seen.

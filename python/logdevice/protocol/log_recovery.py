@@ -46,7 +46,8 @@ from logdevice.protocol.write_messages import (
     Stored,
     StoreStatus,
 )
-from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, NodeId
+from logdevice.protocol.writers.bridge_search import BridgeSearch
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId
 
 
 class _Timer(Enum):
@@ -65,6 +66,7 @@ class LogRecovery:
         last_clean: Epoch,
         history: tuple[EpochMetadata, ...],
         statuses: Mapping[NodeId, AuthoritativeStatus],
+        tail_end: Lsn = Lsn(0),
     ) -> None:
         self.is_over = False
         self._context = context
@@ -74,6 +76,9 @@ class LogRecovery:
         self._epochs = [Epoch(epoch) for epoch in range(last_clean + 1, context.seal_epoch + 1)]
         self._nodes = sorted({node for epoch in self._epochs for node in self._metadata(epoch).nodeset})
         self._sealed: dict[NodeId, Sealed] = {}
+        # Which appends of which writers the log has: as of the last clean epoch, then of each recovered one.
+        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end)
+        self._writers = self._search.table
         self._recovering: EpochRecovery | None = None
         self._is_advancing = False  # the epoch store is asked to note a clean epoch
         self._has_reported_tail = False
@@ -86,6 +91,7 @@ class LogRecovery:
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._begin(now_ms)
         self._seal()
+        self._effects += self._search.ask()
         self._begin_epoch()
         self._settle()
         return effects
@@ -141,11 +147,17 @@ class LogRecovery:
 
     def _begin_epoch(self) -> None:
         if not self._epochs:
-            self._end(CompleteRecovery())
+            self._end(CompleteRecovery(b"" if self._writers is None else self._writers.encode()))
             return
         epoch = self._epochs[0]
         self._recovering = EpochRecovery(
-            self._context, epoch, self._metadata(epoch), self._tail, self._statuses, self._sealed
+            self._context,
+            epoch,
+            self._metadata(epoch),
+            self._tail,
+            self._writers,
+            self._statuses,
+            self._sealed,
         )
         self._note_progress()
 
@@ -164,16 +176,21 @@ class LogRecovery:
             case Sealed():
                 self._on_sealed(node, answer)
             case DigestRecords():
-                recovering = self._of_epoch(answer.epoch)
-                if recovering is not None:
-                    self._effects += recovering.digest(node, answer)
-                    self._note_progress()
+                self._on_digest(node, answer)
             case Stored():
                 self._on_stored(node, answer)
             case Cleaned():
                 self._on_cleaned(node, answer)
             case _:
                 assert_never(answer)
+
+    def _on_digest(self, node: NodeId, answer: DigestRecords) -> None:
+        recovering = self._of_epoch(answer.epoch)
+        if answer.epoch == self._search.epoch:
+            self._effects += self._search.answered(node, answer)
+        elif recovering is not None:
+            self._effects += recovering.digest(node, answer)
+            self._note_progress()
 
     def _of_epoch(self, epoch: Epoch) -> EpochRecovery | None:
         return self._recovery if self._recovery.epoch == epoch else None
@@ -183,7 +200,7 @@ class LogRecovery:
             return
         if answer.status is SealStatus.PREEMPTED:
             self._preempt(answer.seal_epoch, answer.sealed_by)
-        elif answer.status is SealStatus.OK and node not in self._sealed:
+        elif answer.status in (SealStatus.OK, SealStatus.REBUILDING) and node not in self._sealed:
             self._sealed[node] = answer
             self._effects += self._recovery.sealed(node, answer)
 
@@ -191,11 +208,11 @@ class LogRecovery:
         """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
         if self._has_reported_tail or self.is_over:
             return
+        # V21: one that is being rebuilt does not know all that it had.
+        known = [node for node, answer in self._sealed.items() if answer.status is SealStatus.OK]
         for epoch in self._epochs:
             metadata = self._metadata(epoch)
-            quorum = recovery_quorum(
-                metadata, self._context.locations, self._statuses, self._sealed, self._sealed
-            )
+            quorum = recovery_quorum(metadata, self._context.locations, self._statuses, known, known)
             if quorum.answer() is Answer.NONE:
                 return
         self._has_reported_tail = True
@@ -260,7 +277,12 @@ class LogRecovery:
         """Whatever has become possible, and the alarm for what has not."""
         self._report_tail()
         recovering = self._recovering
+        if self._writers is None:
+            self._search.look(self._statuses)
+            self._writers = self._search.table
         if recovering is not None:
+            if recovering.writers_before is None:
+                recovering.writers_before = self._writers
             self._effects += recovering.go_on(self._now_ms)
             if recovering.grace_end_ms is not None:
                 self._timers.arm(_Timer.GRACE, recovering.grace_end_ms)
@@ -298,6 +320,7 @@ class LogRecovery:
         self._is_advancing = False
         self._timers.disarm(_Timer.EPOCH_STORE)
         self._tail = self._tail.joined(recovering.tail)
+        self._writers = recovering.writers
         self._epochs.pop(0)
         self._recovering = None
         self._begin_epoch()
@@ -319,10 +342,12 @@ class LogRecovery:
     def _ask_again(self) -> None:
         self._attempts += 1
         self._seal()
+        self._effects += self._search.ask() if self._writers is None else []
         self._effects += self._recovery.ask_again()
 
     def _give_up_on_silent(self) -> None:
         """V18: begin again with those who speak."""
+        self._search.give_up()
         for node in self._recovery.silent:
             self._lose(node)
         self._note_progress()

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from logdevice.protocol.chain.copies import WriteOnce
+from logdevice.protocol.chain.messages import ChainRead, ChainStatus, ChainStore
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.log_copies import Copies
+from logdevice.protocol.log_rebuilds import RebuiltCopies
 from logdevice.protocol.log_state_events import (
     AdvanceRelease,
     AdvanceTrim,
@@ -28,12 +31,14 @@ from logdevice.protocol.log_state_events import (
 )
 from logdevice.protocol.log_turn import LogTurn
 from logdevice.protocol.messages import Start
+from logdevice.protocol.rebuilding_messages import AmendCopies, PutCopies
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import DeleteRecords, Persisted, PersistFailed, PutState, TrimLog
 from logdevice.protocol.stored_log import (
     RECOVERED,
     SEAL,
     TRIM,
+    WRITERS,
     SealPoint,
     StoredLog,
     encode_lsn,
@@ -48,12 +53,12 @@ from logdevice.protocol.write_messages import (
     DigestRequest,
     EpochRecovered,
     GetEpochRecovery,
+    KeepWriters,
     Release,
     Seal,
     Sealed,
     SealStatus,
     Store,
-    StoreStatus,
     Trim,
     Trimmed,
 )
@@ -79,10 +84,12 @@ class LogState:
         self._rebuilding = rebuilding
         self._turn = LogTurn(log, settings)
         self._copies = Copies(log, stored, self._turn)
+        self._rebuilt = RebuiltCopies(log, stored, self._turn)
         everything = Start(
             log=log, filter_version=1, start=Lsn(0), end=Lsn(0), window_end=Lsn(0), window_bytes=0
         )
         self._all_copies = CopyFilter(me, everything, {})
+        self._write_once = WriteOnce(log, me, stored, self._turn, self._copies, self._all_copies)
         self._release_wanted = stored.released_end
         self._trim_wanted = stored.trim_end
         self._purging: Epoch | None = None
@@ -102,11 +109,13 @@ class LogState:
             case RequestReceived():
                 self._on_request(event.reply_to, event.request)
             case CopyFound():
-                self._copies.found(event)
+                if not self._write_once.found(event):
+                    self._copies.found(event)
             case Persisted() | PersistFailed():
                 self._turn.written(event)
             case RecordsRead() | ReadFailed():
-                self._on_digest_read(event)
+                if not self._write_once.has_read(event):
+                    self._on_digest_read(event)
             case PurgeAnswered():
                 self._on_purge_answered(event.recovered)
             case RebuildingChanged():
@@ -122,14 +131,20 @@ class LogState:
     def _on_request(self, reply_to: int, request: Request) -> None:
         match request:
             case Store():
+                self._copies.store(reply_to, request)
+            case ChainStore():
                 if self._rebuilding:
-                    self._copies.refuse(reply_to, request, StoreStatus.REBUILDING)  # J9
+                    self._write_once.refuse(reply_to, request, ChainStatus.REBUILDING)
                 else:
-                    self._copies.store(reply_to, request)
+                    self._write_once.store(reply_to, request)
+            case ChainRead():
+                self._write_once.read(reply_to, request)
             case Delete():
                 self._copies.delete(reply_to, request)
             case Release():
                 self._on_release(request)
+            case KeepWriters():
+                self._on_keep_writers(request)
             case Trim():
                 self._on_trim(reply_to, request.end)
             case Seal():
@@ -141,6 +156,10 @@ class LogState:
                 self._on_clean(reply_to, request)
             case GetEpochRecovery():
                 self._on_get_epoch_recovery(reply_to, request.epoch)
+            case PutCopies():
+                self._rebuilt.put(reply_to, request)
+            case AmendCopies():
+                self._rebuilt.amend(reply_to, request)
             case _:
                 assert_never(request)
 
@@ -160,7 +179,8 @@ class LogState:
 
     def _answer_seal(self, reply_to: int, seal: Seal, status: SealStatus) -> None:
         stored = self.stored
-        is_ok, is_preempted = status is SealStatus.OK, status is SealStatus.PREEMPTED
+        is_ok = status in (SealStatus.OK, SealStatus.REBUILDING)
+        is_preempted = status is SealStatus.PREEMPTED
         sealed = Sealed(
             log=self._log,
             epoch=seal.epoch,
@@ -169,6 +189,8 @@ class LogState:
             trim_end=stored.trim_end,
             seal_epoch=stored.seal.epoch if is_preempted else Epoch(0),
             sealed_by=stored.seal.node if is_preempted else None,
+            writers_end=stored.writers_end if is_ok else Lsn(0),
+            writers=stored.writers if is_ok else b"",
         )
         self._turn.reply(reply_to, sealed)
 
@@ -176,7 +198,7 @@ class LogState:
         """J12: a digest shows every store of its epoch that came before it."""
         waiting, self._waiting_digests = self._waiting_digests, []
         for reply_to, request in waiting:
-            if self._copies.is_busy(request.epoch):
+            if self._copies.is_busy(request.epoch) or self._write_once.is_busy(request.epoch):
                 self._waiting_digests.append((reply_to, request))
             else:
                 self._read_digest(reply_to, request)
@@ -184,6 +206,9 @@ class LogState:
     def _read_digest(self, reply_to: int, request: DigestRequest) -> None:
         read_id = self._turn.next_id()
         end = Lsn.of(request.epoch + 1, 0)
+        headers_only = request.start < request.headers_end
+        if headers_only:
+            end = min(end, request.headers_end)
         self._digests[read_id] = reply_to, request
         read = StoreRead(
             read_id=read_id,
@@ -195,22 +220,23 @@ class LogState:
             time_ms_max=_DIGEST_TIME_MS_MAX,
             filter=self._all_copies,
             time_range=None,
-            headers_only=False,
+            headers_only=headers_only,
         )
         self._turn.effects.append(ReadCopies(read))
 
     def _on_digest_read(self, event: RecordsRead | ReadFailed) -> None:
         reply_to, request = self._digests.pop(event.read_id)
-        has_failed = isinstance(event, ReadFailed)
+        read = None if isinstance(event, ReadFailed) else event
         answer = DigestRecords(
             log=self._log,
             epoch=request.epoch,
             start=request.start,
             attempt=request.attempt,
-            next=request.start if isinstance(event, ReadFailed) else event.next,
-            records=() if isinstance(event, ReadFailed) else _records(event),
-            has_failed=has_failed,
-            under_replicated=not isinstance(event, ReadFailed) and event.under_replicated,
+            next=request.start if read is None else read.next,
+            records=() if read is None else _records(read),
+            has_failed=read is None,
+            # J9: what it had before it lost its data is not there.
+            under_replicated=self._rebuilding or (read is not None and read.under_replicated),
         )
         self._turn.reply(reply_to, answer)
 
@@ -267,6 +293,12 @@ class LogState:
             self.stored.seal = SealPoint(closed, release.sequencer)
         self._release_wanted = max(self._release_wanted, release.end)
         self._release()
+
+    def _on_keep_writers(self, keep: KeepWriters) -> None:
+        """O12: the newest counts; a node that loses it only makes recovery look at more records."""
+        if keep.end > self.stored.writers_end:
+            self.stored.writers_end, self.stored.writers = keep.end, keep.table
+            self._turn.persist([PutState(self._log, WRITERS, self.stored.encode_writers())])
 
     def _release(self) -> None:
         """J10: as far as no epoch is left that may hold what recovery decided against."""

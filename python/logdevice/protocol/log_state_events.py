@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from logdevice.protocol.chain.messages import (
+    ChainCompleted,
+    ChainCopy,
+    ChainRead,
+    ChainStore,
+    ChainStored,
+)
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStored, PutCopies
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
 from logdevice.protocol.timers import WakeAt, Woken
@@ -18,6 +26,7 @@ from logdevice.protocol.write_messages import (
     DigestRequest,
     EpochRecovered,
     GetEpochRecovery,
+    KeepWriters,
     Release,
     Seal,
     Sealed,
@@ -26,10 +35,34 @@ from logdevice.protocol.write_messages import (
     Trim,
     Trimmed,
 )
-from logdevice.types import Epoch, LogId, Lsn, Record
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 
-Request = Store | Delete | Release | Trim | Seal | DigestRequest | Clean | GetEpochRecovery
-Answer = Stored | Trimmed | Sealed | DigestRecords | Cleaned | EpochRecovered
+Request = (
+    Store
+    | Delete
+    | Release
+    | KeepWriters
+    | Trim
+    | Seal
+    | DigestRequest
+    | Clean
+    | GetEpochRecovery
+    | ChainStore
+    | ChainRead
+    | PutCopies
+    | AmendCopies
+)
+Answer = (
+    Stored
+    | Trimmed
+    | Sealed
+    | DigestRecords
+    | Cleaned
+    | EpochRecovered
+    | ChainStored
+    | ChainCopy
+    | CopiesStored
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +77,7 @@ class CopyFound:
 
     look_up_id: int
     copy: Record | None
+    has_failed: bool = False  # the store could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +151,22 @@ class StartPurge:
     epoch: Epoch
 
 
-Effect = Persist | FindCopy | ReadCopies | Reply | AdvanceRelease | AdvanceTrim | StartPurge | WakeAt
+@dataclass(frozen=True, slots=True)
+class ReportCompleted:
+    """Tell the sequencer that a chain was written to its end."""
+
+    sequencer: NodeId
+    completed: ChainCompleted
+
+
+Effect = (
+    Persist
+    | FindCopy
+    | ReadCopies
+    | Reply
+    | AdvanceRelease
+    | AdvanceTrim
+    | StartPurge
+    | ReportCompleted
+    | WakeAt
+)

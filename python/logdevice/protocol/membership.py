@@ -3,7 +3,7 @@
 It pings every other node at a steady pace and counts pings in a row after which nothing was heard. It
 lives as long as the node's process. It promises nothing about agreement: two nodes may see different
 things for a while, and only the epoch store decides between them. A pause of this process itself costs
-the others at most one missed ping. Rules Z1 to Z5 are in docs/protocol/write_path.md.
+the others at most one missed ping. Rules Z1 to Z5 and Z8 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -39,12 +39,19 @@ class NodeLeft:
     generation: int
 
 
-Event = NodesChanged | HeardFrom | NodeLeft | Woken
+@dataclass(frozen=True, slots=True)
+class PingRefused:
+    """A ping could not be delivered: there is no process where the node should be."""
+
+    node: NodeId
+
+
+Event = NodesChanged | HeardFrom | NodeLeft | PingRefused | Woken
 
 
 @dataclass(frozen=True, slots=True)
 class SendPing:
-    """Ends in HeardFrom, or in silence."""
+    """Ends in HeardFrom, in PingRefused, or in silence."""
 
     node: NodeId
 
@@ -67,6 +74,7 @@ Effect = SendPing | DeclareAlive | DeclareDead | WakeAt
 @dataclass(slots=True)
 class _Other:
     missed: int = 0  # pings in a row, the one on its way included, after which nothing was heard
+    refused: int = 0  # pings in a row that could not be delivered
     generation: int | None = None  # None: never heard of
     has_left: bool = False
 
@@ -90,8 +98,11 @@ class Membership:
         """Z1: a node of which nothing was heard yet is given the time to answer."""
         if node == self._me:
             return True
-        other = self._others.get(node)
-        return other is not None and not other.has_left and other.missed <= self._settings.pings_missed_max
+        other, settings = self._others.get(node), self._settings
+        if other is None or other.has_left or other.missed > settings.pings_missed_max:
+            return False
+        # Z8: one that was never heard of may still be starting.
+        return other.generation is None or other.refused < settings.pings_refused_max
 
     def start(self, now_ms: int) -> list[Effect]:
         self._next_ping_ms = now_ms
@@ -107,6 +118,8 @@ class Membership:
                 self._on_heard(event)
             case NodeLeft():
                 self._on_left(event)
+            case PingRefused():
+                self._on_refused(event.node)
             case Woken():
                 if now_ms >= self._next_ping_ms:
                     self._on_tick(now_ms)
@@ -126,6 +139,7 @@ class Membership:
         was_alive = self.is_alive(event.node)
         is_new = event.generation != other.generation  # Z3
         other.missed, other.generation, other.has_left = 0, event.generation, False
+        other.refused = 0
         if is_new or not was_alive:
             self._effects.append(DeclareAlive(event.node))
 
@@ -137,6 +151,15 @@ class Membership:
         other.generation, other.has_left = event.generation, True
         if was_alive:
             self._effects.append(DeclareDead(event.node))
+
+    def _on_refused(self, node: NodeId) -> None:
+        other = self._others.get(node)
+        if other is None:
+            return
+        was_alive = self.is_alive(node)
+        other.refused += 1
+        if was_alive and not self.is_alive(node):
+            self._effects.append(DeclareDead(node))
 
     def _on_tick(self, now_ms: int) -> None:
         """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""

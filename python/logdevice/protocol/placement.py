@@ -18,7 +18,7 @@ from logdevice.types import Location, LogId, NodeId, Replication
 _MASK_64: Final = (1 << 64) - 1
 
 
-def _mix(value: int) -> int:
+def mix(value: int) -> int:
     """splitmix64: two numbers that differ in one bit end up far apart."""
     value = (value + 0x9E3779B97F4A7C15) & _MASK_64
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
@@ -28,7 +28,7 @@ def _mix(value: int) -> int:
 
 def ranked(log: LogId, nodes: Iterable[NodeId]) -> list[NodeId]:
     """The nodes in the order in which they come into question for a log."""
-    return sorted(nodes, key=lambda node: (-_mix(_mix(int(log)) ^ int(node)), node))
+    return sorted(nodes, key=lambda node: (-mix(mix(int(log)) ^ int(node)), node))
 
 
 def owner_of(log: LogId, alive_sequencers: Iterable[NodeId]) -> NodeId | None:

@@ -72,6 +72,8 @@ class ReportTail:
 class CompleteRecovery:
     """Every epoch is clean. The machine may be forgotten."""
 
+    writers: bytes = b""  # the received table of the log, encoded
+
 
 @dataclass(frozen=True, slots=True)
 class PreemptRecovery:

@@ -4,7 +4,7 @@ It takes an epoch from the epoch store, has earlier epochs recovered, and accept
 releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean.
 When a higher epoch shows up it steps down and says who took over. It lives as long as the node knows
 the log, active or not. It promises that of two nodes that believe to be the sequencer at most one gets
-records released. Rules U1 to U17 are in docs/protocol/write_path.md.
+records released. Rules U1 to U17 are in docs/protocol/write_path.md, O10 in docs/protocol/writers.md.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import assert_never
 
 from logdevice.protocol.activation import Activation, Opening, Phase
 from logdevice.protocol.appender import StoredReceived, StoreUnanswered
-from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
 from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     MetadataLogRead,
     MetadataLogWritten,
 )
@@ -29,6 +27,7 @@ from logdevice.protocol.releases import Releases
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
     AnswerTail,
+    AnswerWriter,
     AppendReceived,
     ConfigChanged,
     Effect,
@@ -41,10 +40,12 @@ from logdevice.protocol.sequencer_events import (
     StopRecovery,
     TailAsked,
     TailFound,
+    WriterAsked,
 )
 from logdevice.protocol.timers import Timers, WakeAt, Woken
-from logdevice.protocol.write_messages import Appended, AppendStatus, Tail
-from logdevice.types import Epoch, Location, LogId, NodeId
+from logdevice.protocol.write_messages import Appended, AppendStatus, Tail, WriterIs
+from logdevice.protocol.writers.tagged_appends import TaggedAppends
+from logdevice.types import Epoch, LogId, NodeId, epoch_start
 from logdevice.write_settings import WriteSettings
 
 
@@ -64,6 +65,7 @@ class Sequencer:
         self._opening: Opening | None = None  # of the current epoch
         self._activation = Activation(log, me, settings)
         self._releases = Releases(log, me, settings)
+        self._writers = TaggedAppends(log, settings)
         self._log = log
         self._me = me
         self._config = config
@@ -97,6 +99,8 @@ class Sequencer:
                     self._effects += part.unanswered(event, self._now_ms)
             case TailAsked():
                 self._on_tail_asked(event.request_id)
+            case WriterAsked():
+                self._on_writer_asked(event)
             case OwnerChanged():
                 self._owner = event.node
                 self._successor = None
@@ -125,7 +129,8 @@ class Sequencer:
         if preempted:
             self._step_down(preempted[0].sealed_by)
         if self._draining is not None and self._draining.is_drained:
-            self._end_draining()
+            self._draining = None
+            self._timers.disarm(_Timer.DRAINING)
         self._start_recovery()
         self._take_waiting()
         self._release()
@@ -145,7 +150,7 @@ class Sequencer:
             self._activate()
         elif current is None and not self._activation.is_running and not self._activate_if_owner():
             self._answer_elsewhere(event.request_id)
-        elif len(self._waiting) >= self._settings.window_records_max:
+        elif len(self._waiting) >= self._writers.room(append):
             self._answer(event.request_id, AppendStatus.OVERLOADED)
         else:
             self._waiting.append(event)
@@ -157,32 +162,42 @@ class Sequencer:
         waiting, self._waiting = self._waiting, []
         for index, event in enumerate(waiting):
             if current.is_exhausted:  # U9: the rest waits for the next epoch
-                self._waiting = waiting[index:]
+                self._waiting += waiting[index:]
                 self._activate()
                 return
-            refusal = current.refusal(self._now_ms)
-            if refusal is not None:
-                self._answer(event.request_id, refusal)
+            if self._writers.must_wait(event.append):  # O10
+                self._waiting.append(event)
             else:
-                self._effects += current.append(event.request_id, event.append, self._now_ms)
+                self._take(current, event)
+
+    def _take(self, current: EpochSequencer, event: AppendReceived) -> None:
+        append = event.append
+        judgement = self._writers.judge(append)
+        if judgement is not None:
+            self._effects += current.answer_judged(event.request_id, judgement)
+        elif (refusal := current.refusal(self._now_ms)) is not None:
+            self._answer(event.request_id, refusal)
+        else:
+            self._writers.note(append.tag, current.next_lsn, self._now_ms)
+            self._effects += current.append(event.request_id, append, self._now_ms)
 
     def _on_tail_asked(self, request_id: int) -> None:
         current = self.current
         if current is not None and self._knows_tail:
-            tail = Tail(
-                log=self._log,
-                status=AppendStatus.OK,
-                next=current.next_lsn,
-                released_end=self._releases.end,
-                timestamp_ms=current.tail.timestamp_ms,
-                entry_end=current.tail.entry_end,
-                byte_end=current.tail.byte_end,
-            )
+            tail = current.tail_answer(self._releases.end)
         else:
             status, node = self._elsewhere()
             tail = Tail(log=self._log, status=status, node=node)
             self._activate_if_owner()
         self._effects.append(AnswerTail(request_id, tail))
+
+    def _on_writer_asked(self, event: WriterAsked) -> None:
+        answer = self._writers.state_of(event.ask)
+        if answer is None:
+            status, node = self._elsewhere()
+            answer = WriterIs(log=self._log, status=status, node=node)
+            self._activate_if_owner()
+        self._effects.append(AnswerWriter(event.request_id, answer))
 
     def _answer(self, request_id: int, status: AppendStatus, node: NodeId | None = None) -> None:
         self._effects.append(AnswerAppend(request_id, Appended(log=self._log, status=status, node=node)))
@@ -243,16 +258,9 @@ class Sequencer:
         self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
         previous = self._draining = self.current
         self._opening = Opening(self._log, state)
+        self._writers.end()
         self._releases.set_nodes(self._opening.nodes)
-        self.current = EpochSequencer(
-            self._log,
-            state.epoch,
-            self._me,
-            self._config.plan(state.metadata.replication),
-            self._candidates(state.metadata.nodeset),
-            self._settings,
-            self._rng,
-        )
+        self.current = self._new_epoch(state)
         self.current.health.away = self._config.away
         self._ask_metadata_log()
         self.current.begin_at(state.tail if previous is None else previous.tail)
@@ -264,12 +272,10 @@ class Sequencer:
         if not self._knows_tail:
             self._arm(_Timer.TAIL, self._settings.tail_wait_ms)
 
-    def _candidates(self, nodeset: tuple[NodeId, ...]) -> Candidates:
-        known = self._config.candidates
-        locations = {node: known.locations.get(node, Location()) for node in nodeset}
-        # U5: a node that the configuration does not know any more gets no new records.
-        weights = {node: known.weight(node) if node in known.locations else 0.0 for node in nodeset}
-        return Candidates(locations=locations, weights=weights)
+    def _new_epoch(self, state: EpochState) -> EpochSequencer:
+        metadata, config = state.metadata, self._config
+        plan, candidates = config.plan(metadata.replication), config.candidates_of(metadata.nodeset)
+        return EpochSequencer(self._log, state.epoch, self._me, plan, candidates, self._settings, self._rng)
 
     def _on_config(self, config: SequencerConfig) -> None:
         before, self._config = self._config, config
@@ -282,18 +288,16 @@ class Sequencer:
     def _on_node_connected(self, node: NodeId) -> None:
         for part in self._parts():
             part.health.forgive(node)
-        self._effects += self._releases.to(node)
+        self._effects += [*self._releases.to(node), *self._writers.to(node)]
 
     def _ask_metadata_log(self) -> None:
         assert self._opening is not None, "there is an epoch to write about"
-        question = self._opening.ask()
-        if question is not None:
+        if question := self._opening.ask():
             self._effects.append(question)
             self._arm(_Timer.METADATA, self._settings.activation_timeout_ms)
 
     def _on_metadata_log(self, event: MetadataLogRead | MetadataLogWritten) -> None:
-        write = self._activation.recorded(event)
-        if write is not None:
+        if write := self._activation.recorded(event):
             self._effects.append(write)
         if self._opening is None:
             return
@@ -311,14 +315,9 @@ class Sequencer:
             self._ask_metadata_log()
 
     def _start_recovery(self) -> None:
-        if self._opening is not None and self._draining is None:  # U10
-            recovery = self._opening.recovery()
-            if recovery is not None:
-                self._effects.append(recovery)
-
-    def _end_draining(self) -> None:
-        self._draining = None
-        self._timers.disarm(_Timer.DRAINING)
+        opening = self._opening if self._draining is None else None  # U10
+        if opening is not None and (recovery := opening.recovery()):
+            self._effects.append(recovery)
 
     def _abort_draining(self) -> None:
         if self._draining is not None:
@@ -330,20 +329,18 @@ class Sequencer:
             return
         match event:
             case TailFound():
-                self._begin_at(event.tail)
+                self.current.begin_at(event.tail)
+                self._knows_tail = True
+                self._timers.disarm(_Timer.TAIL)
             case RecoveryCompleted():
                 self._opening.is_recovered = True
                 self._activation.succeed()
+                start, nodes = epoch_start(event.epoch), self.current.candidates.locations
+                self._writers.begin(start, event.writers, nodes, self._now_ms)
             case RecoveryPreempted():
                 self._step_down(event.sealed_by)
             case _:
                 assert_never(event)
-
-    def _begin_at(self, tail: LogTail) -> None:
-        assert self.current is not None, "only a current epoch waits for its tail"
-        self.current.begin_at(tail)
-        self._knows_tail = True
-        self._timers.disarm(_Timer.TAIL)
 
     def _release(self) -> None:
         """U7, U13: the current epoch once it may be; until then the one before it, if it was the released."""
@@ -352,12 +349,15 @@ class Sequencer:
         elif self._draining is not None and self._releases.end.epoch == self._draining.epoch:
             self._releases.advance(self._draining.good_end)
         self._effects += self._releases.due(self._now_ms)
+        if self.current is not None:
+            self._effects += self._writers.due(self.current.good_end, self._now_ms)
 
     def _step_down(self, successor: NodeId | None) -> None:
         """U11: a higher epoch exists. Answer everybody, and leave the log to whoever took it."""
         for part in self._parts():
             self._effects += part.abort(successor)
         self._effects.append(StopRecovery(self._log))
+        self._writers.end()
         self.current = self._draining = self._opening = None
         self._knows_tail = False
         for timer in _Timer:
@@ -391,7 +391,7 @@ class Sequencer:
     def _set_alarm(self) -> None:
         """One wake-up call for the earliest of all deadlines, unless one is on its way."""
         deadlines = [part.deadline_ms() for part in self._parts()]
-        deadlines += [self._timers.earliest_ms(), self._releases.deadline_ms()]
+        deadlines += [self._releases.deadline_ms(), self._writers.deadline_ms(), self._timers.earliest_ms()]
         earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
         if earliest is not None and (self._promised_ms is None or earliest < self._promised_ms):
             self._promised_ms = earliest

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from logdevice.protocol.appender import AppendPlan, SendDelete, SendStore, StoredReceived, StoreUnanswered
+from logdevice.protocol.chain.events import ChainConfig, ChainEffect
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
@@ -23,8 +24,9 @@ from logdevice.protocol.epoch_state import (
     WriteMetadataLog,
 )
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Release, Tail
-from logdevice.types import Epoch, EpochMetadata, LogId, NodeId, Replication
+from logdevice.protocol.write_messages import Append, GetWriter, Release, Tail, WriterIs
+from logdevice.protocol.writers.tagged_appends import SendWriters
+from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Replication
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,14 @@ class SequencerConfig:
     sync_leaders: int = 1
     leaders: int | None = None
     away: frozenset[NodeId] = frozenset()  # nodes that are dead or hang, as far as the cluster can tell
+    chain: ChainConfig | None = None  # None: the sequencer stores the copies
+
+    def candidates_of(self, nodeset: tuple[NodeId, ...]) -> Candidates:
+        """U5: a node that the configuration does not know any more gets no new records."""
+        known = self.candidates
+        locations = {node: known.locations.get(node, Location()) for node in nodeset}
+        weights = {node: known.weight(node) if node in known.locations else 0.0 for node in nodeset}
+        return Candidates(locations=locations, weights=weights)
 
     def plan(self, replication: Replication) -> AppendPlan:
         return AppendPlan(
@@ -57,6 +67,12 @@ class AppendReceived:
 @dataclass(frozen=True, slots=True)
 class TailAsked:
     request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriterAsked:
+    request_id: int
+    ask: GetWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +109,10 @@ class TailFound:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCompleted:
-    """Every earlier epoch is clean."""
+    """Every earlier epoch is clean; this is the received table of the log, encoded."""
 
     epoch: Epoch
+    writers: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,7 @@ Event = (
     | StoredReceived
     | StoreUnanswered
     | TailAsked
+    | WriterAsked
     | OwnerChanged
     | ActivationAsked
     | ConfigChanged
@@ -132,6 +150,12 @@ class AnswerTail:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerWriter:
+    request_id: int
+    writer: WriterIs
+
+
+@dataclass(frozen=True, slots=True)
 class SendRelease:
     node: NodeId
     release: Release
@@ -148,6 +172,7 @@ class StartRecovery:
     epoch: Epoch
     last_clean: Epoch
     history: tuple[EpochMetadata, ...]
+    tail_end: Lsn = Lsn(0)  # one after the last record of the last clean epoch, or lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +185,8 @@ class StopRecovery:
 Effect = (
     AnswerAppend
     | AnswerTail
+    | AnswerWriter
+    | SendWriters
     | SendStore
     | SendDelete
     | SendRelease
@@ -170,4 +197,5 @@ Effect = (
     | StartRecovery
     | StopRecovery
     | WakeAt
+    | ChainEffect
 )

@@ -249,10 +249,12 @@ class ServerReadStream:
             self._fail(self._version)
 
     def _on_rebuilding(self, rebuilding: bool) -> None:
-        self._rebuilding = rebuilding
-        if rebuilding:
+        was_rebuilding, self._rebuilding = self._rebuilding, rebuilding
+        if rebuilding and not was_rebuilding:
             # What was read from a store that has just lost its data proves nothing.
             self._read_is_outdated = True
+            if self._version is not None and not self._version.has_failed:
+                self._send_started(self._version.start, StartedStatus.REBUILDING)  # S12
 
     def _on_status(self, notice: StatusNotice) -> None:
         if notice.version > self._status_version:

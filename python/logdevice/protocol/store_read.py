@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
-from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.types import LogId, Lsn, Record, TimeRange
+from logdevice.types import LogId, Lsn, NodeId, Record, TimeRange
+
+
+class RecordFilter(Protocol):
+    """Decides on a record's header alone."""
+
+    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +36,7 @@ class StoreRead:
     gap_end: Lsn  # at least `end`; to look no further than this
     bytes_max: int  # of Record.size in the result; a single record may be larger
     time_ms_max: int
-    filter: CopyFilter
+    filter: RecordFilter
     time_range: TimeRange | None
     headers_only: bool
 

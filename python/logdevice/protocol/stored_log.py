@@ -1,8 +1,9 @@
 """What a storage node knows about one log, and how it survives a crash.
 
 Kept in memory, changed by the log state, written to the store as small values: `seal` before a seal
-is answered, `recovered/7` before a CLEAN is, `trim` before readers hear of it. `progress` is written
-from time to time: a node that lost it only knows less than it did.
+is answered, `recovered/7` before a CLEAN is, `trim` before readers hear of it, `tagged/7` together with
+the epoch's first record that has a writer's tag. `progress` and `writers` are written from time to time:
+a node that lost them only knows less than it did.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from logdevice.protocol.write_messages import EpochTail
 from logdevice.types import Epoch, Lsn, NodeId, Record, epoch_start
 
 SEAL, TRIM, PROGRESS, RECOVERED = "seal", "trim", "progress", "recovered/"
+TAGGED, WRITERS = "tagged/", "writers"
 _SEALS = struct.Struct("<IqIq")
 _LSN = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
@@ -36,6 +38,7 @@ class StoredEpoch:
 
     good_end: Lsn
     tail: LogTail
+    tagged_start: Lsn = Lsn(0)  # the first record with a writer's tag; 0: there is none
 
     def take(self, record: Record) -> None:
         if record.lsn >= self.tail.end:
@@ -52,6 +55,9 @@ class StoredLog:
     epochs: dict[Epoch, StoredEpoch] = field(default_factory=dict)  # after `last_clean`
     # Epochs whose recovery this node took part in or asked about: [good_end, end) is what it decided.
     recovered: dict[Epoch, tuple[Lsn, Lsn]] = field(default_factory=dict)
+    # The received table that the log's sequencer sent last, and up to where it holds.
+    writers_end: Lsn = Lsn(0)
+    writers: bytes = b""
 
     def epoch(self, epoch: Epoch) -> StoredEpoch:
         start = epoch_start(epoch)
@@ -75,6 +81,7 @@ class StoredLog:
                 timestamp_ms=stored.tail.timestamp_ms,
                 entry_end=stored.tail.entry_end,
                 byte_end=stored.tail.byte_end,
+                tagged_start=stored.tagged_start,
             )
             for epoch, stored in sorted(self.epochs.items())
             if start < epoch <= end
@@ -91,6 +98,9 @@ class StoredLog:
     def encode_progress(self) -> bytes:
         ends = b"".join(_RANGE.pack(epoch, stored.good_end) for epoch, stored in sorted(self.epochs.items()))
         return _PROGRESS.pack(self.released_end, self.last_clean) + ends
+
+    def encode_writers(self) -> bytes:
+        return _LSN.pack(self.writers_end) + self.writers
 
 
 def encode_lsn(lsn: Lsn) -> bytes:
@@ -120,9 +130,15 @@ def restore(states: Mapping[str, bytes], newest: Iterable[Record], trim_end: Lsn
         if name.startswith(RECOVERED):
             good_end, end = _RANGE.unpack(value)
             stored.recovered[Epoch(int(name.removeprefix(RECOVERED)))] = (Lsn(good_end), Lsn(end))
+    if WRITERS in states:
+        stored.writers_end = Lsn(_LSN.unpack_from(states[WRITERS])[0])
+        stored.writers = states[WRITERS][_LSN.size :]
     for record in newest:
         if record.lsn.epoch > stored.last_clean:
             stored.epoch(record.lsn.epoch).take(record)
     for epoch, good_end in good_ends.items():
         stored.epoch(epoch).good_end = good_end
+    for epoch, tagged in stored.epochs.items():
+        if (name := f"{TAGGED}{int(epoch)}") in states:
+            tagged.tagged_start = Lsn(_LSN.unpack(states[name])[0])
     return stored

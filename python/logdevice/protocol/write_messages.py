@@ -1,13 +1,15 @@
 """What clients, sequencers, recoveries and storage nodes say to each other: the whole write protocol.
 
-    client     ->  APPEND, GET TAIL            sequencer ->  APPENDED, TAIL
-    sequencer  ->  STORE, DELETE, RELEASE      node      ->  STORED
+    client     ->  APPEND, GET TAIL,           sequencer ->  APPENDED, TAIL,
+                   GET WRITER                                WRITER
+    sequencer  ->  STORE, DELETE, RELEASE,     node      ->  STORED
+                   KEEP WRITERS
     recovery   ->  SEAL, DIGEST, STORE, CLEAN  node      ->  SEALED, DIGEST RECORDS, STORED, CLEANED
     node       ->  GET EPOCH RECOVERY          node      ->  EPOCH RECOVERY
 
 Every request may be sent again: a node that has done it answers as before. An answer names what it
-answers (LSN and wave, epoch, start), so a late one is recognised. RELEASE and DELETE have no answer:
-the first is repeated, the second leaves at worst a copy too many.
+answers (LSN and wave, epoch, start), so a late one is recognised. RELEASE, DELETE and KEEP WRITERS have
+no answer: the first is repeated, the second leaves at worst a copy too many, the third only saves work.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Append:
     entries: int
     tag: WriterTag | None = None
     seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
+    since: Lsn = Lsn(0)  # with a tag: a position of the log that is not younger than the tag
 
 
 class AppendStatus(Enum):
@@ -40,6 +43,13 @@ class AppendStatus(Enum):
     NO_SPACE = "NO_SPACE"  # the disks are full
     TOO_BIG = "TOO_BIG"  # the body is larger than the cluster accepts
     UNKNOWN = "UNKNOWN"  # it may be in the log, or not; recovery decides
+    UNCHAINED = "UNCHAINED"  # positions of this log are not given out: send the record itself
+    TOO_FEW_NODES = "TOO_FEW_NODES"  # fewer than the log must have copies of every record: try later
+    # About the tag of an append; all but DUPLICATE say that it is not in the log by this request.
+    DUPLICATE = "DUPLICATE"  # it is in the log already, at `lsn`
+    FENCED = "FENCED"  # a newer process of the writer has appended
+    UNKNOWN_WRITER = "UNKNOWN_WRITER"  # forgotten, so it may or may not be in the log
+    OUT_OF_ORDER = "OUT_OF_ORDER"  # the append `expected` has to come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +58,36 @@ class Appended:
 
     log: LogId
     status: AppendStatus
-    lsn: Lsn = Lsn(0)  # with OK, and with UNKNOWN where it would be
+    lsn: Lsn = Lsn(0)  # with OK and DUPLICATE, and with UNKNOWN where it would be
     timestamp_ms: int = 0
     node: NodeId | None = None  # who to ask instead, if known
+    incarnation: int = 0  # with DUPLICATE and FENCED: whose append is in the log
+    expected: int = 0  # with DUPLICATE and OUT_OF_ORDER: the number of the writer's next append
+    horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later is accepted
+
+
+@dataclass(frozen=True, slots=True)
+class GetWriter:
+    """What does the log have of this writer, and of its append `seq`?"""
+
+    log: LogId
+    writer: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterIs:
+    """Answer to GET WRITER; with another status than OK only `node` means something."""
+
+    log: LogId
+    status: AppendStatus
+    is_known: bool = False
+    is_stored: bool = False  # the append is in the log, or has a number and is on its way there
+    lsn: Lsn = Lsn(0)  # of it; 0: not stored, or so old that this is no longer known
+    incarnation: int = 0
+    next_seq: int = 0
+    horizon: Lsn = Lsn(0)
+    node: NodeId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +166,15 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepWriters:
+    """The log's received table with everything below `end`, so that recovery need not look there."""
+
+    log: LogId
+    end: Lsn  # all of its epoch below is good
+    table: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Trim:
     """Everything below `end` may go."""
 
@@ -164,6 +210,7 @@ class EpochTail:
     timestamp_ms: int = 0  # of that record, as are the counters
     entry_end: int = 0
     byte_end: int = 0
+    tagged_start: Lsn = Lsn(0)  # the first record with a writer's tag; 0: there is none
 
 
 class SealStatus(Enum):
@@ -184,11 +231,13 @@ class Sealed:
     trim_end: Lsn = Lsn(0)
     seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
     sealed_by: NodeId | None = None
+    writers_end: Lsn = Lsn(0)  # of the last KEEP WRITERS
+    writers: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRequest:
-    """Send me your copies of this epoch from `start` on, released or not.
+    """Send me your copies of this epoch from `start` on, released or not; below `headers_end` without bodies.
 
     From here on you store nothing for the epoch that an earlier attempt, or an older seal, sent.
     """
@@ -198,6 +247,7 @@ class DigestRequest:
     start: Lsn
     seal_epoch: Epoch
     attempt: int
+    headers_end: Lsn = Lsn(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@
 
 The first form ends with a line `2000 seeds, 1234567 events, 0 violations` and with exit code 1 if
 there were violations; the second prints everything that happens in one run, then the verdict. Without
-`--cluster` readers read what an oracle writes; with it the write path writes, under faults of its own.
+`--cluster` readers read what an oracle writes; with it the write path writes, under faults of its own;
+with `--losses` disks are lost and nodes drained besides.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from logdevice.simulation.chain.plan import ChainPlan
+from logdevice.simulation.chain.run import simulate_chain
 from logdevice.simulation.plan import Plan
+from logdevice.simulation.rebuilding.run import simulate_rebuilding
 from logdevice.simulation.run import Outcome, simulate
 from logdevice.simulation.whole.plan import ClusterPlan
 from logdevice.simulation.whole.run import simulate_cluster
@@ -36,6 +40,8 @@ class Kind:
 
 READ_PATH = Kind(simulate, lambda seed: Plan.draw(seed).lines(), "make sim")
 CLUSTER = Kind(simulate_cluster, lambda seed: ClusterPlan.draw(seed).lines(), "make sim CLUSTER=1")
+CHAIN = Kind(simulate_chain, lambda seed: ChainPlan.draw(seed).lines(), "make sim CHAIN=1")
+LOSSES = Kind(simulate_rebuilding, lambda seed: ClusterPlan.draw(seed).lines(), "make sim LOSSES=1")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,8 +51,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes to use")
     parser.add_argument("--seed", type=int, help="run only this seed and show what happens")
     parser.add_argument("--cluster", action="store_true", help="the whole cluster, not only the read path")
+    parser.add_argument("--chain", action="store_true", help="the whole cluster, with a chain log")
+    parser.add_argument("--losses", action="store_true", help="the whole cluster, with lost disks")
     options = parser.parse_args(arguments)
-    kind = CLUSTER if options.cluster else READ_PATH
+    chosen = {CHAIN: options.chain, LOSSES: options.losses, CLUSTER: options.cluster, READ_PATH: True}
+    kind = next(kind for kind, is_chosen in chosen.items() if is_chosen)
     if options.seed is not None:
         return show(options.seed, kind)
     seeds = range(options.seed_start, options.seed_start + options.seeds)

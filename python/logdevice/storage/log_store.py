@@ -14,7 +14,7 @@ from typing import Protocol
 
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
-from logdevice.types import LogId, Lsn, LsnRange, Record
+from logdevice.types import CountedRecord, LogId, Lsn, LsnRange, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,13 @@ class LogStore(Protocol):
     ) -> Lsn:
         """The `end` for which [start, end) holds about so many entries or bytes of the log: a search in the
         counters that records carry. What is held ends before that: the end of what is held.
+        """
+
+    def find_record(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
+    ) -> CountedRecord | None:
+        """The first record held from `start` on with which the log has more than so many entries, or more
+        than so many bytes, whichever comes first; without both, the first record. None if none is held.
         """
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:

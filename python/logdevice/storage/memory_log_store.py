@@ -32,7 +32,7 @@ from logdevice.storage.read_items import (
     silence_end,
     trimmed_to,
 )
-from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags
+from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, LsnRange, NodeId, Record, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
 _CORRUPT = int(RecordFlags.CORRUPT)
@@ -221,6 +221,16 @@ class MemoryLogStore:
             if reached - total >= wanted:
                 break
         return end
+
+    def find_record(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
+    ) -> CountedRecord | None:
+        for record in self._records(log, start, LSN_MAX):
+            is_first = entries is None and body_bytes is None
+            has_entries = entries is not None and record.entry_end > entries
+            if is_first or has_entries or (body_bytes is not None and record.byte_end > body_bytes):
+                return CountedRecord.of(record, len(record.body))
+        return None
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         records = self._records(log, start, end)

@@ -8,13 +8,14 @@ billions of them unused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from logdevice.record_format import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index
-from logdevice.types import LSN_MAX, LogId, Lsn, Record
+from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, Record
 
 
 class Measure(NamedTuple):
@@ -48,6 +49,31 @@ def lsn_after(index: Index, log: LogId, start: Lsn, count: int, measure: Measure
         last = index.last(log, start, LSN_MAX)
         reached = first[0] if last is None else last[0]
     return reached.next
+
+
+def find_record(
+    index: Index, log: LogId, start: Lsn, limits: Sequence[tuple[Measure, int]]
+) -> CountedRecord | None:
+    start = max(start, index.known(log).trim_end)
+    first = index.first(log, start, LSN_MAX)
+    if first is None:
+        return None
+    found = None if limits else _counted(first[1])
+    for measure, limit in limits:
+        lsn = _first_where(index, log, start, partial(_is_above, measure, limit))
+        entry = None if lsn is None else index.first(log, lsn, LSN_MAX)
+        if entry is not None and (found is None or entry[0] < found.lsn):
+            found = _counted(entry[1])
+    return found
+
+
+def _is_above(measure: Measure, limit: int, header: DecodedHeader) -> bool:
+    return measure.total(header) > limit
+
+
+def _counted(entry: bytes) -> CountedRecord:
+    header = _header(entry)
+    return CountedRecord.of(header.record, header.body_length)
 
 
 def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:

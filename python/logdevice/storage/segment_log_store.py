@@ -37,7 +37,7 @@ from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.reclaim import Reclaimer
 from logdevice.storage.segments import Segments
 from logdevice.storage.store_scan import StoreScan
-from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange, Record, RecordFlags
+from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, LsnRange, Record, RecordFlags
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
@@ -126,6 +126,13 @@ class SegmentLogStore:
             return searches.lsn_after(self._index, log, start, entries, searches.ENTRIES)
         assert body_bytes is not None, "say how many entries or how many bytes"
         return searches.lsn_after(self._index, log, start, body_bytes, searches.BODY_BYTES)
+
+    def find_record(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
+    ) -> CountedRecord | None:
+        wanted = ((searches.ENTRIES, entries), (searches.BODY_BYTES, body_bytes))
+        limits = [(measure, limit) for measure, limit in wanted if limit is not None]
+        return searches.find_record(self._index, log, start, limits)
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         return searches.size(self._index, log, start, end)

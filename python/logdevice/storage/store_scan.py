@@ -103,7 +103,7 @@ class StoreScan:
             body = self._segments.read_body(layout.entry_location(entry))
             if body is not None and crc32c(body) == header.body_crc:
                 self.body_bytes += len(body)
-                return _complete(record, body, record.flags)
+                return _complete(record, body, record.flags, (body, header.body_crc))
             newer = self._index.get(key)
             if newer is None or record.lsn < self._index.known(self._read.log).trim_end:
                 return None
@@ -113,9 +113,11 @@ class StoreScan:
             entry, header = newer, decode_header(layout.entry_header(newer))
 
 
-def _complete(header: Record, body: bytes, flags: int) -> Record:
+def _complete(
+    header: Record, body: bytes, flags: int, checked: tuple[bytes | memoryview, int] | None = None
+) -> Record:
     # By position: `replace` costs three times as much, and this is done for every record sent.
     return Record(
         header.lsn, header.timestamp_ms, header.copyset, body, flags, header.wave,
-        header.entries, header.entry_end, header.byte_end, header.tag,
+        header.entries, header.entry_end, header.byte_end, header.tag, checked,
     )  # fmt: skip

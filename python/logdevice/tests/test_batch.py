@@ -257,3 +257,23 @@ def test_mutated_bodies_are_decoded_or_refused(codec: Codec, data: st.DataObject
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     with suppress(CorruptRecordError):
         batch.decode(bytes(content), SMALL).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("entries", "codec", "is_quick"),
+    [
+        (batch.from_entries(None, [b"x" * 500]), Codec.NONE, True),
+        (batch.from_entries(None, [b"x" * 500]), Codec.ZSTD, False),
+        (batch.from_entries(None, [b"x"], [{"a": "b"}]), Codec.NONE, False),
+        (pa.record_batch({"word": ["x"]}), Codec.NONE, False),
+    ],
+)
+def test_quick_is_what_need_be_neither_unpacked_nor_checked_for_text(
+    entries: pa.RecordBatch, codec: Codec, is_quick: bool
+) -> None:
+    assert batch.is_quick(batch.encode(entries, codec, SETTINGS)) is is_quick
+
+
+def test_what_is_no_body_is_not_quick() -> None:
+    assert not batch.is_quick(b"")
+    assert not batch.is_quick(b"\1\0\1")

@@ -40,6 +40,10 @@ def test_codes_are_the_ones_already_given_out() -> None:
         "WRONG_CLUSTER": 107,
         "CONFLICT": 108,
         "NAME_TAKEN": 109,
+        "INVALID_OPTION": 110,
+        "WRITER_FENCED": 111,
+        "WRITER_OUT_OF_ORDER": 112,
+        "REPLAY_DIFFERS": 113,
         "UNAVAILABLE": 200,
         "NO_SEQUENCER": 201,
         "NOT_ENOUGH_NODES": 202,
@@ -48,6 +52,7 @@ def test_codes_are_the_ones_already_given_out() -> None:
         "METADATA_UNAVAILABLE": 205,
         "OUTCOME_UNKNOWN": 300,
         "METADATA_OUTCOME_UNKNOWN": 301,
+        "UNKNOWN_WRITER": 302,
         "DATA": 400,
         "TRIMMED": 401,
         "DATA_LOSS": 402,
@@ -56,6 +61,12 @@ def test_codes_are_the_ones_already_given_out() -> None:
         "PROTOCOL": 500,
         "LOCAL_PROTOCOL": 501,
         "REMOTE_PROTOCOL": 502,
+        "CHECKPOINT": 600,
+        "LOG_REMOVED": 601,
+        "CHECKPOINT_TRIMMED": 602,
+        "CHECKPOINT_AHEAD": 603,
+        "CHECKPOINT_CLUSTER": 604,
+        "CHECKPOINT_FORMAT": 605,
     }
 
 

@@ -100,6 +100,19 @@ def test_an_empty_body_takes_no_part_of_its_own() -> None:
     assert len(encode_records([replace(PLAIN, body=b"")])) == 1
 
 
+def test_a_checksum_that_is_known_is_not_computed_again() -> None:
+    body = b"body"
+    record = Record(Lsn(5), 0, nodes((1, 2)), body, checked=(body, 12345))
+    assert decode_header(encode_header(record)).body_crc == 12345
+
+
+@pytest.mark.parametrize("body", [b"", b"another", bytes(bytearray(b"body"))])
+def test_a_known_checksum_counts_for_no_other_body(body: bytes) -> None:
+    checked = (b"body", 12345)
+    record = replace(Record(Lsn(5), 0, nodes((1, 2)), checked[0], checked=checked), body=body)
+    assert decode_header(encode_header(record)).body_crc == body_crc(body)
+
+
 def test_a_header_is_amended_without_the_body() -> None:
     old = decode_header(encode_header(PLAIN))
     amended = replace(old.record, copyset=nodes((4, 5, 6)), wave=9)

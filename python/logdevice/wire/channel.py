@@ -8,9 +8,10 @@ each node.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
@@ -23,9 +24,12 @@ from logdevice.errors import (
 from logdevice.settings import WireSettings
 from logdevice.types import NodeId
 from logdevice.wire.codec import decode, encode
+from logdevice.wire.data_channel import DataStream, open_data_stream
 from logdevice.wire.hello import Hello
+from logdevice.wire.service_messages import DataPort
 from logdevice.wire.status import from_rpc, is_ours
 from logdevice.wire.transport import (
+    DATA_PORT_METHOD,
     FORK_GUARD,
     HELLO_KEY,
     HELLO_METHOD,
@@ -33,6 +37,10 @@ from logdevice.wire.transport import (
     client_options,
     path,
 )
+
+_logger = logging.getLogger(__name__)
+# How long a data port that did not answer is not asked again.
+_DATA_PAUSE_S: Final = 60.0
 
 
 def _is_cancelled() -> bool:
@@ -84,6 +92,8 @@ class WireChannel:
         self.address = address
         self.peer: Hello | None = None  # what the node said about itself, once it has been reached
         self._settings = settings
+        self._hello = hello
+        self._data_pause_end = 0.0  # in the loop's time
         self._metadata = ((HELLO_KEY, encode(hello)),)
         self._channel: Any = grpc.aio.insecure_channel(address, options=client_options(settings))
         self._is_closed = False
@@ -128,6 +138,22 @@ class WireChannel:
         call = self._channel.stream_stream(path(method))(metadata=self._metadata)
         return ClientStream(call, self._settings)
 
+    async def open_data(self, method: str) -> ClientStream | DataStream:
+        """A stream outside of gRPC if the node offers that and can be reached there, else one inside."""
+        await self.connect()
+        port = await self._data_port()
+        loop = asyncio.get_running_loop()
+        if port and loop.time() >= self._data_pause_end:
+            host = self.address.rpartition(":")[0].strip("[]")
+            try:
+                return await open_data_stream(host, port, self._hello, self._settings)
+            except (OSError, UnavailableError) as problem:
+                _logger.info("%s has no data connection for us: %r", self.address, problem)
+                # What swallows connections, a firewall say, must not make every stream wait for it.
+                if isinstance(problem, TimeoutError):
+                    self._data_pause_end = loop.time() + _DATA_PAUSE_S
+        return await self.open(method)
+
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
@@ -139,6 +165,17 @@ class WireChannel:
         call = self._channel.unary_unary(path(method))
         answer: bytes = await call(request, metadata=self._metadata, timeout=timeout_ms / 1000)
         return answer
+
+    async def _data_port(self) -> int:
+        try:
+            answer = decode(await self._unary(DATA_PORT_METHOD, b"", self._settings.connect_timeout_ms))
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return 0  # an older node
+            raise from_rpc(error) from None
+        if not isinstance(answer, DataPort):
+            raise RemoteProtocolError(f"{self.address} answers {type(answer).__name__} for its data port")
+        return answer.port
 
     async def _say_hello(self) -> Hello:
         try:

@@ -18,7 +18,9 @@ import msgpack
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
 from logdevice.protocol import messages as read
+from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write
+from logdevice.protocol.chain import messages as chain
 from logdevice.wire import service_messages as service
 from logdevice.wire.forms import Form, Misfit, Parts, Section, fields_of
 from logdevice.wire.hello import Hello
@@ -50,6 +52,18 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     31: write.Cleaned,
     32: write.GetEpochRecovery,
     33: write.EpochRecovered,
+    34: write.GetWriter,
+    35: write.WriterIs,
+    36: write.KeepWriters,
+    48: chain.Next,
+    49: chain.Issued,
+    50: chain.Settle,
+    51: chain.Settled,
+    52: chain.ChainStore,
+    53: chain.ChainStored,
+    54: chain.ChainRead,
+    55: chain.ChainCopy,
+    56: chain.ChainCompleted,
     64: service.Failure,
     65: service.Done,
     66: service.GetCluster,
@@ -75,6 +89,19 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     86: service.SizeIs,
     87: service.GetMetadataEntries,
     88: service.MetadataEntries,
+    89: service.FindRecord,
+    90: service.RecordFound,
+    91: service.NextIncarnation,
+    92: service.IncarnationIs,
+    100: service.ChangeNode,
+    101: service.GetNodeStates,
+    102: service.NodeStates,
+    104: rebuilding.PutCopies,
+    105: rebuilding.AmendCopies,
+    106: rebuilding.CopiesStored,
+    107: rebuilding.GetCopies,
+    108: rebuilding.CopiesAre,
+    112: service.DataPort,
 }
 
 _LENGTH: Final = Struct("<I")
@@ -84,13 +111,18 @@ _FORMS: Final[dict[int, Form]] = {code: fields_of(kind) for code, kind in MESSAG
 
 def encode(message: object) -> bytes:
     """The message as bytes; bodies are copied once, into them."""
+    return b"".join(encode_parts(message))
+
+
+def encode_parts(message: object) -> Parts:
+    """The same in pieces, to be sent one after the other; bodies are the very same objects."""
     code = _CODES[type(message)]
     parts: Parts = []
     try:
         envelope = msgpack.packb([code, *_FORMS[code].pack(message, parts)])
     except (OverflowError, TypeError, ValueError, AttributeError) as problem:
         raise LocalProtocolError(f"{type(message).__name__} cannot be encoded: {problem}") from None
-    return b"".join((_LENGTH.pack(len(envelope)), envelope, *parts))
+    return [_LENGTH.pack(len(envelope)) + envelope, *parts]
 
 
 def decode(data: bytes | memoryview) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -20,8 +20,10 @@ from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtoco
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.service_messages import DataPort
 from logdevice.wire.status import to_rpc
 from logdevice.wire.transport import (
+    DATA_PORT_METHOD,
     FORK_GUARD,
     HELLO_KEY,
     HELLO_METHOD,
@@ -70,6 +72,10 @@ class ServerStream:
         except grpc.aio.BaseError:
             raise UnavailableError("the caller is gone, nothing more can be sent") from None
 
+    async def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        """One message, in the pieces that `encode_parts` makes."""
+        await self.send(b"".join(parts))
+
     async def settle(self) -> None:
         """Waits, not for ever, for what is being written: gRPC cannot end a call in the middle of that."""
         if self._writing is not None and not self._writing.done():
@@ -94,7 +100,9 @@ class WireServer:
         self._hello, self._node, self._settings = hello, hello.caller, settings
         self._handlers: dict[str, Any] = {}
         self._server: Any = None
+        self.data_port = 0  # of the data server beside this one; 0: there is none
         self.add_unary(HELLO_METHOD, self._say_hello)
+        self.add_unary(DATA_PORT_METHOD, self._say_data_port)
 
     def add_unary(self, method: str, handler: UnaryHandler) -> None:
         async def serve(request: bytes, context: Any) -> bytes:
@@ -141,6 +149,9 @@ class WireServer:
 
     async def _say_hello(self, peer: Peer, request: bytes) -> bytes:
         return encode(self._hello)
+
+    async def _say_data_port(self, peer: Peer, request: bytes) -> bytes:
+        return encode(DataPort(self.data_port))
 
     def _greet(self, context: Any) -> Peer:
         values = [value for key, value in context.invocation_metadata() or () if key == HELLO_KEY]

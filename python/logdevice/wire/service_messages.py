@@ -10,7 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, MetadataSource, NodeId
+from logdevice.protocol.node_status import CaseMode
+from logdevice.types import (
+    AuthoritativeStatus,
+    CountedRecord,
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    MetadataSource,
+    NodeId,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +33,13 @@ class Failure:
     log: LogId | None = None
     lsn: Lsn | None = None
     node: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataPort:
+    """Where a node serves readers outside of gRPC, on the host of its address; 0: nowhere."""
+
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +108,51 @@ class NodeStatus:
     metrics: str  # name -> value, the same numbers as on the Prometheus page
 
 
+class NodeChange(Enum):
+    """What an operator orders about the data of a node."""
+
+    MARK_UNRECOVERABLE = "MARK_UNRECOVERABLE"  # it will never come back: stop waiting for it
+    REBUILD = "REBUILD"  # the node is down: restore its copies from the others, now
+    DRAIN = "DRAIN"  # move all of it elsewhere; the node serves until that is done
+    UNDRAIN = "UNDRAIN"  # the node may keep and take data again
+    REMOVE = "REMOVE"  # it is empty and down: forget it
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNode:
+    """Answered by NodeStates, after the event log has it."""
+
+    change: NodeChange
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class GetNodeStates:
+    """Which nodes have lost their data, or give it away?"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """A node that is not as it should be, as the event log has it."""
+
+    node: NodeId
+    mode: CaseMode
+    status: AuthoritativeStatus
+    is_recoverable: bool
+    is_ready: bool
+    is_settled: bool
+    donors: int  # that have something to do for the current rebuilding
+    donors_done: int  # of these
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStates:
+    """Answer to GetNodeStates and ChangeNode; nodes that are not listed have their data."""
+
+    version: int  # of the event log
+    nodes: tuple[NodeState, ...]
+
+
 # ---- the log directory ------------------------------------------------------------------------------
 
 
@@ -149,6 +212,21 @@ class SequencerIs:
 
     log: LogId
     node: NodeId | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextIncarnation:
+    """A number for this process of a writer that no process of the same name got before."""
+
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationIs:
+    """Answer to NextIncarnation."""
+
+    writer: str
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +312,26 @@ class FindLsnAfter:
 class LsnFound:
     log: LogId
     lsn: Lsn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindRecord:
+    """Which is the first record you hold from `start` on with which the log has more than so many entries, or
+    more than so many bytes? Both None: the first of all.
+    """
+
+    log: LogId
+    start: Lsn
+    entries: int | None = None
+    body_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFound:
+    """Answer to FindRecord; None: the node holds no such record."""
+
+    log: LogId
+    record: CountedRecord | None
 
 
 @dataclass(frozen=True, slots=True)

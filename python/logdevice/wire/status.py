@@ -34,6 +34,10 @@ STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
     errors.WrongClusterError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ConflictError: grpc.StatusCode.ABORTED,
     errors.NameTakenError: grpc.StatusCode.ALREADY_EXISTS,
+    errors.InvalidOptionError: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.WriterFencedError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.WriterOutOfOrderError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ReplayDiffersError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.NoSequencerError: grpc.StatusCode.UNAVAILABLE,
     errors.NotEnoughNodesError: grpc.StatusCode.UNAVAILABLE,
@@ -42,6 +46,7 @@ STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
     errors.MetadataUnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.OutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.MetadataOutcomeUnknownError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    errors.UnknownWriterError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.DataError: grpc.StatusCode.NOT_FOUND,
     errors.TrimmedError: grpc.StatusCode.OUT_OF_RANGE,
     errors.DataLossError: grpc.StatusCode.DATA_LOSS,
@@ -50,6 +55,13 @@ STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
     errors.ProtocolError: grpc.StatusCode.INTERNAL,
     errors.LocalProtocolError: grpc.StatusCode.INTERNAL,
     errors.RemoteProtocolError: grpc.StatusCode.INTERNAL,
+    # Of the Spark connector: they cross no wire of ours, and have a status like all others.
+    errors.CheckpointError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.LogRemovedError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.CheckpointTrimmedError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.CheckpointAheadError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.CheckpointClusterError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.CheckpointFormatError: grpc.StatusCode.FAILED_PRECONDITION,
 }
 _BY_CODE: Final = {error.code: error for error in STATUSES}
 

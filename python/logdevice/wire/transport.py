@@ -15,6 +15,7 @@ from logdevice.settings import WireSettings
 
 SERVICE: Final = "logdevice"
 HELLO_METHOD: Final = "hello"
+DATA_PORT_METHOD: Final = "data_port"
 HELLO_KEY: Final = "logdevice-hello-bin"
 
 # Whoever calls has pauses of their own between attempts; gRPC's, up to two minutes, would hide a node

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logdevice.cli.bench_ceiling import transport_rate
+from logdevice.batch import Codec, encode
+from logdevice.cli.bench_ceiling import transport_rates
 from logdevice.cli.bench_result import Result
-from logdevice.cli.bench_write import BATCH_BYTES, BATCH_ENTRIES, batches, store_rate
+from logdevice.cli.bench_write import BATCH_BYTES, BATCH_ENTRIES, ENTRY_BYTES, batches, store_rate, wordy
 from logdevice.client.loop_thread import shared
+from logdevice.settings import BatchSettings
 
 
 def test_a_result_is_met_within_its_bounds() -> None:
@@ -34,9 +36,16 @@ def test_batches_are_as_many_and_as_large_as_asked_for() -> None:
     assert made[0]["payload"][0] != made[1]["payload"][0]
 
 
+def test_what_compresses_is_as_much_and_compresses() -> None:
+    made = list(wordy(1))
+    assert [batch.num_rows for batch in made] == [BATCH_ENTRIES] * (1_000_000 // BATCH_BYTES)
+    assert {len(payload) for batch in made for payload in batch["payload"].to_pylist()} == {ENTRY_BYTES}
+    assert len(encode(made[0], Codec.ZSTD, BatchSettings())) < BATCH_BYTES / 3
+
+
 def test_a_bare_store_has_a_rate(tmp_path: Path) -> None:
     assert store_rate(tmp_path, 2) > 0
 
 
 def test_the_bare_transport_has_a_rate() -> None:
-    assert shared().run(transport_rate(2)) > 0
+    assert all(rate > 0 for rate in shared().run(transport_rates(2, senders=2, rounds=2)))

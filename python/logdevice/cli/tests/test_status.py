@@ -54,7 +54,7 @@ def said(epoch: int | None, *, is_sequencer: bool = False, readers: int = 0) -> 
 
 
 def test_a_node_is_shown_with_what_it_is_busy_with() -> None:
-    row = node_row(PLACE, view(1), status(1, a=said(2, is_sequencer=True, readers=2), b=said(1)))
+    row = node_row(PLACE, view(1), status(1, a=said(2, is_sequencer=True, readers=2), b=said(1)), None)
     assert row["state"] == "alive"
     assert row["roles"] == "storage+sequencer"
     assert (row["logs"], row["sequencing"], row["readers"]) == (2, 1, 2)
@@ -63,7 +63,7 @@ def test_a_node_is_shown_with_what_it_is_busy_with() -> None:
 
 
 def test_a_node_that_does_not_answer_has_no_numbers() -> None:
-    row = node_row(PLACE, view(2, is_alive=False), None)
+    row = node_row(PLACE, view(2, is_alive=False), None, None)
     assert row["state"] == "dead"
     assert "logs" not in row
 
@@ -76,10 +76,18 @@ def test_a_log_is_what_its_sequencer_says() -> None:
         "log": "/a",
         "sequencer": "N2",
         "epoch": 3,
+        "chain": None,
         "released": "e3n9",
         "trim": "e0n0",
         "readers": 2,
     }
+
+
+def test_a_chain_that_is_too_short_shows() -> None:
+    chained = said(3, is_sequencer=True)
+    (full,) = log_rows([status(1, a={**chained, "chain_copies": 3, "is_chain_short": False})])
+    (short,) = log_rows([status(1, a={**chained, "chain_copies": 2, "is_chain_short": True})])
+    assert (full["chain"], short["chain"]) == ("3", "2, short")
 
 
 def test_without_a_sequencer_the_most_recent_word_counts() -> None:

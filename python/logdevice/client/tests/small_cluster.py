@@ -8,7 +8,7 @@ than the one before.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.protocol import write_messages as write
 from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
     Epoch,
     EpochMetadata,
@@ -61,6 +62,8 @@ class _Log:
 
 class SmallCluster:
     def __init__(self, size: int, replication: int) -> None:
+        self._writers: defaultdict[LogId, ReceivedTable] = defaultdict(ReceivedTable)
+        self._incarnations: Counter[str] = Counter()
         self.ids = nodes(range(1, size + 1))
         self.replication = replication
         locations = {node: Location.parse(f"eu.one.c.row.rack{node:d}") for node in map(int, self.ids)}
@@ -82,15 +85,24 @@ class SmallCluster:
             ),
             write.Append: self._append,
             write.GetTail: self._tail,
+            write.GetWriter: self._writer,
+            service.NextIncarnation: self._incarnation,
             write.Trim: self._trim,
             service.FindTime: lambda node, ask: service.TimeFound(
                 ask.log, *self.nodes[node].store.find_time(ask.log, ask.timestamp_ms)
             ),
             service.FindLsnAfter: self._lsn_after,
+            service.FindRecord: lambda node, ask: service.RecordFound(
+                ask.log,
+                self.nodes[node].store.find_record(
+                    ask.log, ask.start, entries=ask.entries, body_bytes=ask.body_bytes
+                ),
+            ),
             service.GetSize: lambda node, ask: service.SizeIs(
                 ask.log, self.nodes[node].store.size(ask.log, ask.start, ask.end)
             ),
             service.GetStoredRange: self._stored_range,
+            service.GetNodeStates: lambda node, ask: service.NodeStates(0, ()),
         }
 
     @property
@@ -218,8 +230,33 @@ class SmallCluster:
         self.directory.path_of(ask.log)
         if node != self.sequencer:
             return Appended(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+        table = self._writers[ask.log]
+        judged = None if ask.tag is None else table.judge(ask.tag, ask.since)
+        if judged is not None and judged.status is not AppendStatus.OK:
+            return Appended(log=ask.log, status=judged.status, lsn=judged.lsn, incarnation=judged.incarnation)
         lsn = self.store(ask.log, bytes(ask.body), ask.entries)
+        if ask.tag is not None:
+            table.note(ask.tag, lsn)
         return Appended(log=ask.log, status=AppendStatus.OK, lsn=lsn)
+
+    def _writer(self, node: NodeId, ask: write.GetWriter) -> write.WriterIs:
+        if node != self.sequencer:
+            return write.WriterIs(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+        progress = self._writers[ask.log].progress(ask.writer)
+        is_stored, lsn = self._writers[ask.log].find(ask.writer, ask.seq)
+        return write.WriterIs(
+            log=ask.log,
+            status=AppendStatus.OK,
+            is_known=progress is not None,
+            is_stored=is_stored,
+            lsn=lsn,
+            incarnation=0 if progress is None else progress[0],
+            next_seq=0 if progress is None else progress[1],
+        )
+
+    def _incarnation(self, node: NodeId, ask: service.NextIncarnation) -> service.IncarnationIs:
+        self._incarnations[ask.writer] += 1
+        return service.IncarnationIs(ask.writer, self._incarnations[ask.writer])
 
     def _tail(self, node: NodeId, ask: write.GetTail) -> write.Tail:
         if node != self.sequencer:

@@ -54,6 +54,7 @@ def test_everything_can_be_done_without_a_loop(client: Client) -> None:
         assert health is not None
     assert [lsn.esn for lsn in (first, second, third)] == [1, 2, 3]
     assert client.tail("/log").next == third.next
+    assert client.tails(["/log", "/log"]) == [client.tail("/log")] * 2
     assert client.sequencer("/log") == 1
     assert client.first_lsn("/log") == Lsn(1)
     assert client.find_time("/log", FIRST_RECORD_MS + 1000) == second

@@ -50,6 +50,32 @@ def test_a_stretch_that_nobody_can_fill_ends_with_the_log() -> None:
     assert nearest_end(lsn(1), {}, {}) == lsn(1)
 
 
+def test_a_stretch_is_cut_exactly_whichever_nodes_hold_its_records() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        assert await client.find_record("/log", "oldest") is None
+        lsns = [await client.append_many("/log", [b"x"] * (1 + number % 3)) for number in range(12)]
+        ends = [sum(1 + number % 3 for number in range(until)) for until in range(13)]
+        for start in (0, 3, 7):
+            first = await client.find_record("/log", lsns[start])
+            assert first is not None
+            assert (first.lsn, first.entry_start) == (lsns[start], ends[start])
+            for entries in range(24 - ends[start]):
+                found = await client.find_record("/log", lsns[start], entries=ends[start] + entries)
+                assert found is not None
+                taken = lsns.index(found.lsn) - start
+                assert ends[start + taken] - ends[start] <= entries < ends[start + taken + 1] - ends[start]
+        tail = await client.tail("/log")
+        assert await client.find_record("/log", "oldest", entries=tail.entry_end) is None
+        half = await client.find_record("/log", "oldest", bytes=tail.byte_end // 2)
+        assert half is not None
+        assert half.byte_start <= tail.byte_end // 2 < half.byte_end
+        both = await client.find_record("/log", "oldest", entries=4, bytes=tail.byte_end // 2)
+        assert both is not None
+        assert both.lsn == lsns[ends.index(3) if 4 not in ends else ends.index(4)]
+
+    with_client(test, size=4)
+
+
 def test_a_time_is_found() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         assert await client.find_time("/log", FIRST_RECORD_MS) == LSN_OLDEST

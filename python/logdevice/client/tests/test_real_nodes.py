@@ -1,4 +1,7 @@
-"""The client and real nodes together, in one process: what was appended is read back, whoever dies."""
+"""The client and real nodes together, in one process: what was appended is read back, whoever dies.
+
+Every test runs on both kinds of log: stored by the sequencer, and written by clients along chains.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,12 @@ from logdevice.types import Gap, GapType, Lsn
 
 Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
 ALL = (1, 2, 3, 4)
+ATTRIBUTES: dict[str, str] = {}  # of the log of the test that runs
+
+
+@pytest.fixture(params=("copyset", "chain"), autouse=True)
+def mode(request: pytest.FixtureRequest) -> None:
+    ATTRIBUTES["replication_mode"] = request.param
 
 
 @asynccontextmanager
@@ -31,7 +40,7 @@ async def a_client(cluster: SmallCluster) -> AsyncIterator[AsyncClient]:
 def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
         async with small_cluster(directory, *ALL) as cluster, a_client(cluster) as client:
-            await client.create_log("/log", {"replication": 3})
+            await client.create_log("/log", {"replication": 3, **ATTRIBUTES})
             await test(cluster, client)
 
     run(work())

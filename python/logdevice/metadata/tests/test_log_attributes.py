@@ -82,6 +82,7 @@ SENSIBLE: list[dict[str, Any]] = [
     {"nodeset_size": 5, "extras": 2},
     {"local_scd": True},
     {"replication_mode": "chain"},
+    {"replication_mode": "chain", "chains": 4, "min_copies": 3},
     {"replication": "node: 1"},
 ]
 
@@ -96,6 +97,7 @@ SENSELESS: list[tuple[dict[str, Any], str]] = [
     ({"sync_leaders": 4}, "sync_leaders must be at most the 3 leaders, got 4"),
     ({"leaders": 1, "sync_leaders": 2}, "sync_leaders must be at most the 1 leaders, got 2"),
     ({"nodeset_size": 2}, "nodeset_size must be 0 or at least 3"),
+    ({"min_copies": 4}, "min_copies must be at most the 3 copies of replication, got 4"),
     ({"nodeset_size": 4, "extras": 2}, "nodeset_size must be 0 or at least 5"),
     ({"local_scd": True, "scd": False}, "local_scd must be false when scd is false"),
     ({"replication_mode": "chain", "extras": 1}, "extras must be 0 when replication_mode is 'chain'"),

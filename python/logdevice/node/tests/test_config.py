@@ -15,7 +15,7 @@ import pytest
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnreadableMetadataError
 from logdevice.metadata.values import NodeRole
 from logdevice.node.config import NodeConfig, config_from, read_file
-from logdevice.node.identity import FILE, claim
+from logdevice.node.identity import FILE, claim, is_new
 from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, main
 from logdevice.types import Location, NodeId
 
@@ -112,16 +112,24 @@ def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
 
 def test_a_data_directory_belongs_to_one_node_of_one_cluster(tmp_path: Path) -> None:
     directory = tmp_path / "data"
-    assert claim(directory, "ads", NodeId(3))
-    assert not claim(directory, "ads", NodeId(3))
+    assert is_new(directory, "ads", NodeId(3), store=None)
+    claim(directory, "ads", NodeId(3))
+    assert not is_new(directory, "ads", NodeId(3), store=None)
     with pytest.raises(InvalidArgumentError, match="holds the data of"):
-        claim(directory, "ads", NodeId(4))
+        is_new(directory, "ads", NodeId(4), store=None)
     (directory / FILE).write_text("{")
     with pytest.raises(UnreadableMetadataError):
-        claim(directory, "ads", NodeId(3))
+        is_new(directory, "ads", NodeId(3), store=None)
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgumentError, match="cannot be used"):
-        claim(tmp_path / "file", "ads", NodeId(3))
+        is_new(tmp_path / "file", "ads", NodeId(3), store=None)
+
+
+def test_a_data_directory_without_its_store_is_new(tmp_path: Path) -> None:
+    claim(tmp_path, "ads", NodeId(3))
+    assert is_new(tmp_path, "ads", NodeId(3), store=tmp_path / "store")
+    (tmp_path / "store").mkdir()
+    assert not is_new(tmp_path, "ads", NodeId(3), store=tmp_path / "store")
 
 
 def write_config(tmp_path: Path, **changes: Any) -> Path:

@@ -56,6 +56,7 @@ def samples() -> list[Any]:
         service.FindTime(LOG, 5),
         service.GetSize(LOG, Lsn(1), LSN_MAX),
         service.FindLsnAfter(log=LOG, start=Lsn(1), entries=5),
+        service.FindRecord(log=LOG, start=Lsn(1), entries=5),
     ]
 
 

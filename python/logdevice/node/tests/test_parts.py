@@ -240,7 +240,7 @@ class FakePeers(Peers):
         return Stored(log=request.log, lsn=request.record.lsn, wave=1, status=StoreStatus.OK)
 
     def metadata_log(self) -> MetadataLog:
-        return MetadataLog(NodeId(0), self, lambda: dict.fromkeys(self.kept, Location()))
+        return MetadataLog(NodeId(0), self, lambda: dict.fromkeys(self.kept, Location()), dict)
 
 
 async def read_history(log: MetadataLog) -> Any:

@@ -35,6 +35,7 @@ from logdevice.wire.service_messages import (
     DirectoryChange,
     EpochMetadataIs,
     FindLsnAfter,
+    FindRecord,
     FindSequencer,
     FindTime,
     GetEpochMetadata,
@@ -44,6 +45,7 @@ from logdevice.wire.service_messages import (
     GetStoredRange,
     LsnFound,
     Pong,
+    RecordFound,
     SizeIs,
     StoredRange,
     TimeFound,
@@ -268,6 +270,11 @@ def test_a_storage_node_says_what_it_holds(tmp_path: Path) -> None:
             assert after == LsnFound(log, second.next)
             with pytest.raises(InvalidArgumentError, match="not both"):
                 await cluster.ask(0, FindLsnAfter(log=log, start=LSN_OLDEST))
+            found: RecordFound = await cluster.ask(0, FindRecord(log=log, start=LSN_OLDEST, entries=1))
+            assert found.record is not None
+            assert (found.record.lsn, found.record.entry_start, found.record.byte_start) == (second, 1, 10)
+            nothing = await cluster.ask(0, FindRecord(log=log, start=LSN_OLDEST, body_bytes=30))
+            assert nothing == RecordFound(log, None)
             assert await cluster.ask(0, FindTime(log, 0)) == TimeFound(log, Lsn(0), first)
             assert await cluster.ask(0, FindTime(log, 1 << 50)) == TimeFound(log, second, LSN_MAX)
 

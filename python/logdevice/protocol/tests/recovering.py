@@ -43,11 +43,15 @@ from logdevice.types import (
     Lsn,
     NodeId,
     Record,
+    RecordFlags,
     Replication,
     nodes,
 )
 from logdevice.write_settings import RecoverySettings
 
+HOLE, BRIDGE, BY_RECOVERY = (
+    int(flag) for flag in (RecordFlags.HOLE, RecordFlags.BRIDGE, RecordFlags.BY_RECOVERY)
+)
 LOG = LogId(7)
 NODESET = nodes(range(5))
 METADATA = EpochMetadata(Epoch(1), NODESET, Replication.parse("3"))
@@ -79,6 +83,10 @@ def copy(epoch: int, esn: int) -> Record:
     )
 
 
+def bridge(epoch: int, esn: int, *, seal: int = 1, table: bytes = b"") -> Record:
+    return Record(Lsn.of(epoch, esn), 0, (), table, flags=HOLE | BRIDGE | BY_RECOVERY, wave=seal)
+
+
 class Recovering:
     """Recovers the epochs after `last_clean` up to `seal`."""
 
@@ -91,6 +99,8 @@ class Recovering:
         statuses: dict[NodeId, AuthoritativeStatus] | None = None,
         settings: RecoverySettings | None = None,
         locations: dict[NodeId, Location] | None = None,
+        tail_end: Lsn = Lsn(0),
+        finds_bridge: bool = True,
     ) -> None:
         context = RecoveryContext(
             log=LOG,
@@ -100,7 +110,8 @@ class Recovering:
             settings=settings or RecoverySettings(),
             rng=random.Random(1),
         )
-        self.machine = LogRecovery(context, Epoch(last_clean), history, statuses or {})
+        self.machine = LogRecovery(context, Epoch(last_clean), history, statuses or {}, tail_end)
+        self.bridge_asks: list[SendRequest] = []  # after the bridge of the last clean epoch
         self.now_ms = 0
         self._seal = Epoch(seal)
         self.state = EpochState(
@@ -108,10 +119,46 @@ class Recovering:
         )
         self.all: list[Effect] = []  # since the last call of a method below
         self.start = self.perform(self.machine.start(0))
+        if finds_bridge and last_clean:
+            begun = list(self.all)
+            self.find_bridge({effect.node for effect in self.bridge_asks}, bridge(last_clean, 1))
+            self.all = begun
 
     def perform(self, effects: list[Effect]) -> list[Effect]:
-        self.all += effects
-        return [effect for effect in effects if not isinstance(effect, WakeAt)]
+        asks = [
+            effect
+            for effect in effects
+            if isinstance(effect, SendRequest)
+            and isinstance(effect.request, DigestRequest)
+            and effect.request.attempt == 0
+        ]
+        self.bridge_asks = asks or self.bridge_asks
+        self.all += [effect for effect in effects if effect not in asks]
+        return [effect for effect in effects if effect not in asks and not isinstance(effect, WakeAt)]
+
+    def find_bridge(
+        self,
+        members: Iterable[int],
+        *copies: Record,
+        failed: bool = False,
+        lossy: bool = False,
+        next: Lsn | None = None,
+        start: Lsn | None = None,
+    ) -> None:
+        """These nodes answer what they have behind the last record of the last clean epoch."""
+        request = self.bridge_asks[0].request
+        assert isinstance(request, DigestRequest)
+        answer = DigestRecords(
+            log=LOG,
+            epoch=request.epoch,
+            start=request.start if start is None else start,
+            attempt=0,
+            next=Lsn.of(request.epoch + 1, 0) if next is None else next,
+            records=copies,
+            has_failed=failed,
+            under_replicated=lossy,
+        )
+        self._answer((node, answer) for node in sorted(members))
 
     def feed(self, event: Event) -> list[Effect]:
         self.all = []
@@ -227,6 +274,10 @@ class Recovering:
         """All of an epoch whose nodes are sealed, up to the epoch store; every node has the same copies."""
         members = list(members)
         self.digest(members, *copies, epoch=epoch, attempt=attempt)
+        self.write(epoch, members, attempt=attempt)
+
+    def write(self, epoch: int, members: Iterable[int] = ALL, *, attempt: int = 1) -> None:
+        """The stores that the last step brought, whatever they bring, and the clean marks."""
         while stores := [
             effect
             for effect in self.all
@@ -241,4 +292,4 @@ class Recovering:
         return Stored(log=LOG, lsn=record.lsn, wave=record.wave, status=StoreStatus.OK, attempt=attempt)
 
 
-__all__ = ["ALL", "LOG", "METADATA", "NODESET", "LogTail", "Recovering", "copy", "tail"]
+__all__ = ["ALL", "LOG", "METADATA", "NODESET", "LogTail", "Recovering", "bridge", "copy", "tail"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.protocol.digest import Decision, Decisions, Digest
 from logdevice.protocol.epoch_state import LogTail
-from logdevice.types import Lsn, NodeId, Record, RecordFlags, epoch_start
+from logdevice.protocol.writers.received_table import ReceivedTable
+from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag, epoch_start
 
 HOLE = int(RecordFlags.HOLE)
 BRIDGE = int(RecordFlags.BRIDGE)
@@ -45,12 +47,32 @@ def kept(esn: int, seal: int) -> Record:
 
 
 def decide(
-    *copies: tuple[int, Record], start: int = 1, authoritative: bool = True, before: LogTail | None = None
+    *copies: tuple[int, Record],
+    start: int = 1,
+    authoritative: bool = True,
+    before: LogTail | None = None,
+    writers: ReceivedTable | None = None,
 ) -> Decisions:
     digest = Digest()
     for node, record in copies:
         digest.add(NodeId(node), record)
-    return digest.decide(Lsn.of(5, start), before or LogTail(), is_authoritative=authoritative)
+    return digest.decide(
+        Lsn.of(5, start),
+        before or LogTail(),
+        ReceivedTable() if writers is None else writers,
+        is_authoritative=authoritative,
+    )
+
+
+def tagged(esn: int, seq: int, *, stable: int = 0, ordered: bool = True, flags: int = 0) -> Record:
+    return replace(copy(esn, flags=flags), tag=WriterTag(5, 1, seq, 1, stable, ordered))
+
+
+def writers(*seqs: int) -> ReceivedTable:
+    table = ReceivedTable()
+    for seq in seqs:
+        table.note(WriterTag(5, 1, seq, 1, 0), Lsn.of(4, seq + 1))
+    return table
 
 
 def drawn(decisions: Decisions) -> str:
@@ -228,3 +250,62 @@ def test_a_recovery_that_follows_a_complete_one_decides_the_same(copies: list[tu
         for node in range(3)
     ]
     assert drawn(decide(*written)) == drawn(first)
+
+
+def test_what_comes_after_a_gap_of_its_writer_becomes_a_hole() -> None:
+    """O7: it can have been acknowledged to nobody, and its writer will send it again in order."""
+    known = writers(0)
+    assert drawn(decide((1, tagged(1, 1)), (1, tagged(2, 2)), writers=known)) == "rrb"
+    decisions = decide((1, tagged(1, 1)), (1, tagged(2, 3)), (2, copy(3)), (1, tagged(4, 2)), writers=known)
+    assert drawn(decisions) == "rhrrb"
+    assert decisions.decisions[1].conflicting == (NodeId(1),)
+    assert drawn(decide((1, tagged(1, 3)), writers=known)) == "b"
+    assert known.progress(5) == (1, 1)  # asked again, a digest decides the same
+
+
+def test_an_unordered_writer_keeps_what_comes_after_a_gap() -> None:
+    """O7."""
+    decisions = decide((1, tagged(1, 3, ordered=False)), writers=writers(0))
+    assert drawn(decisions) == "rb"
+    assert decisions.writers.find(5, 3) == (True, Lsn.of(5, 1))
+    assert decisions.writers.progress(5) == (1, 1)
+
+
+def test_the_bridge_carries_the_received_table_of_all_that_stays() -> None:
+    """O11: of good records, too; holes are in it no more."""
+    copies = [(1, tagged(1, 1)), (1, tagged(2, 2)), (1, tagged(3, 3)), (2, plug(3, 4)), (1, tagged(4, 4))]
+    decisions = decide(*copies, start=3, writers=writers(0))
+    assert drawn(decisions) == "..bh"
+    body = decisions.decisions[0].record.body
+    assert bytes(body) == decisions.writers.encode()
+    assert ReceivedTable.decode(body).progress(5) == (1, 3)
+    assert decide((1, copy(1))).decisions[-1].record.body == b""
+
+
+def test_a_bridge_with_another_table_is_replaced() -> None:
+    """O11: it is something else, even where it is a bridge."""
+    other = replace(bridge(2, 4), body=b"other table")
+    same = replace(bridge(2, 4), body=decide((1, tagged(1, 1)), writers=writers(0)).writers.encode())
+    decisions = decide((1, tagged(1, 1)), (1, other), (2, same), writers=writers(0))
+    assert drawn(decisions) == "rb"
+    assert (decisions.decisions[1].holders, decisions.decisions[1].conflicting) == (
+        (NodeId(2),),
+        (NodeId(1),),
+    )
+
+
+def test_a_copy_whose_body_cannot_be_read_still_counts_with_its_tag() -> None:
+    """O11, V10: headers have a checksum of their own."""
+    unreadable = tagged(1, 1, flags=CORRUPT)
+    decisions = decide((1, unreadable), (1, tagged(2, 2)), writers=writers(0))
+    assert drawn(decisions) == ".rb"
+    assert decisions.writers.progress(5) == (1, 3)
+
+
+def test_without_authority_every_writer_is_forgotten_and_nothing_is_given_up() -> None:
+    """O8."""
+    decisions = decide((1, tagged(1, 3)), writers=writers(0), authoritative=False)
+    assert drawn(decisions) == "r"
+    assert (len(decisions.writers), decisions.writers.horizon) == (0, Lsn.of(5, 2))
+    nothing = decide(start=4, writers=writers(0), authoritative=False)
+    assert nothing.writers.horizon == Lsn.of(5, 4)

@@ -47,7 +47,7 @@ def stage(recovering: Recovering) -> Stage | None:
 
 def test_nothing_unclean_is_complete_at_once() -> None:
     """V1."""
-    assert Recovering(last_clean=2).start == [CompleteRecovery()]
+    assert Recovering(last_clean=0, seal=0).start == [CompleteRecovery()]
 
 
 def test_all_nodes_of_all_unclean_epochs_are_sealed() -> None:
@@ -77,7 +77,6 @@ def test_who_is_not_sealed_is_asked_again_after_pauses_that_grow() -> None:
 def test_a_node_that_cannot_seal_now_is_asked_again() -> None:
     """V1."""
     recovering = Recovering()
-    recovering.seal([0], status=SealStatus.REBUILDING)
     recovering.seal([1], status=SealStatus.FAILED)
     recovering.wait(500)
     assert sorted(recovering.sent(Seal)) == [0, 1, 2, 3, 4]
@@ -219,6 +218,39 @@ def test_a_node_that_is_away_counts_as_one_that_lost_its_data() -> None:
     recovering.seal([2])
     recovering.digest([0, 1, 2])
     assert recovering.sent(Store)[NodeId(0)].record.flags & BRIDGE
+
+
+def test_a_node_that_is_being_rebuilt_takes_copies_but_its_silence_does_not_count() -> None:
+    """V21: with replication 3 of five nodes, three have to say that there is nothing."""
+    recovering = Recovering()
+    recovering.seal([0, 1])
+    recovering.seal([2], status=SealStatus.REBUILDING)
+    assert stage(recovering) is Stage.SEAL, "two are too few"
+    recovering.seal([3])
+    recovering.digest([2], copy(2, 1), lossy=True)
+    recovering.digest([0, 1, 3])
+    recovering.wait(10_000)
+    stores = [effect for effect in recovering.all if isinstance(effect, SendRequest)]
+    found = {effect.node for effect in stores if _lsn(effect.request) == Lsn.of(2, 1)}
+    assert NodeId(2) in found, "what it has is kept, there too"
+
+
+def _lsn(request: object) -> Lsn | None:
+    return request.record.lsn if isinstance(request, Store) else None
+
+
+def test_too_few_copies_are_stored_only_if_the_missing_nodes_were_given_up() -> None:
+    """V22: one that comes back and counts would prove by its silence that there is no such record."""
+    small = EpochMetadata(Epoch(1), nodes([0, 1, 2]), Replication.parse("3"))
+    for status, goes_on in (
+        (AuthoritativeStatus.UNAVAILABLE, False),
+        (AuthoritativeStatus.UNDERREPLICATION, True),
+        (AuthoritativeStatus.AUTHORITATIVE_EMPTY, True),
+    ):
+        recovering = Recovering(history=(small,), statuses={NodeId(2): status})
+        recovering.seal([0, 1])
+        recovering.digest([0, 1])
+        assert (stage(recovering) is not Stage.DIGEST) == goes_on
 
 
 def test_a_node_that_left_the_configuration_counts_as_one_that_lost_its_data() -> None:

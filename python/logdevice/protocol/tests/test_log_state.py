@@ -189,14 +189,25 @@ def test_a_seal_that_comes_during_a_look_at_the_store_counts() -> None:
     assert status(node.replies[request]) is PREEMPTED
 
 
-def test_a_node_that_is_being_rebuilt_takes_no_copies() -> None:
-    """J9: but it can be sealed, so that it takes none later either."""
+def test_a_node_that_is_being_rebuilt_takes_copies_but_does_not_answer_for_what_it_has() -> None:
+    """J9: it can be sealed, so that it takes none later either."""
     node = Node(rebuilding=True)
-    assert status(node.ask(store("e1n1"))) is StoreStatus.REBUILDING
+    assert status(node.ask(store("e1n1"))) is OK
     assert sealed(node.ask(seal(1))).status is SealStatus.REBUILDING
+    assert status(node.ask(store("e1n2"))) is PREEMPTED
     node.feed(RebuildingChanged(False))
-    assert status(node.ask(store("e1n1"))) is PREEMPTED
     assert sealed(node.ask(seal(1))).status is SealStatus.OK
+
+
+def test_a_node_that_is_being_rebuilt_says_that_its_digest_may_lack_something() -> None:
+    """J9."""
+    node = Node(rebuilding=True)
+    node.request(digest(1, "e1n1"))
+    (read,) = node.wanted(ReadCopies)
+    node.feed(RecordsRead(read.read.read_id, (), read.read.end, ReadEnd.LIMIT))
+    answer = node.replies[1]
+    assert isinstance(answer, DigestRecords)
+    assert (answer.has_failed, answer.under_replicated) == (False, True)
 
 
 def test_what_is_below_the_trim_point_is_not_stored() -> None:

@@ -11,6 +11,7 @@ from logdevice.protocol.membership import (
     Membership,
     NodeLeft,
     NodesChanged,
+    PingRefused,
     SendPing,
 )
 from logdevice.protocol.timers import WakeAt, Woken
@@ -144,3 +145,19 @@ def test_what_is_known_of_a_node_survives_a_change_of_the_cluster() -> None:
     assert machine.handle(HeardFrom(OTHER, 7), 1) == []
     machine.handle(NodesChanged(nodes([0, 2])), 2)
     assert not machine.is_alive(OTHER)
+
+
+def test_a_node_whose_process_is_gone_is_dead_sooner() -> None:
+    """Z8: unless it was never heard of, and may still be starting."""
+    machine = membership()
+    machine.handle(HeardFrom(OTHER, 5), 0)
+    assert machine.handle(PingRefused(OTHER), 100) == []
+    machine.handle(HeardFrom(OTHER, 5), 150)
+    assert machine.handle(PingRefused(OTHER), 200) == []
+    assert machine.handle(PingRefused(OTHER), 300) == [DeclareDead(OTHER)]
+    assert machine.handle(PingRefused(OTHER), 400) == []
+    assert machine.handle(HeardFrom(OTHER, 6), 500) == [DeclareAlive(OTHER)]
+    for _ in range(5):
+        assert machine.handle(PingRefused(THIRD), 600) == []
+    assert machine.is_alive(THIRD)
+    assert machine.handle(PingRefused(NodeId(99)), 700) == []

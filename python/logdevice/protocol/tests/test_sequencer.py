@@ -193,7 +193,7 @@ def test_records_are_numbered_from_one_with_growing_times_and_counters() -> None
     """U6: counters go on where the log stood; a clock that goes back does not take times back."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
-    tag = WriterTag(writer=1, incarnation=2, first_seq=3, count=2, stable_upto=2)
+    tag = WriterTag(writer=1, incarnation=2, first_seq=3, count=1, stable_upto=3)
     sequencing.append(b"body", entries=2, tag=tag)
     first = sequencing.stores()[0].store.record
     sequencing.now_ms = 900

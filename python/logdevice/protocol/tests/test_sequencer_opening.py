@@ -37,7 +37,9 @@ def test_recovery_starts_when_the_history_is_known() -> None:
     sequencing.take_epoch(state(5, 3))
     assert sequencing.wanted(ReadMetadataLog) == [ReadMetadataLog(LOG)]
     sequencing.feed(MetadataLogRead((METADATA,)))
-    start = StartRecovery(log=LOG, epoch=Epoch(6), last_clean=Epoch(3), history=(METADATA,))
+    start = StartRecovery(
+        log=LOG, epoch=Epoch(6), last_clean=Epoch(3), history=(METADATA,), tail_end=Lsn.of(5, 9)
+    )
     assert sequencing.wanted(StartRecovery) == [start]
     assert sequencing.feed(MetadataLogRead((METADATA,))) == []
 

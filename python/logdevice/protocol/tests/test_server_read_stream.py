@@ -347,6 +347,15 @@ def test_a_read_larger_than_the_send_queue_waits_until_that_is_empty() -> None:
     assert stream.reading == (15, 50)
 
 
+def test_by_default_the_next_read_is_made_while_the_last_is_sent() -> None:
+    """S6"""
+    stream = Stream(settings=NodeReadSettings())
+    stream.start(replace(START, window_bytes=1 << 30))
+    full = stream.reads[-1].bytes_max - RECORD_HEADER_BYTES
+    stream.found(record(10, body=full), next=15, end=ReadEnd.BYTES)
+    assert stream.reading == (15, 50)
+
+
 def test_a_read_returns_no_more_than_the_setting_allows() -> None:
     """S6"""
     stream = Stream(settings=NodeReadSettings(read_bytes_max=100))

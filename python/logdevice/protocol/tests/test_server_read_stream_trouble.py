@@ -37,6 +37,17 @@ def test_what_was_read_before_the_data_was_lost_is_read_again() -> None:
     assert len(stream.reads) == 2
 
 
+def test_a_stream_that_runs_hears_that_the_data_is_gone() -> None:
+    """S12: once; a stream that has not begun hears it when it does."""
+    stream = Stream()
+    assert stream.feed(RebuildingChanged(True)) == []
+    assert stream.start() == [started(StartedStatus.REBUILDING)]
+    running = Stream()
+    running.start()
+    assert running.feed(RebuildingChanged(True)) == [started(StartedStatus.REBUILDING)]
+    assert running.feed(RebuildingChanged(True)) == []
+
+
 def test_a_failed_read_is_reported_once_and_nothing_follows() -> None:
     """S13"""
     stream = Stream()

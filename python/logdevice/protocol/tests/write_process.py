@@ -291,7 +291,7 @@ class Process:
             settings=RecoverySettings(),
             rng=random.Random(self.world.rng.random()),
         )
-        self.recovery = recovery = LogRecovery(context, start.last_clean, start.history, {})
+        self.recovery = recovery = LogRecovery(context, start.last_clean, start.history, {}, start.tail_end)
         self._perform_recovery(recovery, start.epoch, recovery.start(self.world.now_ms))
 
     def _perform_recovery(
@@ -319,7 +319,7 @@ class Process:
             case ReportTail():
                 self.feed_sequencer(TailFound(epoch, effect.tail))
             case CompleteRecovery():
-                self.feed_sequencer(RecoveryCompleted(epoch))
+                self.feed_sequencer(RecoveryCompleted(epoch, effect.writers))
             case PreemptRecovery():
                 self.feed_sequencer(RecoveryPreempted(epoch, effect.seal_epoch, effect.sealed_by))
             case ReadEpochStore() | WriteEpochStore():

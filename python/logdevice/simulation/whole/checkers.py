@@ -7,12 +7,14 @@ others to make a copyset. The numbers I3 to I11 are those of the design.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from logdevice.protocol.epoch_state import EpochState
+from logdevice.protocol.log_copies import precedence
 from logdevice.protocol.store_write import AmendRecord, PutRecord, StoreWrite
 from logdevice.protocol.stored_log import StoredLog
 from logdevice.protocol.write_messages import Release
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.simulation.whole.ledger import Attempt, Ledger, Outcome, Promises
 from logdevice.simulation.workload import satisfies
 from logdevice.types import (
@@ -30,6 +32,8 @@ from logdevice.types import (
 )
 
 _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
+_BRIDGE = int(RecordFlags.BRIDGE)
+_HOLE = int(RecordFlags.HOLE)
 
 
 def is_f_majority(
@@ -194,6 +198,62 @@ def missing_append(ledger: Ledger, lsn: Lsn) -> str | None:
     if lsn in ledger.contents or lsn < ledger.trim_end:
         return None
     return f"{_text(ledger.promised[lsn])} was acknowledged at {lsn} and is nowhere"
+
+
+def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
+    """I2: what a process appended is in the log in that order, and nothing of it behind its successor.
+
+    A log that forgets writers also forgets who was fenced off.
+    """
+    newest: dict[int, int] = {}  # writer -> life
+    last: dict[tuple[int, int], int] = {}  # writer and life -> append
+    for lsn, body in sorted(ledger.contents.items()):
+        if body is None or body not in ledger.writes:
+            continue
+        writer, is_ordered, (life, number) = ledger.writes[body]
+        if life < newest.get(writer, 0) and not may_forget:
+            yield f"{_text(body)} is at {lsn}, behind appends of process {newest[writer]}"
+        if is_ordered and number < last.get((writer, life), 0):
+            yield f"{_text(body)} is at {lsn}, behind append {last[writer, life]}"
+        newest[writer] = max(life, newest.get(writer, 0))
+        last[writer, life] = max(number, last.get((writer, life), 0))
+
+
+def missing_writes(ledger: Ledger) -> Iterator[str]:
+    """I1: what a writer was told to be in the log is there, wherever."""
+    if not ledger.trim_end:
+        there = set(ledger.contents.values())
+        yield from (
+            f"{_text(body)} is nowhere" for body in sorted(ledger.promised_somewhere) if body not in there
+        )
+
+
+def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
+    """I8: the received table that a recovery ends with is that of the records which it left in the log."""
+    table = ReceivedTable.decode(writers)
+    if table.horizon:
+        return None
+    winners: dict[Lsn, Record] = {}
+    for copy in copies:
+        if copy.lsn not in winners or precedence(copy) > precedence(winners[copy.lsn]):
+            winners[copy.lsn] = copy
+    bridges = {lsn.epoch: lsn for lsn, record in winners.items() if record.flags & _BRIDGE}
+    expected = ReceivedTable()
+    for lsn in sorted(winners):
+        tag = winners[lsn].tag
+        is_there = lsn < bridges.get(lsn.epoch, lsn.next) and not winners[lsn].flags & _HOLE
+        if is_there and tag is not None:
+            expected.note(tag, lsn)
+            if table.find(tag.writer, tag.first_seq) not in ((True, lsn), (True, Lsn(0))):
+                return f"append {tag.first_seq} of writer {tag.writer} is at {lsn} and not in the table"
+            if table.progress(tag.writer) is None:
+                return f"writer {tag.writer} is not in the table"
+    for writer in sorted({record.tag.writer for record in winners.values() if record.tag is not None}):
+        if table.progress(writer) != expected.progress(writer):
+            return (
+                f"writer {writer}: {table.progress(writer)} in the table, {expected.progress(writer)} there"
+            )
+    return None
 
 
 def _text(content: bytes | None) -> str:

@@ -26,6 +26,7 @@ from logdevice.simulation.whole.node import Node
 from logdevice.simulation.whole.plan import ClusterPlan
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.whole.witness import Witness
+from logdevice.simulation.whole.writers import Writer
 from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, NodeId
@@ -39,7 +40,7 @@ class Cluster:
         faults = plan.faults
         self.faults = faults
         self.ledger = Ledger(plan.reading.locations)
-        self.witness = Witness(self.ledger, world)
+        self.witness = self._new_witness()
         self.config = plan.config(plan.nodesets[0])
         first = EpochMetadata(Epoch(1), plan.nodesets[0], plan.replication)
         self.metadata = Metadata(world, first, self._epochs_changed)
@@ -63,6 +64,7 @@ class Cluster:
         self.witness.nodes = self.nodes
         self.operator = Process("operator", world, faults)
         self.clients = [self._new_client(number) for number in range(len(plan.clients))]
+        self.writers = [Writer(number, each, self) for number, each in enumerate(plan.writers)]
         self.readers: list[SimulatedReader] = []
         self.owner = NodeId(0)
 
@@ -73,6 +75,8 @@ class Cluster:
         self._look_after_owner()
         for client in self.clients:
             client.start()
+        for writer in self.writers:
+            writer.begin_life()
         for number, plan in enumerate(self.plan.reading.readers):
             self.world.after(plan.starts_at_ms, partial(self.add_reader, f"reader{number}", plan))
 
@@ -118,6 +122,9 @@ class Cluster:
     def change_nodeset(self, nodeset: tuple[NodeId, ...]) -> None:
         self.world.say("operator", f"wants the nodeset {nodeset}")
         self.config = self.plan.config(nodeset)
+        self._tell_config_to_all()
+
+    def _tell_config_to_all(self) -> None:
         for node in self.nodes.values():
             self.world.after(self.world.between(0, 100), partial(self._tell_config, node))
 
@@ -146,8 +153,13 @@ class Cluster:
             node.streams.faults = FaultRates()
         for client in self.clients:
             client.is_hasty = True
+        for writer in self.writers:
+            writer.be_hasty()
         for reader in self.readers:
             reader.faults = FaultRates()
+
+    def _new_witness(self) -> Witness:
+        return Witness(self.ledger, self.world)
 
     def _new_node(self, node: NodeId) -> Node:
         return Node(

@@ -42,6 +42,9 @@ class Injector:
         for rate_per_s, strike in self._kinds:
             if self._world.chance(rate_per_s * TICK_MS / 1000):
                 strike()
+        for writer in self._cluster.writers:
+            if self._world.chance(writer.plan.strikes_per_s * TICK_MS / 1000):
+                writer.strike()
         self._revive()
         self._world.after(TICK_MS, self.tick)
 
@@ -88,6 +91,8 @@ class Injector:
                 self._cut(str(node.id), str(other.id), 300)
         for client in self._cluster.clients:
             client.append_some(node.id)
+        for writer in self._cluster.writers:
+            writer.append_some()
 
         def die() -> None:
             if self._world.now_ms < self._cluster.plan.fault_phase_ms:
@@ -108,6 +113,7 @@ class Injector:
     def _partition(self) -> None:
         names = [str(node) for node in self._cluster.nodes]
         names += [client.process.name for client in self._cluster.clients]
+        names += [name for writer in self._cluster.writers for name in writer.names]
         one, other = self._world.rng.sample(names, 2)
         self._cut(one, other, self._world.between(50, 2_000))
 

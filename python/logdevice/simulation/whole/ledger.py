@@ -42,6 +42,8 @@ class Ledger:
         self.locations = locations
         self.attempts: dict[bytes, Attempt] = {}
         self.promised: dict[Lsn, bytes] = {}  # acknowledged
+        self.promised_somewhere: set[bytes] = set()  # acknowledged, without a position
+        self.promised_later: set[Lsn] = set()  # acknowledged by another sequencer than the one that took it
         self.contents: dict[Lsn, bytes | None] = {}  # released; None: nothing is there
         self.homes: dict[bytes, Lsn] = {}  # of released bodies
         self.empty: list[LsnRange] = []  # covered by a bridge, as a reader was told
@@ -51,6 +53,8 @@ class Ledger:
         self.seals: dict[NodeId, Epoch] = {}  # durable
         self.sealed_ms: dict[Epoch, int] = {}  # when enough nodes had sealed it
         self.tails_known: set[Epoch] = set()  # epochs that began where the one before them ended
+        # Appends with a tag: writer, whether it is ordered, and when it was made (life, number in it).
+        self.writes: dict[bytes, tuple[int, bool, tuple[int, int]]] = {}
 
     def sent(self, append: Append) -> None:
         assert append.body not in self.attempts, "each attempt has a body of its own"
@@ -59,6 +63,16 @@ class Ledger:
     def acknowledged(self, body: bytes, lsn: Lsn) -> None:
         self.attempts[body].outcome = Outcome.ACKNOWLEDGED
         self.promised[lsn] = body
+
+    def settled(self, body: bytes, lsn: Lsn) -> None:
+        """A writer was told that its append is in the log, if not always where."""
+        self.attempts[body].outcome = Outcome.ACKNOWLEDGED
+        if lsn:
+            if lsn not in self.promised:
+                self.promised_later.add(lsn)
+            self.promised[lsn] = body
+        else:
+            self.promised_somewhere.add(body)
 
     def unknown(self, body: bytes) -> None:
         self.attempts[body].outcome = Outcome.UNKNOWN

@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from logdevice.protocol.chain.messages import ChainCompleted, Issued, Next, Settle, Settled
 from logdevice.protocol.log_state_events import Answer, Request
-from logdevice.protocol.write_messages import Append, Appended
+from logdevice.protocol.write_messages import Append, Appended, GetWriter, WriterIs
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
-Question = Request | Append
-Reply = Callable[[Answer | Appended], None]
+Question = Request | Append | GetWriter | Next | Settle | ChainCompleted
+Anything = Answer | Appended | WriterIs | Issued | Settled
+Reply = Callable[[Anything], None]
 Lost = Callable[[bool], None]  # whether the question was sent
 
 
@@ -80,7 +82,7 @@ class Links:
         if lost is not None:
             link.open[number] = lost
 
-        def answer(reply: Answer | Appended) -> None:
+        def answer(reply: Anything) -> None:
             self._carry(link, "back", lambda: self._arrive_back(link, number, reply, done))
 
         def arrive() -> None:
@@ -88,7 +90,7 @@ class Links:
 
         self._carry(link, "out", arrive)
 
-    def _arrive_back(self, link: Link, number: int, answer: Answer | Appended, done: Reply | None) -> None:
+    def _arrive_back(self, link: Link, number: int, answer: Anything, done: Reply | None) -> None:
         def take() -> None:
             if link.is_ended:
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.sequencer_events import SequencerConfig
@@ -26,6 +26,22 @@ class ClientPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriterPlan:
+    """A writer whose appends have tags."""
+
+    appends: int
+    pause_ms_max: int
+    burst_max: int
+    unsettled_max: int
+    window_max: int
+    resend_ms: int
+    is_ordered: bool
+    has_journal: bool  # it keeps on a disk what is not settled
+    strikes_per_s: float  # it dies, or is taken for dead
+    may_be_forgotten: bool  # the log remembers fewer writers than there are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
     """One run, before it happens."""
 
@@ -37,6 +53,7 @@ class ClusterPlan:
     sync_leaders: int
     leaders: int | None
     clients: tuple[ClientPlan, ...]
+    writers: tuple[WriterPlan, ...]
     faults: ClusterFaults
     fault_phase_ms: int
     write_settings: WriteSettings
@@ -49,6 +66,10 @@ class ClusterPlan:
         replication = _draw_replication(rng, locations)
         fault_phase_ms = rng.choice([1_500, 3_000, 5_000])
         extras = rng.choice([0, 0, 0, 1, 2])
+        # Chance of their own, so that what else a seed means does not depend on them.
+        tags = random.Random(f"writers {seed}")
+        writers_max = tags.choice([10_000, 10_000, 10_000, 1])
+        writers = _draw_writers(tags, fault_phase_ms, writers_max)
         return cls(
             seed=seed,
             reading=_draw_reading(rng, seed, locations, fault_phase_ms),
@@ -58,9 +79,16 @@ class ClusterPlan:
             sync_leaders=rng.choice([1, 1, 1, 2]) if replication.copies > 1 else 1,
             leaders=rng.choice([None, None, 1]),
             clients=tuple(_draw_client(rng, fault_phase_ms) for _ in range(rng.choice([1, 2, 2, 3]))),
+            writers=writers,
             faults=ClusterFaults.draw(rng),
             fault_phase_ms=fault_phase_ms,
-            write_settings=_draw_write_settings(rng),
+            write_settings=replace(
+                _draw_write_settings(rng),
+                writers_max=writers_max,
+                writer_window_max=tags.choice([2, 64]),
+                writers_keep_ms=tags.choice([0, 20, 1_000]),
+                writers_keep_records=tags.choice([1, 10, 4_096]),
+            ),
             recovery_settings=_draw_recovery_settings(rng),
         )
 
@@ -84,6 +112,7 @@ class ClusterPlan:
             f"{self.write_settings}",
             f"{self.recovery_settings}",
             *(f"{client}" for client in self.clients),
+            *(f"{writer}" for writer in self.writers),
             *(f"{reader}" for reader in self.reading.readers),
         ]
 
@@ -126,6 +155,30 @@ def _draw_client(rng: random.Random, fault_phase_ms: int) -> ClientPlan:
         in_flight_max=rng.choice([1, 5, 20]),
         burst_max=burst_max,
         patience_ms=rng.choice([200, 1_000, 3_000]),
+    )
+
+
+def _draw_writers(rng: random.Random, fault_phase_ms: int, writers_max: int) -> tuple[WriterPlan, ...]:
+    count = rng.choice([0, 1, 2, 3])
+    return tuple(
+        _draw_writer(rng, fault_phase_ms, may_be_forgotten=count > writers_max) for _ in range(count)
+    )
+
+
+def _draw_writer(rng: random.Random, fault_phase_ms: int, *, may_be_forgotten: bool) -> WriterPlan:
+    appends = rng.randint(20, 80)
+    burst_max = rng.choice([1, 4, 10])
+    return WriterPlan(
+        appends=appends,
+        pause_ms_max=max(1, fault_phase_ms * burst_max // appends),
+        burst_max=burst_max,
+        unsettled_max=rng.choice([1, 10, 30]),
+        window_max=rng.choice([1, 4, 64]),
+        resend_ms=rng.choice([50, 200, 1_000]),
+        is_ordered=rng.random() < 0.7,
+        has_journal=rng.random() < 0.5,
+        strikes_per_s=rng.choice([0.0, 0.0, 0.5, 2.0]),
+        may_be_forgotten=may_be_forgotten,
     )
 
 

@@ -27,12 +27,14 @@ from logdevice.protocol.recovery_events import (
     PreemptRecovery,
     ReportTail,
     SendRequest,
+    StatusesChanged,
 )
 from logdevice.protocol.recovery_events import Effect as RecoveryEffect
 from logdevice.protocol.recovery_events import Event as RecoveryEvent
 from logdevice.protocol.sequencer import Sequencer
 from logdevice.protocol.sequencer_events import (
     AnswerTail,
+    AnswerWriter,
     AppendReceived,
     Effect,
     Event,
@@ -44,6 +46,7 @@ from logdevice.protocol.sequencer_events import (
     StartRecovery,
     StopRecovery,
     TailFound,
+    WriterAsked,
 )
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import (
@@ -51,15 +54,18 @@ from logdevice.protocol.write_messages import (
     Appended,
     Cleaned,
     DigestRecords,
+    GetWriter,
     Release,
     Sealed,
     Stored,
+    WriterIs,
 )
+from logdevice.protocol.writers.tagged_appends import SendWriters
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.metadata import Metadata
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.workload import LOG
-from logdevice.types import Epoch, Location, NodeId, epoch_start
+from logdevice.types import AuthoritativeStatus, Epoch, Location, NodeId, epoch_start
 from logdevice.write_settings import RecoverySettings, WriteSettings
 
 
@@ -71,6 +77,8 @@ class SequencerWitness(Protocol):
     def acknowledging(self, append: Append, appended: Appended) -> None: ...
 
     def tail_known(self, epoch: Epoch) -> None: ...
+
+    def recovered(self, epoch: Epoch, writers: bytes) -> None: ...
 
     def releasing(self, release: Release) -> None: ...
 
@@ -91,6 +99,8 @@ class Sequencing:
     ) -> None:
         self.machine: Sequencer
         self.recovery: LogRecovery | None = None
+        self._recovering = Epoch(0)  # the epoch that waits for the recovery
+        self._statuses: Mapping[NodeId, AuthoritativeStatus] = {}  # what the event log says
         self._node = node
         self._process = process
         self._write_settings = write_settings
@@ -101,6 +111,7 @@ class Sequencing:
         self._witness = witness
         self._crash = crash
         self._appends: dict[int, tuple[Append, Callable[[Appended], None]]] = {}
+        self._asks: dict[int, Callable[[WriterIs], None]] = {}
         self._asked = 0
 
     def boot(self, config: SequencerConfig) -> None:
@@ -108,6 +119,17 @@ class Sequencing:
         self.machine = Sequencer(LOG, self._node, config, self._write_settings, rng)
         self.recovery = None
         self._appends.clear()
+        self._asks.clear()
+
+    def set_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+        self._statuses = statuses
+        if self.recovery is not None:
+            self._feed_recovery(self.recovery, self._recovering, StatusesChanged(statuses))
+
+    def receive_writer(self, ask: GetWriter, reply: Callable[[WriterIs], None]) -> None:
+        self._asked += 1
+        self._asks[self._asked] = reply
+        self.feed(WriterAsked(self._asked, ask))
 
     def receive(self, append: Append, reply: Callable[[Appended], None]) -> None:
         self._asked += 1
@@ -134,10 +156,14 @@ class Sequencing:
                 reply(effect.appended)
             case AnswerTail():
                 pass
+            case AnswerWriter():
+                self._asks.pop(effect.request_id)(effect.writer)
             case SendStore():
                 self._send_store(effect)
             case SendDelete():
                 self._links.ask(self._process, effect.node, effect.delete)
+            case SendWriters():
+                self._links.ask(self._process, effect.node, effect.keep)
             case SendRelease():
                 self._witness.releasing(effect.release)
                 self._links.ask(self._process, effect.node, effect.release)
@@ -174,8 +200,8 @@ class Sequencing:
             settings=self._recovery_settings,
             rng=random.Random(self._process.world.rng.random()),
         )
-        recovery = LogRecovery(context, start.last_clean, start.history, {})
-        self.recovery = recovery
+        recovery = LogRecovery(context, start.last_clean, start.history, self._statuses, start.tail_end)
+        self.recovery, self._recovering = recovery, start.epoch
         self._perform_recovery(recovery, start.epoch, recovery.start(self._process.now_ms))
 
     def _feed_recovery(self, recovery: LogRecovery, epoch: Epoch, event: RecoveryEvent) -> None:
@@ -202,7 +228,8 @@ class Sequencing:
                 self.feed(TailFound(epoch, effect.tail))
             case CompleteRecovery():
                 self.recovery = None
-                self.feed(RecoveryCompleted(epoch))
+                self._witness.recovered(epoch, effect.writers)
+                self.feed(RecoveryCompleted(epoch, effect.writers))
             case PreemptRecovery():
                 self.recovery = None
                 self.feed(RecoveryPreempted(epoch, effect.seal_epoch, effect.sealed_by))

@@ -22,6 +22,7 @@ from logdevice.protocol.log_state_events import (
     FindCopy,
     PurgeAnswered,
     ReadCopies,
+    RebuildingChanged,
     Reply,
     Request,
     RequestReceived,
@@ -33,7 +34,7 @@ from logdevice.protocol.purge import Event as PurgeEvent
 from logdevice.protocol.store_write import Persist, StoreWrite
 from logdevice.protocol.stored_log import restore
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Delete, EpochRecovered, Release
+from logdevice.protocol.write_messages import Delete, EpochRecovered, KeepWriters, Release
 from logdevice.simulation.node import SimulatedNode
 from logdevice.simulation.whole.disk import Disk
 from logdevice.simulation.whole.links import Links
@@ -75,6 +76,7 @@ class Storage:
     ) -> None:
         self.disk = Disk(process, store, written=partial(witness.wrote, node), crash=crash)
         self.state: LogState
+        self.is_rebuilding = False  # the disk was lost, and not everything is back
         self._node = node
         self._process = process
         self._settings = settings
@@ -93,14 +95,23 @@ class Storage:
         self._purge = None
         self._replies.clear()
         stored = restore(store.states(LOG), store.newest(LOG), store.trim_end(LOG))
-        self.state = LogState(LOG, self._node, self._settings, stored)
+        self.state = LogState(LOG, self._node, self._settings, stored, rebuilding=self.is_rebuilding)
         self._streams.released_end, self._streams.trim_end = stored.released_end, stored.trim_end
         self._witness.booted(self._node)
         self._perform_all(self.state.start(self._process.now_ms))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was asked has no answer yet."""
+        return bool(self._replies)
+
+    def set_rebuilding(self, is_rebuilding: bool) -> None:
+        self.is_rebuilding = is_rebuilding
+        self._feed(RebuildingChanged(is_rebuilding))
+
     def receive(self, request: Request, reply: Callable[[Answer], None]) -> None:
         self._asked += 1
-        if not isinstance(request, Delete | Release):
+        if not isinstance(request, Delete | Release | KeepWriters):
             self._replies[self._asked] = reply
         self._feed(RequestReceived(self._asked, request))
 

@@ -16,6 +16,7 @@ Question = Callable[[Cluster], str | None]
 
 def unfinished_clients(cluster: Cluster) -> str | None:
     waiting = [client.process.name for client in cluster.clients if not client.is_done]
+    waiting += [f"writer{writer.number}" for writer in cluster.writers if not writer.is_done]
     return f"{', '.join(waiting)} got no answer" if waiting else None
 
 
@@ -53,6 +54,11 @@ def judge(cluster: Cluster) -> None:
         witness.look_at(node.id, Lsn(0), node.stored.released_end)
     for lsn in ledger.promised:
         witness.complain("log", checkers.missing_append(ledger, lsn))
+    may_forget = bool(ledger.trim_end) or any(plan.may_be_forgotten for plan in cluster.plan.writers)
+    for complaint in checkers.mixed_up_writes(ledger, may_forget=may_forget):
+        witness.complain("log", complaint)
+    for complaint in checkers.missing_writes(ledger):
+        witness.complain("log", complaint)
     for lsn, content in ledger.contents.items():
         if content is not None and lsn >= ledger.trim_end:
             replication = ledger.epochs[lsn.epoch].replication

@@ -158,7 +158,9 @@ class Witness:
     # What sequencers do.
 
     def arrived(self, append: Append) -> None:
-        self._ledger.attempts[append.body].arrived_ms = self._world.now_ms
+        attempt = self._ledger.attempts[append.body]
+        if append.tag is None or attempt.arrived_ms is None:  # who sends again may join what came before
+            attempt.arrived_ms = self._world.now_ms
 
     def acknowledging(self, append: Append, appended: Appended) -> None:
         if appended.status is not AppendStatus.OK:
@@ -176,6 +178,18 @@ class Witness:
 
     def tail_known(self, epoch: Epoch) -> None:
         self._ledger.tails_known.add(epoch)
+
+    def recovered(self, epoch: Epoch, writers: bytes) -> None:
+        """I8, if everything is still there to compare with."""
+        if not self._ledger.trim_end:
+            found = {lsn for watched in self.nodes.values() for lsn in watched.store.lsns(LOG)}
+            copies = [
+                copy
+                for lsn in sorted(found)
+                for watched in self.nodes.values()
+                if lsn.epoch < epoch and (copy := watched.store.get(LOG, lsn)) is not None
+            ]
+            self.complain("recovery", checkers.wrong_table(copies, writers))
 
     def releasing(self, release: Release) -> None:
         ledger, epoch = self._ledger, release.end.epoch
@@ -238,7 +252,7 @@ class Witness:
             self.complain(name, checkers.went_back(ledger, before, record))
         self.complain(name, checkers.went_back(ledger, acknowledged, record))
         self._before[name] = record
-        if record.lsn in ledger.promised:
+        if record.lsn in ledger.promised.keys() - ledger.promised_later:
             self._acknowledged[name] = record
 
     def asked(self, view: ReaderView, message: Start | Window) -> None:

@@ -37,6 +37,7 @@ from logdevice.storage.tests.storing import (
 from logdevice.types import (
     LSN_MAX,
     RECORD_HEADER_BYTES,
+    CountedRecord,
     LogId,
     Lsn,
     LsnRange,
@@ -244,6 +245,36 @@ def test_lsn_after_counts_what_records_carry_and_not_lsns(store: LogStore) -> No
     assert store.lsn_after(LOG, Lsn(3), body_bytes=4) == 4
     assert store.lsn_after(LOG, Lsn(3), body_bytes=5) == far.next
     assert store.lsn_after(OTHER_LOG, Lsn(3), entries=5) == 3
+
+
+def test_a_record_is_found_by_what_the_log_holds_with_it(store: LogStore) -> None:
+    assert store.find_record(LOG, Lsn(1)) is None
+    far = Lsn.of(2, 1)
+    late = type(record(1))(far, 900, OURS, b"12345", entries=3, entry_end=9, byte_end=13)
+    write(store, *put(record(2), record(3), late))  # entries 3, 4 | 5, 6 | 7, 8, 9
+
+    def found(start: int, entries: int | None = None, body_bytes: int | None = None) -> Lsn | None:
+        answer = store.find_record(LOG, Lsn(start), entries=entries, body_bytes=body_bytes)
+        return None if answer is None else answer.lsn
+
+    assert [found(start) for start in (1, 2, 3, 4, far + 1)] == [2, 2, 3, far, None]
+    assert [found(1, entries) for entries in (0, 3, 4, 5, 6, 8, 9)] == [2, 2, 3, 3, far, far, None]
+    assert [found(3, entries) for entries in (0, 3, 9)] == [3, 3, None]
+    assert [found(1, body_bytes=size) for size in (0, 7, 8, 12, 13)] == [2, 2, 3, far, None]
+    assert found(1, entries=6, body_bytes=8) == 3
+    assert store.find_record(LOG, far) == CountedRecord(
+        lsn=far, timestamp_ms=900, entry_start=6, entry_end=9, byte_start=8, byte_end=13
+    )
+    write(store, TrimLog(LOG, Lsn(3)))
+    assert [found(1), found(1, entries=0)] == [3, 3]
+
+
+def test_what_a_bridge_carries_is_not_counted(store: LogStore) -> None:
+    flags = int(RecordFlags.HOLE | RecordFlags.BRIDGE | RecordFlags.BY_RECOVERY)
+    write(store, *put(type(record(1))(Lsn.of(3, 1), 900, OURS, b"a table of 13", flags=flags)))
+    assert store.find_record(LOG, Lsn(1)) == CountedRecord(
+        lsn=Lsn.of(3, 1), timestamp_ms=900, entry_start=0, entry_end=0, byte_start=0, byte_end=0
+    )
 
 
 def test_size_is_a_difference_of_counters(store: LogStore) -> None:

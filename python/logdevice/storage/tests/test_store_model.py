@@ -181,6 +181,8 @@ class Pair:
         assert disk.lsn_after(log, start, body_bytes=count * 999) == memory.lsn_after(
             log, start, body_bytes=count * 999
         )
+        for limits in ({}, {"entries": count}, {"entries": count, "body_bytes": count * 99}):
+            assert disk.find_record(log, start, **limits) == memory.find_record(log, start, **limits)
         assert disk.size(log, start, end) == memory.size(log, start, end)
 
 

@@ -10,6 +10,7 @@ from logdevice.protocol.epoch_state import EpochState, LogTail
 from logdevice.protocol.store_write import AmendRecord, PutRecord, PutState
 from logdevice.protocol.stored_log import SealPoint, StoredLog
 from logdevice.protocol.write_messages import Append, Release
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.ledger import Attempt, Ledger, Outcome, Promises
 from logdevice.simulation.workload import LOG
@@ -25,6 +26,7 @@ from logdevice.types import (
     Record,
     RecordFlags,
     Replication,
+    WriterTag,
     nodes,
 )
 
@@ -215,3 +217,58 @@ def test_an_epoch_without_its_one_bridge_is_noticed() -> None:
     assert checkers.wrong_bridges(book, Epoch(1), {lsn(4): enough, lsn(5): enough}, R3) is not None
     assert checkers.wrong_bridges(book, Epoch(1), {lsn(2): enough}, R3) is not None
     assert checkers.wrong_bridges(book, Epoch(1), {lsn(4): [N0, N1]}, R3) is not None
+
+
+def written(*made: tuple[int, int]) -> Ledger:
+    """A log with these appends of one ordered writer, by life and number, in this order."""
+    book = ledger()
+    for number, each in enumerate(made, start=10):
+        body = b"%d-%d" % each
+        book.writes[body] = 7, True, each
+        book.note(lsn(number), body)
+    return book
+
+
+def test_appends_of_a_writer_that_are_mixed_up_are_noticed() -> None:
+    assert not list(checkers.mixed_up_writes(written((1, 1), (1, 2), (2, 3), (2, 4)), may_forget=False))
+    assert list(checkers.mixed_up_writes(written((1, 2), (1, 1)), may_forget=True))
+    behind = written((1, 1), (2, 3), (1, 2))
+    assert list(checkers.mixed_up_writes(behind, may_forget=False))
+    assert not list(checkers.mixed_up_writes(behind, may_forget=True))
+
+
+def test_an_append_that_is_said_to_be_somewhere_and_is_nowhere_is_noticed() -> None:
+    book = written((1, 1))
+    book.sent(Append(log=LOG, body=b"1-1", entries=1))
+    book.settled(b"1-1", Lsn(0))
+    assert not list(checkers.missing_writes(book))
+    book.sent(Append(log=LOG, body=b"1-2", entries=1))
+    book.settled(b"1-2", Lsn(0))
+    assert list(checkers.missing_writes(book))
+    book.trim_end = lsn(99)
+    assert not list(checkers.missing_writes(book))
+
+
+def tagged(esn: int, seq: int, *, flags: int = 0, wave: int = 1) -> Record:
+    return Record(lsn(esn), 0, (N0,), b"x", flags=flags, wave=wave, tag=WriterTag(7, 1, seq, 1, 0))
+
+
+def table(*seqs: int) -> bytes:
+    made = ReceivedTable()
+    for seq in seqs:
+        made.note(WriterTag(7, 1, seq, 1, 0), lsn(seq + 1))
+    return made.encode()
+
+
+def test_a_received_table_that_is_not_that_of_the_log_is_noticed() -> None:
+    hole = int(RecordFlags.HOLE) | RECOVERED
+    copies = [tagged(1, 0), tagged(2, 1), tagged(3, 2), tagged(3, 2, flags=hole, wave=4)]
+    assert checkers.wrong_table(copies, table(0, 1)) is None
+    assert checkers.wrong_table(copies, table(0)) is not None
+    assert checkers.wrong_table(copies, table(0, 1, 2)) is not None
+    assert checkers.wrong_table(copies, b"") is not None
+    behind = [*copies, Record(lsn(3), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=5), tagged(4, 2)]
+    assert checkers.wrong_table(behind, table(0, 1)) is None
+    forgotten = ReceivedTable()
+    forgotten.forget_all(lsn(9))
+    assert checkers.wrong_table(copies, forgotten.encode()) is None

@@ -1,0 +1,52 @@
+package logdevice.spark;
+
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.python.PythonFunction;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Sent to executors: the function that Spark's own path would run there, and how to start a worker for it. */
+final class ArrowReaderFactory implements PartitionReaderFactory {
+    private static final long serialVersionUID = 1;
+
+    private final PythonFunction function;
+    private final StructType columns;
+    private final WorkerSettings settings;
+    private final TaskTotals totals;
+
+    private ArrowReaderFactory(
+            PythonFunction function, StructType columns, WorkerSettings settings, TaskTotals totals) {
+        this.function = function;
+        this.columns = columns;
+        this.settings = settings;
+        this.totals = totals;
+    }
+
+    static ArrowReaderFactory create(byte[] pickledFunction, StructType columns, TaskTotals totals) {
+        if (!totals.isRegistered()) {
+            SparkInternals.register(totals);
+        }
+        PythonFunction function = SparkInternals.functionOfSource(pickledFunction);
+        return new ArrowReaderFactory(function, columns, WorkerSettings.ofThisSession(), totals);
+    }
+
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+        return true;
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+        WorkerLease worker = WorkerLease.take(function, settings, TaskContext.get());
+        return new ArrowPartitionReader(worker, partition, columns, totals);
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        throw new UnsupportedOperationException("partitions of logdevice are read in columns");
+    }
+}

@@ -1,0 +1,128 @@
+package logdevice.spark;
+
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * One or more logs as a table: from {@code format("logdevice")}, or one log from the catalog.
+ *
+ * <p>Every scan is planned by Python anew. Spark's own tables for Python sources keep a plan, with the filters that were
+ * pushed into it, and use it for all later scans of the same DataFrame, which gives wrong results.
+ */
+public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite {
+    private static final Transform[] NO_TRANSFORMS = {};
+
+    private final String name;
+    private final StructType schema;
+    private final Map<String, String> readOptions; // of the catalog; what a query says goes before
+    private final Map<String, String> writeOptions;
+    private final Map<String, String> properties;
+    private final CreatedSource created;
+
+    public LogDeviceTable(
+            String name,
+            StructType schema,
+            Map<String, String> readOptions,
+            Map<String, String> writeOptions,
+            Map<String, String> properties) {
+        this(name, schema, readOptions, writeOptions, properties, new CreatedSource());
+    }
+
+    LogDeviceTable(
+            String name,
+            StructType schema,
+            Map<String, String> readOptions,
+            Map<String, String> writeOptions,
+            Map<String, String> properties,
+            CreatedSource created) {
+        this.name = name;
+        this.schema = schema;
+        this.readOptions = Map.copyOf(readOptions);
+        this.writeOptions = Map.copyOf(writeOptions);
+        this.properties = Map.copyOf(properties);
+        this.created = created;
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    @Deprecated
+    public StructType schema() {
+        return schema;
+    }
+
+    @Override
+    public Map<String, String> properties() {
+        return properties;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        Set<TableCapability> all = EnumSet.copyOf(pythonTable().capabilities());
+        if (!writeOptions.isEmpty()) {
+            // Which columns can be written is not what is read: Python says which, and what is wrong with others.
+            all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+        }
+        return all;
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap said) {
+        CaseInsensitiveStringMap all = with(readOptions, said);
+        if (Surface.of(all) == Surface.PYTHON) {
+            return ((SupportsRead) pythonTable()).newScanBuilder(all);
+        }
+        return Surface.jvmOr(
+                () -> new LogDeviceScanBuilder(created, schema, all),
+                () -> ((SupportsRead) pythonTable()).newScanBuilder(all));
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return ((SupportsWrite) pythonTable()).newWriteBuilder(new WriteInfo(info, with(writeOptions, info.options())));
+    }
+
+    private static CaseInsensitiveStringMap with(Map<String, String> options, CaseInsensitiveStringMap said) {
+        if (options.isEmpty()) {
+            return said;
+        }
+        Map<String, String> all = new HashMap<>(options);
+        // Names of options know no case: a name said in another case must not stand beside the catalog's.
+        all.keySet().removeIf(said::containsKey);
+        all.putAll(said.asCaseSensitiveMap());
+        return new CaseInsensitiveStringMap(all);
+    }
+
+    private Table pythonTable() {
+        return SparkInternals.pythonSource(LogDeviceProvider.NAME).getTable(schema, NO_TRANSFORMS, Map.of());
+    }
+
+    /** A write as Spark described it, with the options of the catalog added. */
+    private record WriteInfo(LogicalWriteInfo said, CaseInsensitiveStringMap options) implements LogicalWriteInfo {
+        @Override
+        public String queryId() {
+            return said.queryId();
+        }
+
+        @Override
+        public StructType schema() {
+            return said.schema();
+        }
+    }
+}

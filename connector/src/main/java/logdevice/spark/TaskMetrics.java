@@ -1,0 +1,93 @@
+package logdevice.spark;
+
+import java.util.List;
+import java.util.Map;
+
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomSumMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+
+/**
+ * What tasks count, by the names that Python's {@code task_metrics} gives them.
+ *
+ * <p>A class each, because Spark's history makes them anew from their names.
+ */
+public final class TaskMetrics {
+    private TaskMetrics() {}
+
+    private abstract static class Sum extends CustomSumMetric {
+        private final String name;
+        private final String description;
+
+        Sum(String name, String description) {
+            this.name = name;
+            this.description = description;
+        }
+
+        @Override
+        public String name() {
+            return name;
+        }
+
+        @Override
+        public String description() {
+            return description;
+        }
+    }
+
+    public static final class Records extends Sum {
+        public Records() {
+            super("records", "records read");
+        }
+    }
+
+    public static final class BytesReceived extends Sum {
+        public BytesReceived() {
+            super("bytesReceived", "bytes of bodies received from storage nodes");
+        }
+    }
+
+    public static final class Gaps extends Sum {
+        public Gaps() {
+            super("gaps", "gaps in logs");
+        }
+    }
+
+    public static final class LossGaps extends Sum {
+        public LossGaps() {
+            super("lossGaps", "gaps where records were lost or trimmed away");
+        }
+    }
+
+    public static final class Rewinds extends Sum {
+        public Rewinds() {
+            super("rewinds", "times a read began again from other storage nodes");
+        }
+    }
+
+    public static final class KnownDown extends Sum {
+        public KnownDown() {
+            super("knownDown", "storage nodes that reads did without");
+        }
+    }
+
+    static CustomMetric[] all() {
+        return new CustomMetric[] {
+            new Records(), new BytesReceived(), new Gaps(), new LossGaps(), new Rewinds(), new KnownDown()
+        };
+    }
+
+    /** The names, in order; the Python side has the same list. */
+    public static List<String> names() {
+        return java.util.Arrays.stream(all()).map(CustomMetric::name).toList();
+    }
+
+    /** What Spark is told of one task: all of the metrics, and only those. */
+    static CustomTaskMetric[] of(Map<String, Long> counted) {
+        return names().stream()
+                .map(name -> new Value(name, counted.getOrDefault(name, 0L)))
+                .toArray(CustomTaskMetric[]::new);
+    }
+
+    private record Value(String name, long value) implements CustomTaskMetric {}
+}

@@ -1,0 +1,102 @@
+package logdevice.spark;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+
+import org.apache.spark.TaskContext;
+
+/**
+ * The socket to a Python worker, for one task. Whoever waits on it notices within half a second that the task was
+ * cancelled, also when Spark does not interrupt threads. Closing it does nothing: the worker may serve again.
+ */
+final class WorkerChannel implements ReadableByteChannel {
+    private static final int LOOK_UP_MS = 500;
+
+    private final SocketChannel socket;
+    private final Selector selector;
+    private final SelectionKey key;
+    private final TaskContext task;
+    private final ByteBuffer number = ByteBuffer.allocateDirect(Long.BYTES);
+    private long received;
+
+    WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, TaskContext task) {
+        this.socket = socket;
+        this.selector = selector;
+        this.key = key;
+        this.task = task;
+    }
+
+    @Override
+    public int read(ByteBuffer target) throws IOException {
+        while (true) {
+            int count = socket.read(target);
+            if (count != 0 || !target.hasRemaining()) {
+                received += Math.max(count, 0);
+                return count;
+            }
+            waitFor(SelectionKey.OP_READ);
+        }
+    }
+
+    void write(ByteBuffer source) throws IOException {
+        while (source.hasRemaining()) {
+            if (socket.write(source) == 0) {
+                waitFor(SelectionKey.OP_WRITE);
+            }
+        }
+    }
+
+    int readInt() throws IOException {
+        return fill(Integer.BYTES).getInt();
+    }
+
+    long readLong() throws IOException {
+        return fill(Long.BYTES).getLong();
+    }
+
+    byte[] readBytes(int count) throws IOException {
+        ByteBuffer bytes = ByteBuffer.allocate(count);
+        readFully(bytes);
+        return bytes.array();
+    }
+
+    long received() {
+        return received;
+    }
+
+    private ByteBuffer fill(int count) throws IOException {
+        number.clear().limit(count);
+        readFully(number);
+        return number.flip();
+    }
+
+    private void readFully(ByteBuffer target) throws IOException {
+        while (target.hasRemaining()) {
+            if (read(target) < 0) {
+                throw new EOFException();
+            }
+        }
+    }
+
+    private void waitFor(int operation) throws IOException {
+        key.interestOps(operation);
+        selector.select(LOOK_UP_MS);
+        selector.selectedKeys().clear();
+        task.killTaskIfInterrupted();
+    }
+
+    @Override
+    public boolean isOpen() {
+        return socket.isOpen();
+    }
+
+    @Override
+    public void close() {
+        // See the top: the lease decides what becomes of the worker.
+    }
+}

@@ -1,0 +1,41 @@
+package logdevice.spark.catalog;
+
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import logdevice.spark.Json;
+
+/** The cluster behind a catalog, as far as SQL asks about it. Every answer comes from Python, none is kept. */
+final class Cluster {
+    private final Map<String, String> options;
+
+    Cluster(Map<String, String> options) {
+        this.options = Map.copyOf(options);
+    }
+
+    /** Calls the function of that name in Python's catalog module. */
+    JsonNode ask(String function, Map<String, ?> arguments) {
+        Map<String, Object> request = new LinkedHashMap<>();
+        request.put("call", function);
+        request.put("options", options);
+        request.put("arguments", arguments);
+        JsonNode answer = Json.parse(PythonCall.ask(Json.write(request)));
+        if (answer.has("error")) {
+            throw PythonCall.failed(answer.get("error").asText());
+        }
+        return answer.get("result");
+    }
+
+    /** Arguments of which some may be left out. */
+    static Map<String, Object> arguments(Object... namesAndValues) {
+        Map<String, Object> arguments = new HashMap<>();
+        for (int place = 0; place < namesAndValues.length; place += 2) {
+            if (namesAndValues[place + 1] != null) {
+                arguments.put((String) namesAndValues[place], namesAndValues[place + 1]);
+            }
+        }
+        return arguments;
+    }
+}

@@ -1,0 +1,221 @@
+package logdevice.spark.catalog;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.stream.StreamSupport;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import logdevice.spark.Json;
+import logdevice.spark.LogDeviceTable;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Logs as tables of SQL: the log /ads/clicks is the table {@code logdevice.ads.clicks}.
+ *
+ * <p>Set by {@code spark.sql.catalog.logdevice}; what follows that name in the configuration are options of the
+ * source, the endpoint first of all. Functions and procedures are in the namespace {@code sys}. What is there is
+ * asked of the cluster every time.
+ */
+public final class LogDeviceCatalog
+        implements TableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
+    private static final String SYSTEM = "sys";
+    private static final String ELSEWHERE = "Logs are made, renamed and removed by the `logdevice` command or the "
+            + "client; SQL reads and writes them, sets properties and trims.";
+
+    private String name;
+    private Map<String, String> options;
+    private Cluster cluster;
+
+    @Override
+    public void initialize(String given, CaseInsensitiveStringMap configured) {
+        name = given;
+        options = Map.copyOf(configured.asCaseSensitiveMap());
+        cluster = new Cluster(options);
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    // Tables
+
+    @Override
+    public Identifier[] listTables(String[] namespace) {
+        return StreamSupport.stream(children(namespace).get("logs").spliterator(), false)
+                .map(log -> Identifier.of(namespace, log.asText()))
+                .toArray(Identifier[]::new);
+    }
+
+    @Override
+    public Table loadTable(Identifier table) throws NoSuchTableException {
+        return load(table, null, null);
+    }
+
+    /** VERSION AS OF an LSN: the log up to and with that LSN. */
+    @Override
+    public Table loadTable(Identifier table, String version) throws NoSuchTableException {
+        return load(table, version, null);
+    }
+
+    /** TIMESTAMP AS OF: what had been appended by then. */
+    @Override
+    public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
+        return load(table, null, micros);
+    }
+
+    private Table load(Identifier table, String version, Long micros) throws NoSuchTableException {
+        JsonNode found = cluster.ask("table", Cluster.arguments(
+                "name", parts(table), "options", options, "version", version, "timestamp_us", micros));
+        if (found.isNull()) {
+            throw new NoSuchTableException(table);
+        }
+        StructType schema = (StructType) DataType.fromJson(found.get("schema").asText());
+        return new LogDeviceTable(
+                found.get("path").asText(),
+                schema,
+                Json.strings(found.get("read_options")),
+                Json.strings(found.get("write_options")),
+                Json.strings(found.get("properties")));
+    }
+
+    @Override
+    public Table alterTable(Identifier table, TableChange... changes) throws NoSuchTableException {
+        Map<String, String> attributes = new LinkedHashMap<>();
+        for (TableChange change : changes) {
+            if (change instanceof TableChange.SetProperty set) {
+                attributes.put(set.property(), set.value());
+            } else if (change instanceof TableChange.RemoveProperty removed) {
+                attributes.put(removed.property(), null);
+            } else {
+                throw new UnsupportedOperationException("The columns of a log are always the same. " + ELSEWHERE);
+            }
+        }
+        loadTable(table);
+        cluster.ask("set_properties", Cluster.arguments("name", parts(table), "properties", attributes));
+        return loadTable(table);
+    }
+
+    @Override
+    public boolean dropTable(Identifier table) {
+        throw new UnsupportedOperationException(ELSEWHERE);
+    }
+
+    @Override
+    public void renameTable(Identifier from, Identifier to) {
+        throw new UnsupportedOperationException(ELSEWHERE);
+    }
+
+    // Namespaces
+
+    @Override
+    public String[][] listNamespaces() {
+        return listNamespaces(new String[0]);
+    }
+
+    @Override
+    public String[][] listNamespaces(String[] namespace) {
+        return StreamSupport.stream(children(namespace).get("directories").spliterator(), false)
+                .map(directory -> with(namespace, directory.asText()))
+                .toArray(String[][]::new);
+    }
+
+    @Override
+    public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+        JsonNode found = children(namespace);
+        if (!isSystem(namespace) && namespace.length > 0 && found.get("logs").isEmpty()
+                && found.get("directories").isEmpty()) {
+            throw new NoSuchNamespaceException(namespace);
+        }
+        return Map.of();
+    }
+
+    private JsonNode children(String[] namespace) {
+        return cluster.ask("children", Cluster.arguments("directory", namespace));
+    }
+
+    @Override
+    public void createNamespace(String[] namespace, Map<String, String> metadata) {
+        throw new UnsupportedOperationException(ELSEWHERE);
+    }
+
+    @Override
+    public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+        throw new UnsupportedOperationException(ELSEWHERE);
+    }
+
+    @Override
+    public boolean dropNamespace(String[] namespace, boolean cascade) {
+        throw new UnsupportedOperationException(ELSEWHERE);
+    }
+
+    // Functions and procedures
+
+    @Override
+    public Identifier[] listFunctions(String[] namespace) {
+        return isSystem(namespace) ? identifiers(LsnFunctions.BY_NAME) : new Identifier[0];
+    }
+
+    @Override
+    public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
+        UnboundFunction found = isSystem(function.namespace()) ? LsnFunctions.BY_NAME.get(function.name()) : null;
+        if (found == null) {
+            throw new NoSuchFunctionException(function);
+        }
+        return found;
+    }
+
+    @Override
+    public Identifier[] listProcedures(String[] namespace) {
+        return isSystem(namespace) || namespace.length == 0 ? identifiers(procedures()) : new Identifier[0];
+    }
+
+    @Override
+    public UnboundProcedure loadProcedure(Identifier procedure) {
+        UnboundProcedure found = isSystem(procedure.namespace()) ? procedures().get(procedure.name()) : null;
+        if (found == null) {
+            throw new IllegalArgumentException("There is no procedure " + procedure + "; there are "
+                    + String.join(", ", procedures().keySet()) + " in " + name + "." + SYSTEM);
+        }
+        return found;
+    }
+
+    private Map<String, UnboundProcedure> procedures() {
+        return Procedures.of(cluster);
+    }
+
+    private static Identifier[] identifiers(Map<String, ?> named) {
+        return named.keySet().stream()
+                .map(key -> Identifier.of(new String[] {SYSTEM}, key))
+                .toArray(Identifier[]::new);
+    }
+
+    private static boolean isSystem(String[] namespace) {
+        return namespace.length == 1 && namespace[0].equalsIgnoreCase(SYSTEM);
+    }
+
+    private static String[] parts(Identifier table) {
+        return with(table.namespace(), table.name());
+    }
+
+    private static String[] with(String[] namespace, String last) {
+        String[] all = java.util.Arrays.copyOf(namespace, namespace.length + 1);
+        all[namespace.length] = last;
+        return all;
+    }
+}

@@ -1,0 +1,64 @@
+package logdevice.spark;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertThrows;
+import static org.junit.Assert.assertTrue;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.junit.Test;
+
+/** What tasks count, on its way to whoever looks at it. */
+public class CountersTest {
+    @Test
+    public void totalsAddUpOverTasksByName() {
+        TaskTotals totals = new TaskTotals();
+        assertTrue(totals.isZero());
+        totals.add(Map.of("records", 5L, "gaps", 1L));
+        TaskTotals ofAnotherTask = totals.copy();
+        ofAnotherTask.add(Map.of("records", 2L));
+        totals.merge(ofAnotherTask);
+        assertEquals(Map.of("records", 12L, "gaps", 2L), totals.value());
+        totals.reset();
+        assertTrue(totals.isZero());
+        assertEquals(Map.of("records", 7L, "gaps", 1L), ofAnotherTask.value());
+    }
+
+    @Test
+    public void sparkHearsOfEveryMetricAndOfNoOther() {
+        CustomTaskMetric[] told = TaskMetrics.of(Map.of("records", 3L, "unknown", 9L));
+        assertEquals(
+                List.of("records", "bytesReceived", "gaps", "lossGaps", "rewinds", "knownDown"),
+                Arrays.stream(told).map(CustomTaskMetric::name).toList());
+        assertEquals(3, told[0].value());
+        assertEquals(0, told[1].value());
+    }
+
+    @Test
+    public void sparksHistoryCanMakeEachMetricFromItsClassName() throws ReflectiveOperationException {
+        for (CustomMetric metric : TaskMetrics.all()) {
+            CustomMetric again = (CustomMetric)
+                    Class.forName(metric.getClass().getName()).getConstructor().newInstance();
+            assertEquals(metric.name(), again.name());
+            assertEquals("5", again.aggregateTaskMetrics(new long[] {2, 3}));
+        }
+    }
+
+    @Test
+    public void onlyNumbersOfTheReportAreMetrics() {
+        String report = "{\"logs\": {\"/a\": 1}, \"metrics\": {\"lagRecords\": 12, \"lagSeconds\": 1.5, \"note\": \"x\"}}";
+        assertEquals(Map.of("lagRecords", "12", "lagSeconds", "1.5"), Json.numbersUnder(report, "metrics"));
+        assertEquals(Map.of(), Json.numbersUnder("{}", "metrics"));
+        assertEquals(Map.of(), Json.numbersUnder("{\"metrics\": null}", "metrics"));
+    }
+
+    @Test
+    public void whatIsNotJsonIsQuoted() {
+        IllegalArgumentException error = assertThrows(IllegalArgumentException.class, () -> Json.parse("{oops"));
+        assertEquals("Python sent what is not JSON: {oops", error.getMessage());
+    }
+}

@@ -1,0 +1,89 @@
+"""The process of the Spark driver, with everything it starts: started, asked to end, or killed with kill -9.
+
+Spark is several processes: Python, its JVM, and Python again for readers. All of them stay in the session
+that the first was started in, so that is what is killed: a JVM that lives on could still commit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from logdevice.cli.processes import start, wait_until
+
+END_TIMEOUT_MS = 120_000
+KILL_TIMEOUT_MS = 10_000
+RESTARTS_MAX = (
+    3  # of a driver that gave up by itself, as Spark does on a machine that is too busy to start it
+)
+
+
+class Driver:
+    def __init__(self, endpoint: str, lake: Path) -> None:
+        self._endpoint, self.lake = endpoint, lake
+        self._process: subprocess.Popen[bytes] | None = None
+        self._restarts = 0
+
+    @property
+    def log(self) -> Path:
+        return self.lake / "driver.log"
+
+    def start(self) -> None:
+        self.lake.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "examples.demo.job", self._endpoint, str(self.lake)]
+        self._process = start(command, self.log)
+
+    def check(self) -> None:
+        """Starts it again if it has ended by itself, as any supervisor would, but not for ever."""
+        if self._process is None or self._process.poll() is None:
+            return
+        words = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        if self._restarts == RESTARTS_MAX:
+            raise RuntimeError("\n".join(["the Spark driver has ended by itself again:", *words[-15:]]))
+        self._restarts += 1
+        print(f"          Spark gave up, and is started again: {reason(words)}", flush=True)
+        self.kill()
+        self.start()
+
+    def kill(self) -> int:
+        """kill -9 for all of its processes; returns how many there were."""
+        if self._process is None:
+            return 0
+        session = self._process.pid
+        members = session_members(session)
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        wait_until(lambda: not session_members(session), KILL_TIMEOUT_MS)
+        self._process = None
+        return len(members)
+
+    def stop(self) -> None:
+        """SIGTERM: the batches it is at are finished."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_TIMEOUT_MS / 1000)
+        self.kill()
+
+
+def reason(words: list[str]) -> str:
+    """The line with the exception, if there is one."""
+    return next((line for line in reversed(words) if "Exception: " in line), words[-1] if words else "?")
+
+
+def session_members(session: int) -> list[int]:
+    """The processes of a session, by number."""
+    listed = subprocess.run(["ps", "-axo", "pid="], capture_output=True, text=True, check=True).stdout
+    members = []
+    for pid in map(int, listed.split()):
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == session:
+                members.append(pid)
+    return members

@@ -1,0 +1,123 @@
+"""A loss made on purpose: all copies of a block of records are destroyed, and Spark says what is gone.
+
+The log keeps two copies of each record and changes the pair of nodes every few records. Every record
+carries the names of its nodes, so it is known beforehand what goes with which disks.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from examples.demo.job import SETTINGS
+from examples.demo.tables import query
+from logdevice.cli import clusters
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.client.blocking import Client
+from logdevice.client.client import AsyncClient
+from logdevice.client.loop_thread import shared
+from logdevice.types import Gap, Lsn, NodeId
+
+LOG = "/shop/audit"
+COPIES = 2
+RECORDS = 40
+BLOCK_BYTES = 400  # after which other nodes are chosen: so there are many blocks, on different pairs of nodes
+ETL_TIMEOUT_S = 240
+
+Holders = dict[Lsn, frozenset[NodeId]]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What was destroyed, and what Spark wrote about it."""
+
+    nodes: list[str]
+    made: set[int]  # LSNs
+    reported: list[tuple[int, int]]  # from, to, as in the table of gaps
+    kept: set[int]
+    found: list[int]  # LSNs of the rows in the table
+
+    @property
+    def is_as_made(self) -> bool:
+        """Whether exactly these LSNs are reported, each once, and the rows of all others are there, once."""
+        length = sum(end - start for start, end in self.reported)
+        is_covered = all(any(start <= lsn < end for start, end in self.reported) for lsn in self.made)
+        return is_covered and length == len(self.made) and Counter(self.found) == Counter(self.kept)
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{Lsn(start)} to {Lsn(end - 1)}" for start, end in self.reported) or "nothing"
+
+
+def append(endpoint: str, client: Client) -> Holders:
+    """A log of several blocks, and who holds each record."""
+    client.create_log(LOG, {"replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
+    for number in range(RECORDS):
+        client.append(LOG, json.dumps({"number": number, "text": "x" * 900}).encode())
+    return shared().run(look(endpoint))
+
+
+async def look(endpoint: str) -> Holders:
+    holders: Holders = {}
+    async with AsyncClient(endpoint) as client, client.read(LOG) as reader:
+        while (taken := await reader.take()) is not None:
+            if not isinstance(taken, Gap):
+                holders |= {record.lsn: frozenset(record.copyset) for record in taken}
+    return holders
+
+
+def block_inside(holders: Holders) -> frozenset[NodeId]:
+    """Nodes that hold a block alone, but neither the first record nor the last: so a loss has two ends."""
+    ends = (holders[min(holders)], holders[max(holders)])
+    return next(nodes for nodes in holders.values() if nodes not in ends)
+
+
+def destroy(cluster: LocalCluster, client: Client, nodes: frozenset[NodeId]) -> None:
+    """Takes the disks of these nodes away, and gives them up."""
+    for node in nodes:
+        cluster.kill(node)
+        shutil.rmtree(cluster.find(node).directory / "store")
+    clusters.start(cluster)
+    for node in sorted(nodes):
+        client.mark_unrecoverable(node)
+
+
+def copy(endpoint: str, table: Path) -> None:
+    """What a user would type."""
+    words = ["etl", "--endpoint", endpoint, "--logs", LOG, "--to", str(table), "--once"]
+    words += ["--schema", "number long", "--master", "local[2]"]
+    words += [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "logdevice.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=ETL_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"logdevice etl ended with {done.returncode}: {done.stderr}")
+
+
+def inside(holders: Holders, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts up to the last record. Behind it, only the nodes that are gone could have known that nothing
+    was there, if one of them was the sequencer: then the rest of its epoch is rightly reported too."""
+    end = int(max(holders)) + 1
+    return [(start, min(stop, end)) for start, stop in ranges if start < end]
+
+
+def compare(holders: Holders, gone: frozenset[NodeId], table: Path) -> Loss:
+    gaps = query(Path(f"{table}_gaps"), "select start_lsn, end_lsn from t where gap = 'DATALOSS' order by 1")
+    rows = query(table, "select log_lsn from t")
+    made = {int(lsn) for lsn, nodes in holders.items() if nodes <= gone}
+    return Loss(
+        nodes=[str(node) for node in sorted(gone)],
+        made=made,
+        reported=inside(holders, [(int(str(gap["start_lsn"])), int(str(gap["end_lsn"]))) for gap in gaps]),
+        kept={int(lsn) for lsn in holders} - made,
+        found=[int(str(row["log_lsn"])) for row in rows],
+    )

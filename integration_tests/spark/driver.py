@@ -1,0 +1,93 @@
+"""A Spark application that tests kill again and again: three queries over the same logs.
+
+    python -m integration_tests.spark.driver ENDPOINT PATTERN COPY [--drain] DIRECTORY
+
+One query writes files by Spark's own sink, which takes a batch once. The other has a function for each
+batch, which Spark may call again: it leaves one file for each batch, and fails if a batch comes back with
+other rows. The third appends everything to the log COPY. With --drain they read what is there and end;
+without, they go on until the process ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration_tests.spark import session
+
+FILES, BATCHES, COPIES = "files", "batches", "copies"
+TIMEOUT_S = 240
+
+
+def main(endpoint: str, pattern: str, copy: str, directory: Path, *, drain: bool) -> None:
+    builder = session.plain_builder(directory / "scratch", "local[2]").appName("logdevice-killed")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    queries = []
+    for name, start in ((FILES, "earliest"), (BATCHES, "latest"), (COPIES, "earliest")):
+        rows = _rows(spark, endpoint, pattern, start, drain=drain)
+        queries.append(_start(rows, endpoint, copy, directory, name, drain=drain))
+        # Spark gives the process of a source ten seconds to start: one after the other, then.
+        while queries[-1].isActive and "Initializing" in queries[-1].status["message"]:
+            time.sleep(0.05)
+    for query in queries:
+        if not query.awaitTermination(TIMEOUT_S):
+            raise TimeoutError(f"{query.name} is not done: {query.status}")
+
+
+def _rows(spark: SparkSession, endpoint: str, pattern: str, start: str, *, drain: bool) -> DataFrame:
+    stream = spark.readStream.format("logdevice").options(
+        endpoint=endpoint,
+        logsPattern=pattern,
+        startingOffsets=start,
+        # Small batches, so that there are many to be killed in.
+        maxRecordsPerTrigger="5000" if drain else "40",
+        minPartitions="2",
+        surface="python",
+    )
+    return stream.load().selectExpr("log", "lsn", "batch_offset", "cast(payload as string) payload", "gap")
+
+
+def _start(
+    rows: DataFrame, endpoint: str, copy: str, directory: Path, name: str, *, drain: bool
+) -> StreamingQuery:
+    if name == COPIES:
+        rows = rows.selectExpr("to_json(struct(log, lsn, batch_offset, payload, gap)) payload")
+    writer: Any = rows.writeStream.queryName(name).option(
+        "checkpointLocation", str(checkpoint(directory, name))
+    )
+    if drain:
+        writer = writer.trigger(availableNow=True)
+    if name == FILES:
+        return writer.format("json").start(str(directory / name))  # type: ignore[no-any-return]
+    if name == COPIES:
+        # Several records in a task, so that some of them are there and some not when it is killed.
+        writer = writer.format("logdevice").options(endpoint=endpoint, log=copy, recordEntries="7")
+        return writer.start()  # type: ignore[no-any-return]
+    (directory / name).mkdir(parents=True, exist_ok=True)
+    return writer.foreachBatch(lambda part, number: _keep(directory / name, part, number)).start()  # type: ignore[no-any-return]
+
+
+def checkpoint(directory: Path, name: str) -> Path:
+    return directory / f"{name}-checkpoint"
+
+
+def _keep(directory: Path, part: DataFrame, number: int) -> None:
+    """Leaves the rows of a batch in a file of its own, whole or not at all."""
+    rows = json.dumps([row.asDict() for row in part.collect()])
+    file, new = directory / f"{number}.json", directory / f"{number}.new"
+    if file.exists() and file.read_text(encoding="utf-8") != rows:
+        raise AssertionError(f"batch {number} was {file.read_text(encoding='utf-8')}, and is now {rows}")
+    new.write_text(rows, encoding="utf-8")
+    new.replace(file)
+
+
+if __name__ == "__main__":
+    address, matching, target, place = (argument for argument in sys.argv[1:] if argument != "--drain")
+    main(address, matching, target, Path(place), drain="--drain" in sys.argv)

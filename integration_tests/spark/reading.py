@@ -1,0 +1,137 @@
+"""What tests append and read through Spark, and how the two are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from logdevice.client.blocking import Client
+from logdevice.client.client import AsyncClient
+from logdevice.client.loop_thread import shared
+from logdevice.types import Gap, Lsn, NodeId
+
+FORMAT = "logdevice"
+STREAM_TIMEOUT_S = 120
+
+
+class Appended(NamedTuple):
+    """An entry, and where it must be found."""
+
+    log: str
+    lsn: int
+    batch_offset: int
+    key: bytes | None
+    payload: bytes
+    attributes: dict[str, str] | None
+
+
+def append(
+    client: Client,
+    log: str,
+    payloads: Iterable[bytes],
+    keys: Iterable[bytes | None] | None = None,
+    attributes: Iterable[dict[str, str] | None] | None = None,
+) -> list[Appended]:
+    """Appends entries as one record."""
+    values = list(payloads)
+    key_list = [None] * len(values) if keys is None else list(keys)
+    attribute_list = [None] * len(values) if attributes is None else list(attributes)
+    lsn = client.append_many(
+        log, values, None if keys is None else key_list, None if attributes is None else attribute_list
+    )
+    return [
+        Appended(log, int(lsn), offset, key, payload, named)
+        for offset, (key, payload, named) in enumerate(zip(key_list, values, attribute_list, strict=True))
+    ]
+
+
+def append_numbers(client: Client, log: str, records: int, entries: int = 3) -> list[Appended]:
+    """Appends so many records of entries that count up, each different."""
+    return [
+        entry
+        for record in range(records)
+        for entry in append(client, log, [f"{record}-{offset}".encode() for offset in range(entries)])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where tests read from: a cluster, by a Spark, in one of the ways it can."""
+
+    spark: SparkSession
+    endpoint: str
+    surface: str = "auto"
+
+    def batch(self, log: str, schema: str | None = None, **options: str) -> DataFrame:
+        reader = self.spark.read.format(FORMAT).options(**self._options(log, options))
+        return (reader if schema is None else reader.schema(schema)).load()
+
+    def stream(self, log: str, schema: str | None = None, **options: str) -> DataFrame:
+        """From the beginning of the log, unless the options say otherwise."""
+        options = {"startingOffsets": "earliest", **options}
+        reader = self.spark.readStream.format(FORMAT).options(**self._options(log, options))
+        return (reader if schema is None else reader.schema(schema)).load()
+
+    def _options(self, log: str, options: dict[str, str]) -> dict[str, str]:
+        surface = {} if self.surface == "auto" else {"surface": self.surface}
+        return {"endpoint": self.endpoint, "logs": log, **surface, **options}
+
+
+def copysets(endpoint: str, log: str) -> dict[Lsn, frozenset[NodeId]]:
+    """Which nodes hold each record of a log."""
+
+    async def look() -> dict[Lsn, frozenset[NodeId]]:
+        found: dict[Lsn, frozenset[NodeId]] = {}
+        async with AsyncClient(endpoint) as client, client.read(log) as reader:
+            while (taken := await reader.take()) is not None:
+                if not isinstance(taken, Gap):
+                    found |= {record.lsn: frozenset(record.copyset) for record in taken}
+        return found
+
+    return shared().run(look())
+
+
+def entries_of(rows: Iterable[Row]) -> list[Appended]:
+    """Rows as what was appended, in the order in which they came."""
+    return [
+        Appended(
+            row.log,
+            row.lsn,
+            row.batch_offset,
+            None if row.key is None else bytes(row.key),
+            bytes(row.payload),
+            row.attributes,
+        )
+        for row in rows
+        if row.gap is None
+    ]
+
+
+def gaps_of(rows: Iterable[Row]) -> list[tuple[str, Lsn, Lsn]]:
+    return [(row.gap, Lsn(row.lsn), Lsn(row.gap_end_lsn)) for row in rows if row.gap is not None]
+
+
+def run_available(frame: DataFrame, checkpoint: Path) -> list[list[Row]]:
+    """Runs the stream up to what is there now; the rows of every batch, in the order in which they came."""
+    batches: list[list[Row]] = []
+    query = (
+        frame.writeStream.foreachBatch(lambda part, _: batches.append(part.collect()))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    finish(query)
+    return batches
+
+
+def finish(query: StreamingQuery) -> None:
+    """Until the query ends by itself; raises what it failed with."""
+    try:
+        assert query.awaitTermination(STREAM_TIMEOUT_S), f"the query goes on: {query.status}"
+    finally:
+        query.stop()

@@ -1,0 +1,112 @@
+"""What a user is told, by Spark, when options are wrong or a checkpoint does not fit what is there now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+
+from integration_tests.spark.reading import (
+    Source,
+    append_numbers,
+    entries_of,
+    gaps_of,
+    run_available,
+)
+from logdevice.client.blocking import Client
+from logdevice.types import Lsn
+
+pytestmark = pytest.mark.parametrize("source", ["python"], indirect=True)
+
+ADVICE = "Correct the option; docs/spark.md lists what is allowed."
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            {"maxRecordPerTrigger": "5"},
+            "there is no option maxrecordpertrigger; the nearest is maxRecordsPerTrigger",
+        ),
+        ({"minPartitions": "0"}, "option minPartitions must be an integer from 1 to 10000, got '0'"),
+        (
+            {"readTimeout": "soon"},
+            "option readTimeout must be a time, such as 500ms, 30s or 5m; a plain number is",
+        ),
+    ],
+)
+def test_a_wrong_option_is_refused_when_the_frame_is_made(
+    source: Source, options: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        source.stream("/any", **options)
+    assert complaint in str(caught.value)
+    assert ADVICE in str(caught.value)
+
+
+def edit_offsets(checkpoint: Path, **changes: Any) -> None:
+    """Rewrites the last offsets that the source has left in a checkpoint."""
+    last = max(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdecimal())
+    file = checkpoint / "offsets" / str(last)
+    *head, ours = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([*head, json.dumps({**json.loads(ours), **changes})]), encoding="utf-8")
+    (checkpoint / "offsets" / f".{last}.crc").unlink(missing_ok=True)
+
+
+def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    append_numbers(client, log, records=6)
+    run_available(source.stream(log), tmp_path)
+
+    def stopped(**options: str) -> str:
+        with pytest.raises(StreamingQueryException) as caught:
+            run_available(source.stream(log, **options), tmp_path)
+        return str(caught.value)
+
+    complaint = stopped(endingOffsets="latest")
+    assert "option endingOffsets is for batch reads; a stream has no end, leave it out" in complaint
+    edit_offsets(tmp_path, cluster="other")
+    assert f"CheckpointClusterError: the checkpoint is of cluster 'other'; {source.endpoint}" in stopped()
+    edit_offsets(tmp_path, version=2)
+    complaint = stopped()
+    assert "CheckpointFormatError: the checkpoint is of version 2; this program reads up to" in complaint
+    assert "Run the version that wrote it or a newer one" in complaint
+
+
+def test_what_was_trimmed_or_removed_while_the_query_was_stopped_is_told(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    append_numbers(client, log, records=4)
+    run_available(source.stream(log), tmp_path)
+    position = client.tail(log).next
+    lost = append_numbers(client, log, records=3)
+    kept = append_numbers(client, log, records=3)
+    assert client.trim(log, kept[0].lsn) == ()
+
+    def stopped(**options: str) -> str:
+        with pytest.raises(StreamingQueryException) as caught:
+            run_available(source.stream(log, **options), tmp_path)
+        return str(caught.value)
+
+    complaint = stopped(failOnDataLoss="true")
+    assert (
+        f"CheckpointTrimmedError: {log} was trimmed up to {Lsn(kept[0].lsn)}, and the query goes on"
+        in complaint
+    )
+    (rows,) = run_available(source.stream(log), tmp_path)
+    assert gaps_of(rows) == [("TRIM", position, kept[0].lsn)]
+    assert position <= lost[0].lsn
+    assert entries_of(rows) == kept
+    client.remove_log(log)
+    complaint = stopped()
+    assert (
+        f"LogRemovedError: {log} was removed; the query had read it up to {Lsn(kept[-1].lsn + 1)}"
+        in complaint
+    )
+    assert "What was not read of it is gone." in complaint

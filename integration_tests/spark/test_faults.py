@@ -1,0 +1,83 @@
+"""Nodes that die or hang while Spark reads: the rows are the same, or the task says what it waits for."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row
+
+from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.spark.reading import Source, append_numbers, copysets, entries_of, run_available
+from integration_tests.spark.session import SURFACES
+from logdevice.cli.processes import wait_until
+from logdevice.client.blocking import Client
+from logdevice.types import NodeId
+
+READ_TIMEOUT_MS = 1500
+STARTS = "logdevice_read_starts_total"
+
+
+def starts(cluster: Cluster, nodes: list[NodeId]) -> float:
+    """How many read streams these nodes were ever asked for."""
+    return sum(
+        value for node in nodes for name, value in cluster.metrics(node).items() if name.startswith(STARTS)
+    )
+
+
+def test_a_storage_node_killed_while_a_batch_is_read_changes_nothing(
+    source: Source, client: Client, cluster: Cluster, log: str, tmp_path: Path
+) -> None:
+    """The node hangs, so that the read cannot be over before it is killed."""
+    # A copyset for every record, so that every node has to send some.
+    client.create_log(log, {"sticky_copyset_bytes_max": 0})
+    appended = append_numbers(client, log, records=60)
+    victim, *others = cluster.other_than(cluster.sequencer_of(log))
+
+    def read_while_it_dies(read: Callable[[], list[list[Row]]]) -> list[list[Row]]:
+        before = starts(cluster, others)
+        found: list[list[list[Row]]] = []
+        cluster.pause(victim)
+        reading = threading.Thread(target=lambda: found.append(read()))
+        reading.start()
+        began = wait_until(lambda: starts(cluster, others) >= before + len(others), PATIENCE_MS)
+        cluster.kill(victim)
+        reading.join(PATIENCE_MS / 1000)
+        assert began, "the read did not begin"
+        assert found, "the read does not end"
+        cluster.up()
+        return found[0]
+
+    (rows,) = read_while_it_dies(lambda: [source.batch(log).collect()])
+    assert entries_of(rows) == appended
+    batches = read_while_it_dies(lambda: run_available(source.stream(log), tmp_path))
+    assert [entry for rows in batches for entry in entries_of(rows)] == appended
+
+
+@pytest.mark.parametrize("source", SURFACES[:1], indirect=True)
+def test_a_read_that_stands_still_fails_and_says_what_it_waits_for(
+    source: Source, client: Client, cluster: Cluster, log: str
+) -> None:
+    client.create_log(log, {"replication": 1})
+    append_numbers(client, log, records=5)
+    ((holder,),) = set(copysets(cluster.endpoint, log).values())
+    source.batch(log).collect()  # a worker now knows the way, and does not have to ask for it
+    planned = source.batch(log, readTimeout=f"{READ_TIMEOUT_MS}ms").rdd
+    assert planned.getNumPartitions() == 1
+    cluster.pause(holder)
+    with pytest.raises(PySparkException, match="stands still") as caught:
+        planned.collect()
+    text = str(caught.value)
+    found = re.search(
+        rf"the read of {log} stands still for longer than readTimeout = {READ_TIMEOUT_MS} ms: at "
+        r"(e\d+n\d+) it waits for \w+ (.*?) since (\d+) ms(.*)",
+        text,
+    )
+    assert found, text
+    assert str(holder) in found[2] + found[4]
+    assert int(found[3]) >= READ_TIMEOUT_MS / 2
+    assert f"(log {client.logs(log)[0].log}, lsn {found[1]})" in text

@@ -1,0 +1,71 @@
+"""LSNs in queries, as functions of columns and as SQL functions: both say what `Lsn` says."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from logdevice.types import EPOCH_MAX, ESN_MAX, LSN_MAX, LSN_OLDEST, Lsn
+from pyspark_logdevice import functions
+
+LSNS = [
+    LSN_OLDEST,
+    Lsn.of(5, 3),
+    Lsn.of(1, ESN_MAX),
+    Lsn.of(EPOCH_MAX, 0),
+    Lsn.of(EPOCH_MAX, ESN_MAX),
+    LSN_MAX,
+]
+TEXTS = [
+    "e5n3",
+    " E7N0009 ",
+    "21474836483",
+    "0",
+    "oldest",
+    "MAX",
+    str(int(LSN_MAX)),
+    f"e{EPOCH_MAX}n{ESN_MAX}",
+]
+NO_LSNS = ["", "e5", "n3", "e5n3x", "-1", f"e{EPOCH_MAX + 5}n1", f"e1n{ESN_MAX + 1}", "9223372036854775808"]
+
+
+def test_functions_of_columns_take_lsns_apart(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(int(lsn),) for lsn in LSNS], "lsn long")
+    rows = frame.select(
+        functions.lsn_epoch("lsn"), functions.lsn_offset(sql.col("lsn")), functions.lsn_text("lsn")
+    ).collect()
+    assert [tuple(row) for row in rows] == [(lsn.epoch, lsn.esn, str(lsn)) for lsn in LSNS]
+
+
+def test_sql_functions_take_lsns_apart(spark: SparkSession) -> None:
+    functions.register(spark)
+    functions.register(spark)  # a second time does no harm
+    spark.createDataFrame([(int(lsn),) for lsn in LSNS], "lsn long").createOrReplaceTempView("lsns")
+    rows = spark.sql("SELECT lsn_epoch(lsn), lsn_offset(lsn), lsn_text(lsn) FROM lsns").collect()
+    assert [tuple(row) for row in rows] == [(lsn.epoch, lsn.esn, str(lsn)) for lsn in LSNS]
+
+
+def test_both_read_what_people_write(spark: SparkSession) -> None:
+    functions.register(spark)
+    frame = spark.createDataFrame([(text,) for text in [*TEXTS, None]], "text string")
+    frame.createOrReplaceTempView("texts")
+    expected = [*(int(Lsn.parse(text)) for text in TEXTS), None]
+    assert [row[0] for row in frame.select(functions.lsn_parse("text")).collect()] == expected
+    assert [row[0] for row in spark.sql("SELECT lsn_parse(text) FROM texts").collect()] == expected
+
+
+@pytest.mark.parametrize("text", NO_LSNS)
+def test_both_refuse_what_is_no_lsn(spark: SparkSession, text: str) -> None:
+    functions.register(spark)
+    message = (
+        f"{text} is not an LSN; write it as e5n3, as an integer from 0 to {int(LSN_MAX)}, or as oldest or max"
+    )
+    for frame in (
+        spark.range(1).select(functions.lsn_parse(sql.lit(text))),
+        spark.sql(f"SELECT lsn_parse('{text}')"),
+    ):
+        with pytest.raises(PySparkException, match="is not an LSN") as caught:
+            frame.collect()
+        assert message in str(caught.value)

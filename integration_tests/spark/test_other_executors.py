@@ -1,0 +1,55 @@
+"""Executors that are other processes than the driver: what a task needs travels with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+from integration_tests.cluster import Cluster
+from integration_tests.spark.reading import append_numbers
+from integration_tests.spark.session import SURFACES
+from logdevice.client.blocking import Client
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 240
+
+
+def test_executors_in_other_processes_read_the_same(
+    cluster: Cluster, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    appended = [entry.payload.decode() for entry in append_numbers(client, log, records=40)]
+    command = [sys.executable, "-m", "integration_tests.spark.other_executors"]
+    done = subprocess.run(
+        [*command, cluster.endpoint, log, str(tmp_path), *SURFACES],
+        cwd=ROOT,
+        # Everything of this small Spark cluster stays on this machine.
+        env={
+            **os.environ,
+            "SPARK_HOME": str(spark_home(tmp_path / "home")),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_HOSTNAME": "localhost",
+        },
+        stdout=subprocess.PIPE,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("executors") == 2
+    for surface in SURFACES:
+        assert found[surface]["payloads"] == appended
+        assert found[surface]["tasks"] >= 4
+
+
+def spark_home(directory: Path) -> Path:
+    """The installed Spark, in a directory into which its workers may write."""
+    directory.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (directory / entry.name).symlink_to(entry)
+    return directory

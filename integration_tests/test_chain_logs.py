@@ -1,0 +1,165 @@
+"""Chain logs on real processes: every failure case of the design, in its order.
+
+The log is on three of the five nodes, so that a chain that loses a node gets shorter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pytest
+
+from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.workload import read_all, working
+from logdevice import batch as batches
+from logdevice.cli.processes import wait_until
+from logdevice.client.blocking import Client
+from logdevice.client.chain_operations import Filled
+from logdevice.client.client import AsyncClient
+from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnavailableError
+from logdevice.protocol.chain.messages import ChainStatus, ChainStore, ChainStored, Next, Position, Settle
+from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.types import GapType, LogId, Lsn, NodeId
+
+CHAIN: dict[str, int | str] = {"replication_mode": "chain", "nodeset_size": 3}
+Result = TypeVar("Result")
+
+
+@dataclass
+class Hand:
+    """A client that does single steps of an append, and may stop after any of them."""
+
+    client: AsyncClient
+    log: LogId
+    token: int
+
+    async def position(self) -> Position:
+        asked = Next(log=self.log, token=self.token, entries=1, body_bytes=4)
+        issued = await self.client._routing.position(asked, PATIENCE_MS)
+        assert issued.position is not None, issued
+        return issued.position
+
+    async def store(self, position: Position, nodes: int, body: bytes) -> list[ChainStatus]:
+        """On the first so many nodes of the chain; what each answered."""
+        walk = Walk(
+            self.log,
+            record_at(position, body, 1),
+            position.chain,
+            position.copies,
+            position.good_end,
+            position.sequencer,
+        )
+        request: ChainStore = walk.store()
+        return [
+            (await self.client._nodes.ask(node, request, ChainStored, timeout_ms=PATIENCE_MS)).status
+            for node in position.chain[:nodes]
+        ]
+
+    async def give_up(self, position: Position) -> None:
+        settle = Settle(log=self.log, lsn=position.lsn, token=self.token)
+        await self.client._chains.settle(settle, PATIENCE_MS)
+
+
+def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]], token: int = 1) -> Result:
+    async def run() -> Result:
+        async with AsyncClient(cluster.endpoint) as client:
+            return await work(Hand(client, await client._directory.number(log), token))
+
+    return asyncio.run(run())
+
+
+def chain_of(cluster: Cluster, log: str) -> tuple[NodeId, ...]:
+    """The nodes of the log's chain, head first."""
+
+    async def look(hand: Hand) -> tuple[NodeId, ...]:
+        position = await hand.position()
+        await hand.give_up(position)
+        return position.chain
+
+    return by_hand(cluster, log, look)
+
+
+def test_work_goes_on_when_the_head_the_middle_or_the_tail_is_killed(cluster: Cluster, log: str) -> None:
+    with working(cluster, log, CHAIN, clients=4) as work:
+        for role in (0, 1, 2):
+            wait_for_copies(cluster, log, 3)
+            node = chain_of(cluster, log)[role]
+            cluster.kill(node)
+            work.goes_on(5)
+            cluster.start(node)
+
+
+def wait_for_copies(cluster: Cluster, log: str, copies: int) -> None:
+    """Until the chains of the log have so many nodes."""
+
+    def have() -> bool:
+        return len(chain_of(cluster, log)) == copies
+
+    assert wait_until(have, PATIENCE_MS), f"the chain is {chain_of(cluster, log)}"
+
+
+def test_two_of_three_gone_leave_one_and_a_warning(cluster: Cluster, log: str) -> None:
+    with working(cluster, log, CHAIN) as work:
+        chain = chain_of(cluster, log)
+        for node in chain[:2]:
+            cluster.kill(node)
+        work.writer.wait_for(5)
+        assert chain_of(cluster, log) == chain[2:]
+        assert cluster.metrics(cluster.sequencer_of(log))["logdevice_short_chains"] >= 1
+        cluster.start(chain[0])
+        work.goes_on(5)  # what one node alone can tell is not enough for readers
+        cluster.start(chain[1])
+        wait_for_copies(cluster, log, 3)
+        work.goes_on(5)
+
+
+def test_a_log_may_forbid_single_copies(cluster: Cluster, log: str) -> None:
+    with cluster.client() as client:
+        client.create_log(log, CHAIN | {"min_copies": 2})
+        client.append(log, b"three copies")
+        for node in chain_of(cluster, log)[:2]:
+            cluster.kill(node)
+    with cluster.client({"append_timeout_ms": 2_000}) as client:
+        assert wait_until(lambda: "min_copies" in refusal(client, log), PATIENCE_MS)
+
+
+def refusal(client: Client, log: str) -> str:
+    try:
+        client.append(log, b"one copy")
+    except (OutcomeUnknownError, UnavailableError) as error:
+        return str(error)
+    return ""
+
+
+def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, log: str) -> None:
+    with cluster.client() as client:
+        client.create_log(log, CHAIN)
+        client.append(log, b"first")
+
+        async def leave(hand: Hand) -> tuple[Position, Position]:
+            """One position that is not written at all, one that only the head has."""
+            unwritten = await hand.position()
+            hand.token = 1 << 20
+            partial = await hand.position()
+            body = await hand.client._appending.encode(batches.from_entries(None, [b"left"], None))
+            assert await hand.store(partial, 1, body) == [ChainStatus.DATA]
+            return unwritten, partial
+
+        unwritten, partial = by_hand(cluster, log, leave)
+        assert client.peek(log) == partial.lsn
+        assert client.fill(log, partial.lsn) is Filled.RECORD
+        assert client.fill(log, unwritten.lsn) is Filled.HOLE
+
+        async def come_late(hand: Hand) -> list[ChainStatus]:
+            return await hand.store(unwritten, 1, b"late")
+
+        assert by_hand(cluster, log, come_late) == [ChainStatus.HOLE]
+        with pytest.raises(InvalidArgumentError, match="given to nobody"):
+            client.fill(log, Lsn(partial.lsn + 100))
+        assert client.append(log, b"next") == partial.lsn.next
+        reading = read_all(cluster, log)
+        assert [payload for _, _, payload in reading.entries] == [b"first", b"left", b"next"]
+        assert [gap.type for gap in reading.gaps] == [GapType.BRIDGE, GapType.HOLE]

@@ -1,0 +1,128 @@
+"""Lost data is restored, and nodes are emptied, while the log is written and read.
+
+`working` checks all promises at its end. One cluster of six for all tests; each leaves it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.command_line import CommandLine
+from integration_tests.test_lost_disks import lose_disk, running
+from integration_tests.workload import working
+from logdevice.cli.processes import wait_until
+from logdevice.types import LSN_MAX, Lsn, NodeId
+
+NODES = 6
+COPIES = 3
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running(tmp_path_factory.mktemp("rebuilding") / "data", nodes=NODES, replication=COPIES) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def command(cluster: Cluster, capfdbinary: pytest.CaptureFixture[bytes]) -> CommandLine:
+    return CommandLine(cluster, capfdbinary)
+
+
+def data_of(command: CommandLine, node: NodeId) -> str:
+    rows = command.done("nodes", "--json").objects
+    return next(str(row["data"]) for row in rows if row["node"] == str(node))
+
+
+def wait_until_whole(cluster: Cluster) -> None:
+    """Until every node counts, and everybody has had a last look."""
+    with cluster.client() as client:
+        assert wait_until(lambda: not client.node_states().nodes, PATIENCE_MS), client.node_states()
+
+
+def assert_clean(command: CommandLine, log: str) -> None:
+    said = command("check", log, "--json")
+    assert said.code == 0, said.out
+    assert said.objects[0]["records"] > 0
+
+
+def test_a_lost_disk_is_restored_while_the_log_is_written_and_read(
+    cluster: Cluster, command: CommandLine, log: str
+) -> None:
+    with working(cluster, log) as work:
+        node = cluster.other_than(cluster.sequencer_of(log))[0]
+        work.goes_on(30)
+        lose_disk(cluster, node)
+        work.goes_on(10)
+        cluster.up()
+        assert command.done("rebuild", str(node), "--json").objects[0]["data"] == "whole"
+        work.goes_on(10)
+    assert_clean(command, log)
+
+
+def test_two_of_three_copies_are_restored(cluster: Cluster, command: CommandLine, log: str) -> None:
+    with working(cluster, log) as work:
+        work.goes_on(30)
+        lost = cluster.other_than(cluster.sequencer_of(log))[:2]
+        for node in lost:
+            lose_disk(cluster, node)
+        cluster.up()
+        wait_until_whole(cluster)
+        work.goes_on(10)
+    assert_clean(command, log)
+
+
+def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere(
+    cluster: Cluster, command: CommandLine, log: str
+) -> None:
+    with working(cluster, log) as work:
+        work.goes_on(30)
+        node = cluster.other_than(cluster.sequencer_of(log))[0]
+        cluster.kill(node)
+        cluster.wait_until_seen_dead(node)
+        assert command.done("rebuild", str(node), "--json").objects[0]["data"] == "elsewhere"
+        assert_clean(command, log)
+        work.goes_on(5)
+        cluster.up()
+        work.goes_on(5)
+    wait_until_whole(cluster)
+    assert_clean(command, log)
+
+
+def test_a_node_is_drained_under_load_and_ends_empty(
+    cluster: Cluster, command: CommandLine, log: str
+) -> None:
+    with working(cluster, log) as work:
+        work.goes_on(30)
+        node = cluster.sequencer_of(log)
+        assert command.done("drain", str(node), "--json").objects[0]["data"] == "drained"
+        work.goes_on(10)
+        with cluster.client() as client:
+            assert wait_until(lambda: not client.copies(log, node, Lsn(0), LSN_MAX).records, PATIENCE_MS)
+        assert_clean(command, log)
+        command.done("undrain", str(node))
+        work.goes_on(10)
+    wait_until_whole(cluster)
+    assert_clean(command, log)
+
+
+def test_a_drained_node_that_is_stopped_can_be_removed_from_the_cluster(
+    cluster: Cluster, command: CommandLine, log: str
+) -> None:
+    node = max(cluster.nodes)
+    with working(cluster, log) as work:
+        work.goes_on(5)
+        assert command("decommission", str(node)).code == 2
+        command.done("drain", str(node))
+        cluster.stop(node, PATIENCE_MS)
+        cluster.wait_until_seen_dead(node)
+        command.done("decommission", str(node))
+        work.goes_on(10)
+        assert str(node) not in {row["node"] for row in command.done("nodes", "--json").objects}
+        cluster.start(node)  # a node that is started again joins again
+        cluster.up()
+        work.goes_on(5)
+    wait_until_whole(cluster)
+    assert data_of(command, node) == "whole"

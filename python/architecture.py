@@ -1,0 +1,211 @@
+"""Who may import whom: the layers of the project, from the plainest nouns up. `test_architecture.py` holds
+every module against them; ARCHITECTURE.md has the same in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Parts of the standard library that reach no clock, disk, network or thread.
+PURE = frozenset(
+    {
+        "__future__",
+        "bisect",
+        "collections",
+        "dataclasses",
+        "enum",
+        "functools",
+        "heapq",
+        "itertools",
+        "math",
+        "operator",
+        "random",
+        "re",
+        "struct",
+        "typing",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """What the modules under one path may import; the first layer that fits a module holds for it."""
+
+    path: str
+    ours: tuple[str, ...]  # modules of this project
+    others: frozenset[str] | None = PURE  # None: anything but `never`
+    never: frozenset[str] = frozenset()
+
+
+def modules(names: str) -> tuple[str, ...]:
+    return tuple(f"logdevice.{name}" for name in names.split())
+
+
+LAYERS = (
+    Layer(path="logdevice/types.py", ours=()),
+    Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
+    Layer(path="logdevice/knobs.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
+    Layer(
+        path="logdevice/settings.py",
+        ours=(
+            "logdevice.knobs",
+            "logdevice.wire_settings",
+            "logdevice.write_settings",
+            "logdevice.client_settings",
+            "logdevice.node_settings",
+            "logdevice.rebuild_settings",
+        ),
+    ),
+    Layer(path="logdevice/rebuild_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/client_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/wire_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
+    Layer(
+        path="logdevice/record_format.py",
+        ours=("logdevice.types", "logdevice.errors"),
+        others=PURE | {"crc32c"},
+    ),
+    Layer(
+        path="logdevice/writer_tags.py",
+        ours=("logdevice.types", "logdevice.errors"),
+        others=PURE | {"hashlib"},
+    ),
+    Layer(
+        path="logdevice/batch.py",
+        ours=("logdevice.errors", "logdevice.settings"),
+        others=PURE | {"pyarrow"},
+    ),
+    Layer(
+        path="logdevice/protocol/",
+        ours=(
+            "logdevice.types",
+            "logdevice.settings",
+            "logdevice.write_settings",
+            "logdevice.node_settings",
+            "logdevice.rebuild_settings",
+            "logdevice.protocol",
+        ),
+    ),
+    Layer(
+        path="logdevice/storage/",
+        ours=(
+            "logdevice.types",
+            "logdevice.errors",
+            "logdevice.settings",
+            "logdevice.record_format",
+            "logdevice.storage",
+            # What a node's stream asks of a store, and the filter it hands along; no other machine.
+            "logdevice.protocol.copy_selection",
+            "logdevice.protocol.server_read_stream",
+            "logdevice.protocol.store_read",
+            "logdevice.protocol.store_write",
+        ),
+        others=None,
+    ),
+    Layer(
+        path="logdevice/wire/",
+        ours=(
+            *modules("types errors settings record_format wire"),
+            # What is said; who says it, and when, is not the wire's business.
+            *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
+            *modules("protocol.rebuilding_messages protocol.node_status"),
+        ),
+        others=None,
+    ),
+    *(
+        Layer(
+            path=f"logdevice/metadata/{module}.py",
+            ours=("logdevice.types", "logdevice.errors", "logdevice.knobs", "logdevice.metadata"),
+            others=PURE | {"difflib"},
+        )
+        for module in ("directory_changes", "log_attributes", "log_directory", "values")
+    ),
+    Layer(
+        path="logdevice/metadata/",
+        ours=(
+            "logdevice.types",
+            "logdevice.errors",
+            "logdevice.knobs",
+            "logdevice.settings",
+            "logdevice.metadata",
+            # What became of nodes is summed up there; kept by compare-and-set like everything else here.
+            "logdevice.protocol.node_status",
+        ),
+        others=None,
+    ),
+    Layer(path="logdevice/node/assembly.py", ours=("logdevice",), others=None),
+    Layer(
+        path="logdevice/node/",
+        ours=(
+            *modules("types errors flags knobs writer_tags settings write_settings node_settings"),
+            *modules("rebuild_settings protocol wire node"),
+            # What a store and an epoch store promise; which ones they are only the assembly knows.
+            "logdevice.storage.log_store",
+            "logdevice.metadata.addresses",
+            "logdevice.metadata.epoch_store",
+            "logdevice.metadata.log_attributes",
+            "logdevice.metadata.log_directory",
+            "logdevice.metadata.values",
+        ),
+        others=None,
+        never=frozenset({"grpc", "sqlite3", "kazoo", "rocksdict", "pyarrow"}),
+    ),
+    Layer(
+        path="logdevice/client/",
+        # Reached over connections only: what a node keeps and how it decides is not the client's business.
+        ours=modules("types errors knobs settings client_settings batch writer_tags protocol wire client"),
+        others=None,
+    ),
+    Layer(
+        path="logdevice/simulation/",
+        ours=(
+            "logdevice.types",
+            "logdevice.settings",
+            "logdevice.write_settings",
+            "logdevice.rebuild_settings",
+            "logdevice.protocol",
+            "logdevice.storage",
+            "logdevice.simulation",
+        ),
+        others=None,
+        never=frozenset({"grpc", "asyncio", "threading", "socket", "time"}),
+    ),
+    *(
+        Layer(
+            path=f"pyspark_logdevice/{module}.py",
+            # Nothing that connects: only the shapes of what the client hands out.
+            ours=(
+                *modules(
+                    "types errors batch client_settings client.config client.client client.arrow_batches"
+                ),
+                "pyspark_logdevice",
+            ),
+            others=PURE | {"json", "datetime", "difflib", "numpy", "pyarrow", "pyspark"},
+        )
+        for module in (
+            "admission",
+            "chunks",
+            "lag",
+            "offsets",
+            "option_reading",
+            "option_values",
+            "options",
+            "patience",
+            "planning",
+            "rows",
+            "write_options",
+        )
+    ),
+    Layer(
+        path="pyspark_logdevice/",
+        # Logs are reached by the client, as by any application.
+        ours=(
+            *modules("types errors client writer_tags cli"),
+            *modules("protocol.read_stream.health wire.service_messages"),
+            "pyspark_logdevice",
+        ),
+        others=None,
+        never=frozenset({"grpc", "rocksdict", "kazoo", "sqlite3"}),
+    ),
+)

@@ -1,0 +1,163 @@
+"""Restoring a lost disk, measured against a bare copy from one store to another.
+
+The bare copy does what must be done at least: one process reads records from its store and sends them, a
+second one writes and syncs them, with as many on their way as a donor has. Rebuilding besides finds out
+which records are missing, from whom each comes, and leaves nobody waiting who reads or writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import shutil
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+from logdevice.cli import clusters, probe
+from logdevice.cli.bench_result import Result
+from logdevice.cli.bench_write import LOG, MEGABYTE, fill, store_rate
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.client import AsyncClient
+from logdevice.protocol.copy_selection import CopyFilter
+from logdevice.protocol.messages import Start
+from logdevice.protocol.node_status import CaseMode
+from logdevice.protocol.rebuilding_messages import CopiesStatus, CopiesStored, PutCopies
+from logdevice.protocol.store_read import ReadFailed, StoreRead
+from logdevice.protocol.store_write import Persist, PutRecord
+from logdevice.rebuild_settings import RebuildSettings
+from logdevice.settings import StorageSettings, WireSettings
+from logdevice.storage.segment_log_store import SegmentLogStore
+from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, Record
+from logdevice.wire import conversation
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, ServerStream, WireServer
+
+SETTINGS: Final = {"rebuild": {"rebuild_bytes_per_s_max": 1 << 40}}
+_CLUSTER: Final = "bench"
+_LOST: Final = 3
+_WAITING_BYTES_MAX: Final = 1 << 28
+_DEFAULTS: Final = RebuildSettings()
+
+
+async def rebuild(cluster: LocalCluster, megabytes: int) -> list[Result]:
+    directory = cluster.data / "bare-copy"
+    directory.mkdir()
+    await asyncio.to_thread(store_rate, directory / "source", megabytes)
+    raw = await copy_rate(directory)
+    async with AsyncClient(cluster.endpoint) as client:
+        # Every record has a copyset of its own, so that the lost node had its share of all of them.
+        await client.create_log(LOG, {"sticky_copyset_bytes_max": 0})
+        await fill(client, megabytes)
+        rate = await _rebuild_rate(cluster, client)
+    return [
+        Result("one store copied to another, over the wire", raw, "MB/s"),
+        Result("copies of a lost disk restored", rate, "MB/s"),
+        Result("restored / bare copy", rate / raw, "", least=0.5),
+    ]
+
+
+async def _rebuild_rate(cluster: LocalCluster, client: AsyncClient) -> float:
+    """What all donors together have copied, over the time that the slowest of them took."""
+    cluster.kill(_LOST)
+    shutil.rmtree(cluster.find(_LOST).directory / "store")
+    await asyncio.to_thread(clusters.start, cluster)
+    while any(state.mode is CaseMode.RESTORE for state in (await client.node_states()).nodes):
+        await asyncio.sleep(0.1)
+    addresses = [entry.address for node, entry in cluster.nodes.items() if node != NodeId(_LOST)]
+    found = await probe.ask_for_statuses(cluster.name, addresses)
+    metrics = [json.loads(status.metrics) for status in found.values() if status is not None]
+    copied = sum(each["logdevice_rebuild_bytes"] for each in metrics)
+    return float(copied / MEGABYTE / max(each["logdevice_rebuild_seconds_total"] for each in metrics))
+
+
+async def copy_rate(directory: Path) -> float:
+    """MB per second from the store `source` to a new one in another process."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = multiprocessing.Pipe()
+    process = context.Process(target=_serve, args=(theirs, str(directory / "target")), daemon=True)
+    process.start()
+    theirs.close()  # so that the end of the process shows
+    channel: WireChannel | None = None
+    source = SegmentLogStore(directory / "source", StorageSettings())
+    try:
+        port = await asyncio.to_thread(ours.recv)
+        channel = WireChannel(f"127.0.0.1:{port}", Hello(cluster=_CLUSTER), WireSettings())
+        talk = conversation.Conversation(channel, waiting_bytes_max=_WAITING_BYTES_MAX)
+        try:
+            return await _copy(source, talk)
+        finally:
+            await talk.close()
+    finally:
+        source.close()
+        if channel is not None:
+            await channel.close()
+        process.kill()
+        process.join()
+
+
+async def _copy(source: SegmentLogStore, talk: conversation.Conversation) -> float:
+    room = asyncio.Semaphore(_DEFAULTS.rebuild_chunks_max)
+    log, position, copied = LogId(1), Lsn(0), 0
+
+    async def send(records: tuple[Record, ...]) -> None:
+        try:
+            await talk.ask(PutCopies(log, 0, records), timeout_ms=60_000)
+        finally:
+            room.release()
+
+    started = time.monotonic()
+    async with asyncio.TaskGroup() as tasks:
+        while position < LSN_MAX:
+            await room.acquire()
+            result = await asyncio.to_thread(source.scan, _read(log, position))
+            assert not isinstance(result, ReadFailed), "the store can be read"
+            records = tuple(item for item in result.items if isinstance(item, Record))
+            copied += sum(len(record.body) for record in records)
+            position = result.next
+            tasks.create_task(send(records))
+    return copied / MEGABYTE / (time.monotonic() - started)
+
+
+def _read(log: LogId, position: Lsn) -> StoreRead:
+    everything = Start(
+        log=log, filter_version=1, start=Lsn(0), end=LSN_MAX, window_end=LSN_MAX, window_bytes=0
+    )
+    return StoreRead(
+        read_id=1,
+        log=log,
+        start=position,
+        end=LSN_MAX,
+        gap_end=LSN_MAX,
+        bytes_max=_DEFAULTS.rebuild_chunk_bytes,
+        time_ms_max=10_000,
+        filter=CopyFilter(NodeId(1), everything, {}),
+        time_range=None,
+        headers_only=False,
+    )
+
+
+def _serve(pipe: Connection, directory: str) -> None:
+    asyncio.run(_serve_copies(pipe, directory))
+
+
+async def _serve_copies(pipe: Connection, directory: str) -> None:
+    store = SegmentLogStore(Path(directory), StorageSettings())
+    turn = asyncio.Lock()
+
+    async def answer(peer: Peer, request: PutCopies) -> CopiesStored:
+        persist = Persist(1, tuple(PutRecord(request.log, record) for record in request.records))
+        async with turn:
+            await asyncio.to_thread(store.write, [persist])
+        return CopiesStored(request.log, CopiesStatus.OK)
+
+    async def serve(peer: Peer, stream: ServerStream) -> None:
+        await conversation.serve(peer, stream, answer, waiting_bytes_max=_WAITING_BYTES_MAX)
+
+    server = WireServer(Hello(cluster=_CLUSTER, caller=NodeId(1)), WireSettings())
+    server.add_stream(conversation.METHOD, serve)
+    pipe.send(await server.start("127.0.0.1:0"))
+    await asyncio.Event().wait()

@@ -1,0 +1,37 @@
+"""One line on a terminal that says how far something is; elsewhere nothing but its last word."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Final
+
+from logdevice.cli.output import Output
+
+_WIDTH: Final = 30
+_INTERVAL_S: Final = 0.2
+
+
+class Progress:
+    def __init__(self, output: Output) -> None:
+        self._is_shown = sys.stderr.isatty() and not output.is_json
+        self._next_s = 0.0
+
+    def show(self, line: str) -> None:
+        if self._is_shown and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _INTERVAL_S
+            sys.stderr.write(f"\r{line}\x1b[K")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def bar(share: float, elapsed_s: float) -> str:
+    """How far, and how long it will take if it goes on like this."""
+    share = min(1.0, max(0.0, share))
+    filled = round(share * _WIDTH)
+    left = f", about {elapsed_s * (1 - share) / share:.0f} s left" if 0.02 < share < 1 else ""
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:.0%}{left}"

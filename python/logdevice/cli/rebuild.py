@@ -1,0 +1,163 @@
+"""Commands about the data of nodes: restore it, move it elsewhere, give it up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Final
+
+from logdevice.cli import arguments, commands, probe
+from logdevice.cli.finding import connect
+from logdevice.cli.output import Output, Row
+from logdevice.cli.progress import Progress, bar
+from logdevice.client.blocking import Client
+from logdevice.errors import InvalidArgumentError, UnavailableError
+from logdevice.protocol.node_status import CaseMode
+from logdevice.types import AuthoritativeStatus, NodeId
+from logdevice.wire.service_messages import ClusterView, NodeState, NodeStates
+
+_LOOK_S: Final = 0.3
+_SHARE: Final = "logdevice_rebuild_share"
+
+
+def add_commands(group: commands.Commands) -> None:
+    mark = commands.add(
+        group,
+        "mark-unrecoverable",
+        run_mark,
+        "give up the data of nodes that are down or have lost it",
+        details="Readers stop waiting for it and are told of what is lost. Data that comes back all the "
+        "same is read again.",
+    )
+    mark.add_argument("nodes", type=arguments.node, nargs="+", metavar="NODE", help="numbers: 3, or N3")
+    mark.add_argument("--yes", action="store_true", help="do not ask")
+    for name, run, help, details in (
+        (
+            "rebuild",
+            run_rebuild,
+            "restore the copies of a node that is down, or has come back empty",
+            "Waits until that is done; interrupted, it goes on by itself.",
+        ),
+        (
+            "drain",
+            run_drain,
+            "move everything a node holds to other nodes",
+            "Readers and writers go on. Waits until that is done; interrupted, it goes on by itself.",
+        ),
+    ):
+        parser = commands.add(group, name, run, help, details=details)
+        parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+        parser.add_argument("--no-wait", action="store_true", help="only give the order")
+    for name, run, help in (
+        ("undrain", run_undrain, "let a drained node keep and take data again"),
+        ("decommission", run_remove, "forget a node that is down and whose data is elsewhere"),
+    ):
+        parser = commands.add(group, name, run, help)
+        parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+
+
+def run_mark(options: argparse.Namespace, output: Output) -> int:
+    names = ", ".join(map(str, options.nodes))
+    _ask(options, f"give up the data of {names}? What no other node has will be reported as lost")
+    with connect(options) as client:
+        for node in options.nodes:
+            states = client.mark_unrecoverable(node)
+    show(states, output)
+    return 0
+
+
+def run_rebuild(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.rebuild_node(options.node)
+        return _wait(client, options, output)
+
+
+def run_drain(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.drain_node(options.node)
+        return _wait(client, options, output)
+
+
+def run_undrain(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        show(client.undrain_node(options.node), output)
+    return 0
+
+
+def run_remove(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.remove_node(options.node)
+    output.text(f"{options.node} is no longer a node of the cluster")
+    output.json({"removed": str(options.node)})
+    return 0
+
+
+def _ask(options: argparse.Namespace, question: str) -> None:
+    if options.yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidArgumentError(f"{question}: say --yes if that is meant")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidArgumentError("nothing was changed")
+
+
+def _wait(client: Client, options: argparse.Namespace, output: Output) -> int:
+    """Until what was ordered about the node is done."""
+    progress, began_s = Progress(output), time.monotonic()
+    while True:
+        state = state_of(client.node_states(), options.node)
+        if options.no_wait or state is None or _is_done(state):
+            break
+        try:
+            view = client.cluster()
+            if state.mode is CaseMode.CHECK and not all(node.is_alive for node in view.nodes):
+                break  # the node is whole; the last look waits for those that are away
+            progress.show(f"{options.node} {bar(rebuild_share(view), time.monotonic() - began_s)}")
+        except UnavailableError:
+            pass  # nobody to ask at the moment
+        time.sleep(_LOOK_S)
+    progress.end()
+    row = {"node": str(options.node), "data": shown_state(state)}
+    output.rows([row], ("node", "data"))
+    return 0
+
+
+def _is_done(state: NodeState) -> bool:
+    """One that runs again and is being restored has to say itself that it has everything."""
+    return state.is_settled and (state.mode is CaseMode.DRAIN or not state.is_ready)
+
+
+def rebuild_share(view: ClusterView) -> float:
+    """How far the nodes are with what they have to copy, on average."""
+    addresses = [entry.address for entry in view.nodes if entry.is_storage and entry.is_alive]
+    found = [status for status in probe.statuses(view.cluster, addresses).values() if status is not None]
+    shares = [float(json.loads(status.metrics).get(_SHARE, 1.0)) for status in found]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def show(states: NodeStates, output: Output) -> None:
+    rows: list[Row] = [{"node": str(state.node), "data": shown_state(state)} for state in states.nodes]
+    output.rows(rows, ("node", "data"))
+
+
+def shown_state(state: NodeState | None) -> str:
+    """What became of a node's data, in a few words."""
+    if state is None or state.mode is CaseMode.CHECK:
+        return "whole"
+    if state.mode is CaseMode.DRAIN:
+        return "drained" if state.is_settled else "draining"
+    match state.status:
+        case AuthoritativeStatus.AUTHORITATIVE_EMPTY:
+            return "elsewhere"
+        case AuthoritativeStatus.UNDERREPLICATION:
+            return "given up"
+        case _:
+            return "lost" if state.is_ready else "away"
+
+
+def state_of(states: NodeStates, node: NodeId) -> NodeState | None:
+    return next((state for state in states.nodes if state.node == node), None)

@@ -1,0 +1,85 @@
+"""What commands about the data of nodes show."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from logdevice.cli.check import show as show_report
+from logdevice.cli.main import main
+from logdevice.cli.output import Output
+from logdevice.cli.progress import bar
+from logdevice.cli.rebuild import show, shown_state
+from logdevice.client.replication_check import CheckReport, Finding, Problem
+from logdevice.protocol.node_status import CaseMode
+from logdevice.types import AuthoritativeStatus, Lsn, NodeId
+from logdevice.wire.service_messages import NodeState, NodeStates
+
+FULL, LOST, EMPTY, AWAY = AuthoritativeStatus
+
+
+def state(
+    mode: CaseMode = CaseMode.RESTORE,
+    status: AuthoritativeStatus = AuthoritativeStatus.UNAVAILABLE,
+    *,
+    is_ready: bool = False,
+    is_settled: bool = False,
+) -> NodeState:
+    return NodeState(
+        node=NodeId(3),
+        mode=mode,
+        status=status,
+        is_recoverable=True,
+        is_ready=is_ready,
+        is_settled=is_settled,
+        donors=4,
+        donors_done=0,
+    )
+
+
+def said(*, is_json: bool = False) -> tuple[Output, io.BytesIO, io.StringIO]:
+    results, remarks = io.BytesIO(), io.StringIO()
+    return Output(results, remarks, is_json=is_json), results, remarks
+
+
+def test_what_became_of_a_nodes_data_is_one_word() -> None:
+    assert shown_state(None) == "whole"
+    assert shown_state(state(CaseMode.CHECK, FULL)) == "whole"
+    assert shown_state(state(is_ready=True)) == "lost"
+    assert shown_state(state()) == "away"
+    assert shown_state(state(status=LOST)) == "given up"
+    assert shown_state(state(status=EMPTY, is_settled=True)) == "elsewhere"
+    assert shown_state(state(CaseMode.DRAIN, FULL)) == "draining"
+    assert shown_state(state(CaseMode.DRAIN, EMPTY, is_ready=True, is_settled=True)) == "drained"
+
+
+def test_nodes_that_are_not_as_they_should_be_are_listed() -> None:
+    output, results, _ = said()
+    show(NodeStates(5, (state(is_ready=True),)), output)
+    assert results.getvalue().decode().split() == ["node", "data", "N3", "lost"]
+
+
+def test_a_bar_says_how_far_it_is_and_how_long_it_will_take() -> None:
+    assert bar(0, 0) == "[" + "." * 30 + "] 0%"
+    assert bar(0.5, 10) == "[" + "#" * 15 + "." * 15 + "] 50%, about 10 s left"
+    assert bar(2, 10) == "[" + "#" * 30 + "] 100%"
+
+
+def test_data_is_not_given_up_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mark-unrecoverable", "3", "--endpoint", "127.0.0.1:1"]) == 2
+    assert "say --yes if that is meant" in capsys.readouterr().err
+
+
+def test_a_report_shows_the_first_findings_and_how_many_there_are() -> None:
+    report = CheckReport(Lsn(9), records=5, copies=14)
+    report.findings += [Finding(Lsn.of(1, esn), Problem.TOO_FEW_COPIES, "on N1") for esn in (1, 2)]
+    report.silent = (NodeId(4),)
+    output, results, remarks = said()
+    show_report(report, 1, output)
+    text = results.getvalue().decode()
+    assert "e1n1  TOO_FEW_COPIES  on N1" in text
+    assert "and 1 more" in text
+    assert "5 records in 14 copies: 2 findings" in text
+    assert "N4" in remarks.getvalue()
+    assert not report.is_clean

@@ -1,0 +1,216 @@
+"""The event log as one node follows it: what it says about others, and what this node has to say.
+
+Lives as long as the process. What is known follows the configuration, which is looked at every so often,
+so it may be a little behind; a node speaks about itself before it serves anybody. Whoever must react is
+called after each change. What follows from an event is decided in `protocol/node_status.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from logdevice.errors import InvalidArgumentError, LogDeviceError
+from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.values import NodeRole
+from logdevice.node.configuration import Configuration
+from logdevice.protocol.messages import StatusNotice
+from logdevice.protocol.node_status import (
+    CaseMode,
+    EventKind,
+    NodeCase,
+    NodeEvent,
+    NodeEvents,
+    notice,
+    statuses,
+)
+from logdevice.types import AuthoritativeStatus, NodeId
+from logdevice.wire.service_messages import ChangeNode, NodeChange, NodeState, NodeStates
+
+_logger = logging.getLogger(__name__)
+
+
+class Statuses:
+    """`is_alive` says whom this node hears."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        store: EpochStore,
+        configuration: Configuration,
+        is_alive: Callable[[NodeId], bool],
+    ) -> None:
+        self.on_change: list[Callable[[], None]] = []
+        self._me = me
+        self._store = store
+        self._configuration = configuration
+        self._is_alive = is_alive
+        self._seen = NodeEvents()
+        self._objecting: asyncio.Task[None] | None = None
+
+    @property
+    def events(self) -> NodeEvents:
+        return self._configuration.events
+
+    @property
+    def notice(self) -> StatusNotice:
+        return notice(self.events)
+
+    @property
+    def by_node(self) -> Mapping[NodeId, AuthoritativeStatus]:
+        return statuses(self.events)
+
+    @property
+    def mine(self) -> NodeCase | None:
+        return self.events.case(self._me)
+
+    @property
+    def is_rebuilding(self) -> bool:
+        """Whether this node lacks data that it had once, so that its word is worth nothing."""
+        mine = self.mine
+        if mine is None:
+            return False
+        return mine.is_settled if mine.mode is CaseMode.DRAIN else mine.is_ready
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether this node is drained as far as others know: it takes no more copies (P74)."""
+        mine = self.mine
+        return mine is not None and mine.mode is CaseMode.DRAIN and mine.is_ready
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether others take this node's data for lost, though it is here."""
+        mine = self.mine
+        return mine is not None and mine.mode is CaseMode.RESTORE and not mine.is_ready
+
+    def follow(self) -> None:
+        """The configuration has changed."""
+        if self.events == self._seen:
+            return
+        self._seen = self.events
+        for react in self.on_change:
+            react()
+        if self.is_given_up and self._objecting is None:
+            self._objecting = asyncio.create_task(self._object())
+
+    async def close(self) -> None:
+        if self._objecting is not None:
+            self._objecting.cancel()
+            await asyncio.gather(self._objecting, return_exceptions=True)
+
+    async def _object(self) -> None:
+        try:
+            await self._return()
+        except LogDeviceError as error:
+            _logger.warning("%s is taken for lost and cannot say otherwise: %s", self._me, error)
+        finally:
+            self._objecting = None
+
+    async def begin(self, *, is_empty: bool) -> None:
+        """Before this node answers anybody: says whether it is back with its data or without.
+
+        A node that came back empty before and is still being restored has nothing new to say.
+        """
+        await self._configuration.refresh()
+        if is_empty:
+            _logger.warning("%s comes back with an empty disk", self._me, extra={"node": int(self._me)})
+            await self.record(EventKind.RETURNED_EMPTY)
+        elif self.is_given_up:
+            await self._return()
+
+    async def _return(self) -> None:
+        mine = self.mine
+        is_wiped = mine is not None and mine.is_wiped
+        await self.record(EventKind.RETURNED_EMPTY if is_wiped else EventKind.RETURNED)
+
+    async def record(
+        self, kind: EventKind, node: NodeId | None = None, *, version: int = 0, is_authoritative: bool = True
+    ) -> None:
+        """Adds an event, by default about this node, and follows it."""
+        about = self._me if node is None else node
+        await self._store.record_event(
+            NodeEvent(kind=kind, node=about, version=version, is_authoritative=is_authoritative)
+        )
+        await self._configuration.refresh()
+
+    async def change(self, request: ChangeNode) -> NodeStates:
+        """What an operator orders."""
+        await self._configuration.refresh()
+        self._check(request)
+        match request.change:
+            case NodeChange.MARK_UNRECOVERABLE:
+                await self.record(EventKind.UNRECOVERABLE, request.node)
+            case NodeChange.REBUILD:
+                # A node that is back is being restored already.
+                if request.node not in self.events.refilled or not self._is_alive(request.node):
+                    await self.record(EventKind.REBUILD, request.node)
+            case NodeChange.DRAIN:
+                await self.record(EventKind.DRAIN, request.node)
+            case NodeChange.UNDRAIN:
+                await self.record(EventKind.UNDRAIN, request.node)
+            case NodeChange.REMOVE:
+                await self._remove(request.node)
+            case _:
+                assert_never(request.change)
+        return self.view()
+
+    async def _remove(self, node: NodeId) -> None:
+        found = await self._store.read_node(node)
+        if found is not None:
+            await self._store.remove_node(node, found.version)
+        await self.record(EventKind.REMOVED, node)
+
+    def _check(self, request: ChangeNode) -> None:
+        entry = self._configuration.nodes.get(request.node)
+        if entry is None or NodeRole.STORAGE not in entry.roles:
+            there = ", ".join(str(node) for node in self._configuration.storage_nodes)
+            raise InvalidArgumentError(
+                f"{request.node} is no storage node of this cluster; there are: {there}", node=request.node
+            )
+        problem = self._problem(request.change, request.node)
+        if problem:
+            raise InvalidArgumentError(f"{request.node} {problem}", node=request.node)
+
+    def _problem(self, change: NodeChange, node: NodeId) -> str:
+        """Why it cannot be done; empty if it can."""
+        case, is_alive = self.events.case(node), self._is_alive(node)
+        is_lost = case is not None and case.mode is CaseMode.RESTORE
+        match change:
+            case NodeChange.MARK_UNRECOVERABLE if not is_lost and is_alive:
+                return "is alive and has its data; stop it first if its data shall be given up"
+            case NodeChange.REBUILD if not is_lost and is_alive:
+                return "is alive and has its data; `logdevice drain` moves it elsewhere"
+            case NodeChange.DRAIN if is_lost:
+                return "has lost its data, there is nothing to move"
+            case NodeChange.UNDRAIN if case is None or case.mode is not CaseMode.DRAIN:
+                return "is not drained"
+            case NodeChange.REMOVE if is_alive:
+                return "is alive; stop it first"
+            case NodeChange.REMOVE if case is None or not case.is_settled:
+                return "may hold data that is nowhere else; drain it, or rebuild it, before it is removed"
+        return ""
+
+    def view(self) -> NodeStates:
+        """Every node that is not as it should be."""
+        events, found = self.events, self.by_node
+        donors = events.donors(self._configuration.storage_nodes)
+        done = dict(events.done)
+        return NodeStates(
+            version=events.version,
+            nodes=tuple(
+                NodeState(
+                    node=case.node,
+                    mode=case.mode,
+                    status=found.get(case.node, AuthoritativeStatus.FULLY_AUTHORITATIVE),
+                    is_recoverable=case.is_recoverable,
+                    is_ready=case.is_ready,
+                    is_settled=case.is_settled,
+                    donors=len(donors),
+                    donors_done=sum(donor in done for donor in donors),
+                )
+                for case in events.cases
+            ),
+        )

@@ -1,0 +1,103 @@
+"""A real node's data port: readers are served there, nonsense is an error, and it can be switched off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logdevice.errors import LogDeviceError, RemoteProtocolError
+from logdevice.node.assembly import READ_METHOD
+from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster
+from logdevice.protocol.messages import Records, Start, Started
+from logdevice.settings import WireSettings
+from logdevice.types import LSN_MAX, LSN_OLDEST, LogId
+from logdevice.wire.channel import ClientStream, WireChannel
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.data_channel import DataStream
+from logdevice.wire.hello import Hello
+from logdevice.wire.service_messages import GetStatus
+
+ROUNDS = 60
+
+
+async def open_read(cluster: SmallCluster) -> tuple[WireChannel, ClientStream | DataStream]:
+    channel = WireChannel(cluster.nodes[0].address, Hello(cluster=CLUSTER), WireSettings())
+    return channel, await channel.open_data(READ_METHOD)
+
+
+def start_of(log: LogId) -> bytes:
+    return encode(
+        Start(
+            log=log, filter_version=1, start=LSN_OLDEST, end=LSN_MAX, window_end=LSN_MAX, window_bytes=1 << 20
+        )
+    )
+
+
+async def first_body(stream: ClientStream | DataStream, log: LogId) -> bytes:
+    await stream.send(start_of(log))
+    while True:
+        message = decode(await stream.receive() or b"")
+        if isinstance(message, Records):
+            return bytes(message.records[0].body)
+        assert isinstance(message, Started), message
+
+
+@pytest.mark.parametrize(("port", "kind"), [(0, DataStream), (-1, ClientStream)])
+def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int, kind: type) -> None:
+    async def test() -> None:
+        settings = replace(FAST, node=replace(FAST.node, data_port=port))
+        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"body")
+            channel, stream = await open_read(cluster)
+            assert type(stream) is kind
+            assert await first_body(stream, log) == b"body"
+            stream.cancel()
+            await channel.close()
+
+    run(test())
+
+
+def test_mutated_messages_at_the_data_port_are_errors_and_the_node_lives_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        chance = random.Random(20)
+        async with small_cluster(tmp_path, 0) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, b"body")
+            for _ in range(ROUNDS):
+                channel, stream = await open_read(cluster)
+                data = bytearray(start_of(log))
+                data[chance.randrange(len(data))] = chance.randrange(256)
+                await stream.send(bytes(data[: chance.randrange(len(data) + 1)]))
+                await stream.end()
+                # Whatever it makes of it, an answer or an error, it comes to an end.
+                try:
+                    while await stream.receive() is not None:
+                        pass
+                except LogDeviceError:
+                    pass
+                stream.cancel()
+                await channel.close()
+            channel, stream = await open_read(cluster)
+            assert await first_body(stream, log) == b"body"
+            with pytest.raises(RemoteProtocolError, match="a reader sent GetStatus"):
+                await asyncio.gather(stream.send(encode(GetStatus())), _until_the_end(stream))
+            stream.cancel()
+            await channel.close()
+
+    with caplog.at_level(logging.ERROR):
+        run(test())
+    # A handler that fell over would have been caught, and logged with where it fell.
+    assert [entry.getMessage() for entry in caplog.records if entry.exc_info] == []
+
+
+async def _until_the_end(stream: ClientStream | DataStream) -> None:
+    while await stream.receive() is not None:
+        pass

@@ -1,0 +1,254 @@
+"""Nodes that lose their disk, stay away or are drained, over real connections and disks."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logdevice.errors import InvalidArgumentError, UnavailableError
+from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
+from logdevice.protocol.messages import Started, StartedStatus, StatusNotice
+from logdevice.protocol.node_status import CaseMode
+from logdevice.protocol.rebuilding_messages import (
+    AmendCopies,
+    CopiesAre,
+    CopiesStatus,
+    CopiesStored,
+    GetCopies,
+)
+from logdevice.protocol.write_messages import Trim, Trimmed
+from logdevice.rebuild_settings import RebuildSettings
+from logdevice.types import LSN_MAX, AuthoritativeStatus, LogId, Lsn, NodeId, Record
+from logdevice.wire.codec import decode
+from logdevice.wire.service_messages import (
+    ChangeNode,
+    GetEpochMetadata,
+    GetNodeStates,
+    GetStoredRange,
+    NodeChange,
+    NodeState,
+    NodeStates,
+)
+
+SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_retry_ms=50, rebuild_grace_ms=0))
+N0, N1, N2, N3 = (NodeId(number) for number in range(4))
+
+
+async def states(cluster: SmallCluster) -> dict[NodeId, NodeState]:
+    """Without nodes that only wait for a last look."""
+    found: NodeStates = await cluster.ask(min(cluster.nodes), GetNodeStates())
+    return {state.node: state for state in found.nodes if state.mode is not CaseMode.CHECK}
+
+
+async def whole(cluster: SmallCluster) -> None:
+    """Until every node counts, and everybody has had a last look."""
+
+    async def is_whole() -> bool:
+        found: NodeStates = await cluster.ask(min(cluster.nodes), GetNodeStates())
+        return not found.nodes
+
+    await until(is_whole)
+
+
+async def change(cluster: SmallCluster, kind: NodeChange, node: int) -> NodeStates:
+    answer: NodeStates = await cluster.ask(min(cluster.nodes), ChangeNode(kind, NodeId(node)))
+    return answer
+
+
+async def lose_disk(cluster: SmallCluster, directory: Path, number: int) -> None:
+    await cluster.kill(number)
+    shutil.rmtree(directory / f"n{number}" / "store")
+
+
+async def copies(cluster: SmallCluster, log: LogId) -> dict[NodeId, dict[Lsn, Record]]:
+    found = {}
+    for number in cluster.nodes:
+        answer: CopiesAre = await cluster.ask(number, GetCopies(log=log, start=Lsn(0), end=LSN_MAX))
+        assert -1 not in answer.checksums
+        found[NodeId(number)] = {record.lsn: record for record in answer.records}
+    return found
+
+
+async def append_some(cluster: SmallCluster, log: LogId, count: int = 20) -> list[Lsn]:
+    return [await cluster.append(log, b"body %d" % number) for number in range(count)]
+
+
+def test_a_node_that_comes_back_without_its_store_gets_its_copies_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=3)
+            lsns = await append_some(cluster, log)
+            trimmed = await cluster.ask(0, Trim(log, lsns[3]))
+            assert isinstance(trimmed, Trimmed)
+            await lose_disk(cluster, tmp_path, 2)
+            await cluster.start(2)
+            await whole(cluster)
+            held = await copies(cluster, log)
+            assert set(lsns[3:]) <= held[N2].keys()
+            assert held[N2].keys() == held[N0].keys(), "below the trim point there is nothing to restore"
+            assert (await cluster.ask(2, GetStoredRange(log))).trim_end == lsns[3]
+            lsns += await append_some(cluster, log)
+            assert set(lsns[20:]) <= (await copies(cluster, log))[N2].keys()
+
+    run(story())
+
+
+def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
+    """Two of three copies are gone and may come back: nothing is settled, readers have to wait."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=2)
+            await append_some(cluster, log)
+            for number in (1, 2):
+                await lose_disk(cluster, tmp_path, number)
+            await cluster.start(1, 2)
+            found = await states(cluster)
+            assert {state.status for state in found.values()} == {AuthoritativeStatus.UNAVAILABLE}
+            stream = await cluster.open_read(1, log)
+            said = [decode(await stream.receive() or b"") for _ in range(2)]
+            statuses = ((N1, AuthoritativeStatus.UNAVAILABLE), (N2, AuthoritativeStatus.UNAVAILABLE))
+            assert [type(message) for message in said] == [StatusNotice, Started]
+            assert (said[0].statuses, said[1].status) == (statuses, StartedStatus.REBUILDING)
+            with pytest.raises(UnavailableError, match="waits for its copies"):
+                await cluster.ask(1, GetStoredRange(log))
+            for number in (1, 2):
+                await change(cluster, NodeChange.MARK_UNRECOVERABLE, number)
+            await whole(cluster)
+            stream.cancel()
+
+    run(story())
+
+
+def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere_after_a_while(tmp_path: Path) -> None:
+    """P55, P69, P71: and new epochs do without it."""
+    impatient = replace(
+        SETTINGS, rebuild=replace(SETTINGS.rebuild, rebuild_grace_ms=200, rebuild_nodes_percent_max=50)
+    )
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=impatient) as cluster:
+            log = await cluster.create(replication=2, sticky_copyset_bytes_max=1)
+            lsns = await append_some(cluster, log)
+            await cluster.kill(3)
+
+            async def is_elsewhere() -> bool:
+                return N3 in (found := await states(cluster)) and found[N3].is_settled
+
+            await until(is_elsewhere)
+            held = await copies(cluster, log)
+            for lsn in lsns:
+                holders = [node for node, records in held.items() if lsn in records]
+                assert len(holders) >= 2
+                assert all(N3 not in records[lsn].copyset for records in held.values() if lsn in records)
+            last = await cluster.append(log, b"after")
+            metadata = await cluster.ask(0, GetEpochMetadata(log, last.epoch, True))
+            assert N3 not in metadata.metadata.nodeset
+            await cluster.start(3)
+            await whole(cluster)
+
+    run(story())
+
+
+def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
+    """P55, P71: nothing new comes to it either."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=2, sticky_copyset_bytes_max=1)
+            lsns = await append_some(cluster, log)
+            await change(cluster, NodeChange.DRAIN, 3)
+
+            async def is_drained() -> bool:
+                return (await states(cluster))[N3].is_settled
+
+            await until(is_drained)
+            lsns += await append_some(cluster, log)
+
+            async def is_empty() -> bool:
+                return not (await copies(cluster, log))[N3]
+
+            await until(is_empty)
+            held = await copies(cluster, log)
+            assert all(sum(lsn in records for records in held.values()) >= 2 for lsn in lsns)
+            with pytest.raises(InvalidArgumentError, match="is alive; stop it first"):
+                await change(cluster, NodeChange.REMOVE, 3)
+            await cluster.stop(3)
+
+            async def is_removed() -> bool:
+                try:
+                    return not (await change(cluster, NodeChange.REMOVE, 3)).nodes
+                except InvalidArgumentError:
+                    return False  # not everybody has noticed that it is gone
+
+            await until(is_removed)
+
+    run(story())
+
+
+def test_a_drain_can_be_taken_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=3)
+            await append_some(cluster, log)
+            await change(cluster, NodeChange.DRAIN, 2)
+            assert not (await states(cluster))[N2].is_settled, "there is nobody to take its copies"
+            await change(cluster, NodeChange.UNDRAIN, 2)
+            await whole(cluster)
+            assert len((await copies(cluster, log))[N2]) >= 20
+
+    run(story())
+
+
+def test_orders_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, settings=SETTINGS) as cluster:
+            for kind, node, complaint in (
+                (NodeChange.MARK_UNRECOVERABLE, 1, "is alive and has its data"),
+                (NodeChange.REBUILD, 1, "is alive and has its data"),
+                (NodeChange.UNDRAIN, 1, "is not drained"),
+                (NodeChange.REMOVE, 1, "is alive; stop it first"),
+                (NodeChange.DRAIN, 7, "is no storage node"),
+            ):
+                with pytest.raises(InvalidArgumentError, match=complaint):
+                    await change(cluster, kind, node)
+            await cluster.stop(1)
+            with pytest.raises(InvalidArgumentError, match="may hold data that is nowhere else"):
+                await change(cluster, NodeChange.REMOVE, 1)
+            await change(cluster, NodeChange.MARK_UNRECOVERABLE, 1)
+            with pytest.raises(InvalidArgumentError, match="has lost its data"):
+                await change(cluster, NodeChange.DRAIN, 1)
+
+    run(story())
+
+
+def test_a_node_that_is_taken_for_lost_objects(tmp_path: Path) -> None:
+    """It has its data, and others were wrong."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, settings=SETTINGS) as cluster:
+            await cluster.create(replication=1)
+            await cluster.stop(1)
+            await change(cluster, NodeChange.REBUILD, 1)
+            assert (await states(cluster))[N1].status is AuthoritativeStatus.UNAVAILABLE
+            await cluster.start(1)
+            await whole(cluster)
+
+    run(story())
+
+
+def test_a_donor_that_is_behind_the_event_log_is_refused(tmp_path: Path) -> None:
+    """P57."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=1)
+            await change(cluster, NodeChange.DRAIN, 2)
+            # N0 has noted the order itself; a donor elsewhere may not have heard of it.
+            answer = await cluster.nodes[1]._peers.request(N0, AmendCopies(log, 0, ()))
+            assert answer == CopiesStored(log, CopiesStatus.OUTDATED)
+
+    run(story())

@@ -1,0 +1,229 @@
+"""Flight: one position of a chain log, from when it is given out until it is decided.
+
+Usually the client writes the chain and the tail reports it. Where that takes too long, or the client asks
+for it, the sequencer looks at the head: what is there it brings to the end of the chain, whoever wrote it;
+where nothing is, it waits for as long as the client may take, and then puts a hole, the head first. A
+record that came to the sequencer with its body is brought along by the sequencer from the start. A flight
+is a part of the chain epoch. Rules P9, P10 and P12 are in docs/protocol/chain.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from logdevice.protocol.chain.events import SendChain
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead, ChainStored
+from logdevice.protocol.chain.walk import HOLE, Step, Walk, hole_at
+from logdevice.protocol.timers import WakeAt
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags
+from logdevice.write_settings import ChainSettings
+
+_CORRUPT = int(RecordFlags.CORRUPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """The position is decided: every node of its chain has the record, or the hole."""
+
+    lsn: Lsn
+    is_hole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A node of the chain does not do its part: the next chain should be without it."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class FlightSealed:
+    """A node was sealed by a higher epoch."""
+
+    seal_epoch: Epoch
+    sealed_by: NodeId | None
+
+
+Effect = SendChain | Decide | Suspect | FlightSealed | WakeAt
+
+
+class Phase(Enum):
+    WRITTEN_BY_CLIENT = "WRITTEN_BY_CLIENT"
+    LOOKING = "LOOKING"  # what does the head have?
+    WALKING = "WALKING"  # the sequencer brings it along
+    PAUSING = "PAUSING"  # a node failed; asked again after a while
+    DECIDED = "DECIDED"
+
+
+class Flight:
+    def __init__(
+        self,
+        log: LogId,
+        me: NodeId,
+        record: Record,
+        chain: tuple[NodeId, ...],
+        copies: int,
+        good_end: Lsn,
+        settings: ChainSettings,
+        now_ms: int,
+    ) -> None:
+        self.record = record
+        self.chain = chain
+        self.copies = copies
+        self.phase = Phase.WRITTEN_BY_CLIENT
+        self._log = log
+        self._me = me
+        self._good_end = good_end
+        self._settings = settings
+        self._fill_ms = now_ms + settings.chain_fill_ms
+        self._walk: Walk | None = None
+        self._attempts = 0  # in a row without an answer
+        self._deadline_ms = 0
+        self._now_ms = now_ms
+        self._effects: list[Effect] = []
+
+    def await_client(self, now_ms: int) -> list[Effect]:
+        """The client was told: it writes from here on."""
+        effects = self._begin(now_ms)
+        self._arm(self._settings.chain_look_ms)
+        return effects
+
+    def bring(self, now_ms: int) -> list[Effect]:
+        """The record is here, body and all."""
+        effects = self._begin(now_ms)
+        self._walk_with(self.record, 0)
+        return effects
+
+    def settle(self, now_ms: int, *, is_given_up: bool) -> list[Effect]:
+        """Somebody wants to know; P10: with `is_given_up` the client itself, which writes no more."""
+        effects = self._begin(now_ms)
+        if is_given_up:
+            self._fill_ms = min(self._fill_ms, now_ms)
+        if self.phase is Phase.WRITTEN_BY_CLIENT:
+            self._look()
+        return effects
+
+    def answered(self, node: NodeId, answer: ChainStored | ChainCopy, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        match answer:
+            case ChainCopy() if self.phase is Phase.LOOKING and node == self.chain[0]:
+                self._on_copy(answer)
+            case ChainStored() if self.phase is Phase.WALKING and node == self._walking.node:
+                self._on_stored(answer)
+            case _:
+                pass  # late, and true for all that: it will be asked again if it matters
+        return effects
+
+    def unanswered(self, node: NodeId, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        if self.phase in (Phase.LOOKING, Phase.WALKING) and node == self._asked:
+            self._fail(node)
+        return effects
+
+    def completed(self, now_ms: int, *, is_hole: bool) -> list[Effect]:
+        """The tail says so."""
+        effects = self._begin(now_ms)
+        self._decide(is_hole)
+        return effects
+
+    def woken(self, now_ms: int) -> list[Effect]:
+        effects = self._begin(now_ms)
+        if self.phase is Phase.DECIDED or now_ms < self._deadline_ms:
+            return effects
+        match self.phase:
+            case Phase.WRITTEN_BY_CLIENT:
+                self._look()
+            case Phase.LOOKING | Phase.WALKING:
+                self._fail(self._asked)
+            case _:
+                self._ask_again()
+        return effects
+
+    def _begin(self, now_ms: int) -> list[Effect]:
+        self._now_ms = now_ms
+        self._effects = []
+        return self._effects
+
+    @property
+    def _walking(self) -> Walk:
+        assert self._walk is not None, "somebody brings it along"
+        return self._walk
+
+    @property
+    def _asked(self) -> NodeId:
+        return self.chain[0] if self._walk is None else self._walk.node
+
+    def _look(self) -> None:
+        self.phase = Phase.LOOKING
+        self._walk = None
+        self._effects.append(SendChain(self.chain[0], ChainRead(self._log, self.record.lsn)))
+        self._arm(self._settings.chain_answer_ms)
+
+    def _on_copy(self, copy: ChainCopy) -> None:
+        unreadable = copy.has_failed or any(record.flags & _CORRUPT for record in copy.records)
+        if unreadable:
+            self._fail(self.chain[0])
+        elif copy.records:
+            self._walk_with(copy.records[0], 1)  # P9: what the head has is what the position is
+        elif self._now_ms >= self._fill_ms:
+            self._walk_with(hole_at(self.record), 0)
+        else:
+            self._attempts = 0
+            self.phase = Phase.WRITTEN_BY_CLIENT  # P10: it may still come
+            self._arm(self._fill_ms - self._now_ms)
+
+    def _walk_with(self, record: Record, index: int) -> None:
+        self._walk = Walk(self._log, record, self.chain, self.copies, self._good_end, self._me, index=index)
+        self._attempts = 0
+        if self._walk.is_done:
+            self._decide(bool(record.flags & HOLE))  # a chain of one node
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        self.phase = Phase.WALKING
+        self._effects.append(SendChain(self._walking.node, self._walking.store()))
+        self._arm(self._settings.chain_answer_ms)
+
+    def _on_stored(self, stored: ChainStored) -> None:
+        walk = self._walking
+        node = walk.node
+        match walk.answered(stored.status):
+            case Step.ON:
+                self._attempts = 0
+                self._send()
+            case Step.DONE:
+                self._decide(bool(walk.record.flags & HOLE))
+            case Step.TAKEN if walk.is_at_head:
+                self._look()  # P9: a client was faster than the hole
+            case Step.SEALED:
+                self._effects.append(FlightSealed(stored.seal_epoch, stored.sealed_by))
+                self._pause()
+            case _:
+                self._fail(node)
+
+    def _fail(self, node: NodeId) -> None:
+        self._attempts += 1
+        if self._attempts >= self._settings.chain_attempts_max:
+            self._effects.append(Suspect(node))  # P12
+        self._pause()
+
+    def _pause(self) -> None:
+        self.phase = Phase.PAUSING
+        self._arm(self._settings.chain_answer_ms // self._settings.chain_attempts_max)
+
+    def _ask_again(self) -> None:
+        if self._walk is None:
+            self._look()
+        else:
+            self._send()
+
+    def _decide(self, is_hole: bool) -> None:
+        if self.phase is not Phase.DECIDED:
+            self.phase = Phase.DECIDED
+            self._effects.append(Decide(self.record.lsn, is_hole))
+
+    def _arm(self, delay_ms: int) -> None:
+        self._deadline_ms = self._now_ms + delay_ms
+        self._effects.append(WakeAt(self._deadline_ms))

@@ -1,0 +1,67 @@
+"""Which nodes form the chains of an epoch, and what its metadata says of them.
+
+Pure functions of what the configuration says and of who is to be avoided. Two numbers are kept apart: how
+many nodes a chain has, which is as many as the replication asks for while they are there, and how many an
+epoch counts on, which is in its metadata and is what readers and recovery reckon with. The second is
+about half of the nodeset, so that chains may get shorter, and recovery can do without those that are
+gone, without anybody having to change his mind about the past. Rules P14 to P17 are in
+docs/protocol/chain.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from logdevice.protocol.copysets import Candidates, first_satisfying
+from logdevice.protocol.quorum import can_replicate
+from logdevice.types import Epoch, Location, NodeId, Replication, Scope
+
+
+def usable_nodes(
+    nodeset: Iterable[NodeId], candidates: Candidates, avoid: Collection[NodeId]
+) -> dict[NodeId, Location]:
+    """The nodes of a nodeset that may be in a chain."""
+    return {
+        node: candidates.locations[node]
+        for node in sorted(nodeset)
+        if node in candidates.locations and candidates.weight(node) > 0 and node not in avoid
+    }
+
+
+def counted_replication(wanted: Replication, nodes: int) -> Replication:
+    """P15: on how many copies an epoch with a nodeset of so many nodes counts."""
+    copies = min(wanted.copies, nodes // 2 + 1)
+    return Replication.of({scope: min(factor, copies) for scope, factor in wanted.factors})
+
+
+def reduced_replication(wanted: Replication, usable: Mapping[NodeId, Location]) -> Replication | None:
+    """As much of it as these nodes allow; None without nodes."""
+    if not usable:
+        return None
+    factors: dict[Scope, int] = {}
+    for scope, factor in wanted.factors:
+        domains = {node if scope is Scope.NODE else place.domain(scope) for node, place in usable.items()}
+        factors[scope] = min(factor, len(domains))
+    return Replication.of(factors)
+
+
+def choose_chains(
+    usable: Mapping[NodeId, Location], wanted: Replication, counted: Replication, count: int, epoch: Epoch
+) -> tuple[tuple[NodeId, ...], ...]:
+    """P14: so many chains, head first, each as long as the replication wants and the nodes allow.
+
+    Every chain begins one node further on, and so does every epoch: heads and tails, which have most to
+    do, are spread over the nodes. None at all if the nodes are fewer than the epoch counts on.
+    """
+    reduced = reduced_replication(wanted, usable)
+    if reduced is None or not can_replicate(usable, counted):
+        return ()
+    order = sorted(usable)
+    return tuple(
+        tuple(first_satisfying(_rotated(order, epoch + index), usable, reduced)) for index in range(count)
+    )
+
+
+def _rotated(order: list[NodeId], by: int) -> list[NodeId]:
+    start = by % len(order)
+    return order[start:] + order[:start]

@@ -1,0 +1,62 @@
+"""Copies that rebuilding brings to a storage node, or changes there.
+
+A part of the log state. Such copies are of records that were released long ago: nothing competes with
+them, so they are written as they come. Rules P67 and P68 are in docs/protocol/rebuilding.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from logdevice.protocol.log_turn import LogTurn
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
+from logdevice.protocol.store_write import AmendRecord, PersistError, PutRecord, PutState, StoreWrite
+from logdevice.protocol.stored_log import PROGRESS, StoredLog
+from logdevice.types import LogId
+
+_FAILURES = {PersistError.NO_SPACE: CopiesStatus.NO_SPACE, PersistError.IO_ERROR: CopiesStatus.FAILED}
+
+
+class RebuiltCopies:
+    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn) -> None:
+        self._log = log
+        self._stored = stored
+        self._turn = turn
+
+    def put(self, reply_to: int, put: PutCopies) -> None:
+        stored = self._stored
+        if any(record.lsn >= stored.released_end for record in put.records):
+            # P67: as long as an earlier epoch may be purged here, a copy that was put would go with it.
+            self._answer(reply_to, CopiesStatus.AGAIN)
+            return
+        writes: list[StoreWrite] = [PutRecord(self._log, record) for record in put.records]
+        going_on = [record for record in put.records if record.lsn.epoch > stored.last_clean]
+        for record in going_on:
+            epoch = stored.epoch(record.lsn.epoch)
+            epoch.take(record)
+            epoch.good_end = max(epoch.good_end, stored.released_end)
+        if going_on:
+            # P67: what is released is good. If the epoch is recovered without this node, the purge that
+            # follows leaves it alone, also after a crash.
+            writes.append(PutState(self._log, PROGRESS, stored.encode_progress()))
+        self._write(reply_to, writes)
+
+    def amend(self, reply_to: int, amend: AmendCopies) -> None:
+        """P68: what this node does not hold, or no longer, needs no header."""
+        self._write(
+            reply_to,
+            [
+                AmendRecord(self._log, record.lsn, record.copyset, record.flags, record.wave)
+                for record in amend.records
+            ],
+        )
+
+    def _write(self, reply_to: int, writes: Sequence[StoreWrite]) -> None:
+        self._turn.persist(
+            writes,
+            lambda: self._answer(reply_to, CopiesStatus.OK),
+            lambda error: self._answer(reply_to, _FAILURES[error]),
+        )
+
+    def _answer(self, reply_to: int, status: CopiesStatus) -> None:
+        self._turn.reply(reply_to, CopiesStored(self._log, status))

@@ -1,0 +1,285 @@
+"""Rebuilding one log on one donor: read what is to be copied, store it elsewhere, then tell the holders.
+
+It goes through the donor's own copies in LSN order, chunk by chunk, with a few chunks on their way. A
+chunk is first stored by everybody who lacks it; only then do holders hear of the new copyset, this node
+last (P62). So at every moment some copyset on disk names nodes that have the record, and a crash at any
+point leaves work that is found again. It lives until the log is done, or until it cannot go on and is
+begun again with what is known then. Rules P62 to P66 are in docs/protocol/rebuilding.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
+
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, PutCopies
+from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.rebuild_settings import RebuildSettings
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoch_start
+
+_CORRUPT: Final = int(RecordFlags.CORRUPT)
+_DRAINED: Final = int(RecordFlags.DRAINED)
+_READ_MS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildTask:
+    """What one donor has to do for one log."""
+
+    log: LogId
+    me: NodeId
+    version: int  # of the rebuilding
+    start: Lsn
+    end: Lsn  # nothing at or above it was ever stored on a lost node
+    losses: Losses
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesAnswered:
+    """A node answered, or did not: then the status is AGAIN."""
+
+    request: int
+    status: CopiesStatus
+
+
+Event = RecordsRead | ReadFailed | CopiesAnswered | Woken
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStore:
+    """Ends in RecordsRead or ReadFailed."""
+
+    read: StoreRead
+
+
+@dataclass(frozen=True, slots=True)
+class SendCopies:
+    """Ends in CopiesAnswered."""
+
+    request: int
+    node: NodeId
+    message: PutCopies | AmendCopies
+
+
+@dataclass(frozen=True, slots=True)
+class EndRebuilding:
+    """Everything was looked at and copied, or (not `is_done`) it has to begin again."""
+
+    is_done: bool
+    unreadable: int = 0  # records that this node should have copied and could not read
+    short: int = 0  # records for which there were not enough nodes
+
+
+Effect = ReadStore | SendCopies | EndRebuilding | WakeAt
+
+
+@dataclass(slots=True)
+class _Sending:
+    """One request, until it is answered with OK."""
+
+    chunk: _Chunk
+    node: NodeId
+    message: PutCopies | AmendCopies
+    attempts: int = 1
+    retry_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Records on their way. `stages` are what is still to be sent, each after the one before."""
+
+    stages: list[list[tuple[NodeId, PutCopies | AmendCopies]]]
+    waiting: set[int] = field(default_factory=set)
+
+
+class LogRebuilding:
+    """`plan_of` knows the move plan of every epoch."""
+
+    def __init__(
+        self, task: RebuildTask, settings: RebuildSettings, plan_of: Callable[[Epoch], MovePlan]
+    ) -> None:
+        self.bytes_copied = 0
+        self.bytes_passed = 0  # of the log's records, by the counters that they carry
+        self._first_byte: int | None = None
+        self._position = task.start  # everything below was looked at
+        self._task = task
+        self._settings = settings
+        self._plan_of = plan_of
+        self._read: StoreRead | None = None
+        self._chunks: list[_Chunk] = []
+        self._sending: dict[int, _Sending] = {}
+        self._number = 0
+        self._unreadable = 0
+        self._short = 0
+        self._is_over = False
+        self._next_read_ms = 0  # P66
+        self._now_ms = 0
+        self._effects: list[Effect] = []
+
+    def start(self, now_ms: int) -> list[Effect]:
+        self._next_read_ms = now_ms
+        return self._turn(now_ms)
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        if self._is_over:
+            return []
+        self._now_ms, self._effects = now_ms, []
+        match event:
+            case RecordsRead():
+                self._on_read(event)
+            case ReadFailed():
+                self._end(is_done=False)
+            case CopiesAnswered():
+                self._on_answer(event)
+            case Woken():
+                self._send_again()
+            case _:
+                assert_never(event)
+        self._go_on()
+        return self._effects
+
+    def _turn(self, now_ms: int) -> list[Effect]:
+        self._now_ms, self._effects = now_ms, []
+        self._go_on()
+        return self._effects
+
+    # ---- reading ------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        if self._is_over:
+            return
+        if self._position >= self._task.end and self._read is None and not self._chunks:
+            self._end(is_done=True)
+            return
+        self._read_on()
+        deadlines = [sending.retry_ms for sending in self._sending.values() if sending.retry_ms is not None]
+        if self._wants_to_read:
+            deadlines.append(self._next_read_ms)
+        if deadlines:
+            self._effects.append(WakeAt(min(deadlines)))
+
+    @property
+    def _wants_to_read(self) -> bool:
+        has_room = len(self._chunks) < self._settings.rebuild_chunks_max
+        return self._read is None and self._position < self._task.end and has_room
+
+    def _read_on(self) -> None:
+        if not self._wants_to_read or self._now_ms < self._next_read_ms:
+            return
+        epoch = self._position.epoch
+        end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
+        self._number += 1
+        self._read = StoreRead(
+            read_id=self._number,
+            log=self._task.log,
+            start=self._position,
+            end=end,
+            # An unused stretch is passed at once, also over the end of the epoch.
+            gap_end=self._task.end,
+            bytes_max=self._settings.rebuild_chunk_bytes,
+            time_ms_max=_READ_MS_MAX,
+            filter=MoveFilter(self._plan_of(epoch)),
+            time_range=None,
+            headers_only=False,
+        )
+        self._effects.append(ReadStore(self._read))
+
+    def _on_read(self, result: RecordsRead) -> None:
+        assert self._read is not None, "one read at a time"
+        assert result.read_id == self._read.read_id, "one read at a time"
+        epoch = self._read.start.epoch
+        self._read = None
+        self._position = result.next
+        records = [item for item in result.items if isinstance(item, Record)]
+        readable = [record for record in records if not record.flags & _CORRUPT]
+        self._unreadable += len(records) - len(readable)
+        if readable:
+            self._begin_chunk(readable, self._plan_of(epoch))
+
+    # ---- copying ------------------------------------------------------------------------------------
+
+    def _begin_chunk(self, records: list[Record], plan: MovePlan) -> None:
+        if self._first_byte is None:
+            self._first_byte = records[0].byte_end - len(records[0].body)
+        self.bytes_passed = max(self.bytes_passed, records[-1].byte_end - self._first_byte)
+        moves = [(record, _move(plan, record)) for record in records]
+        self._short += sum(move.is_short for _, move in moves)
+        size = sum(record.size * len(move.puts) for record, move in moves)
+        self.bytes_copied += size
+        rate = self._settings.rebuild_bytes_per_s_max
+        self._next_read_ms = max(self._next_read_ms, self._now_ms) + size * 1000 // rate  # P66
+        others = sorted({node for _, move in moves for node in move.amends} - {self._task.me})
+        chunk = _Chunk(
+            [
+                self._puts(moves),
+                [(node, self._amend(node, moves)) for node in others],
+                [(self._task.me, self._amend(self._task.me, moves))],
+            ]
+        )
+        self._chunks.append(chunk)
+        self._next_stage(chunk)
+
+    def _puts(self, moves: list[tuple[Record, Move]]) -> list[tuple[NodeId, PutCopies | AmendCopies]]:
+        nodes = sorted({node for _, move in moves for node in move.puts})
+        puts: list[tuple[NodeId, PutCopies | AmendCopies]] = []
+        for node in nodes:
+            copies = tuple(
+                replace(record, copyset=move.copyset, flags=record.flags & ~_DRAINED)
+                for record, move in moves
+                if node in move.puts
+            )
+            puts.append((node, PutCopies(self._task.log, self._task.version, copies)))
+        return puts
+
+    def _amend(self, node: NodeId, moves: list[tuple[Record, Move]]) -> AmendCopies:
+        # P64: a copy on a node that leaves is there for readers that know no better, and counts no more.
+        mark = _DRAINED if node in self._task.losses.gone else 0
+        headers = tuple(
+            replace(record, copyset=move.copyset, body=b"", flags=record.flags & ~_DRAINED | mark)
+            for record, move in moves
+            if node in move.amends
+        )
+        return AmendCopies(self._task.log, self._task.version, headers)
+
+    def _next_stage(self, chunk: _Chunk) -> None:
+        while chunk.stages and not chunk.waiting:
+            for node, message in chunk.stages.pop(0):
+                if message.records:
+                    self._number += 1
+                    chunk.waiting.add(self._number)
+                    self._sending[self._number] = _Sending(chunk, node, message)
+                    self._effects.append(SendCopies(self._number, node, message))
+        if not chunk.waiting:
+            self._chunks.remove(chunk)
+
+    def _on_answer(self, event: CopiesAnswered) -> None:
+        sending = self._sending[event.request]
+        match event.status:
+            case CopiesStatus.OK:
+                del self._sending[event.request]
+                sending.chunk.waiting.discard(event.request)
+                self._next_stage(sending.chunk)
+            case CopiesStatus.AGAIN if sending.attempts < self._settings.rebuild_attempts_max:
+                sending.retry_ms = self._now_ms + self._settings.rebuild_retry_ms
+            case _:
+                self._end(is_done=False)  # P65: with other nodes, or after somebody has made room
+
+    def _send_again(self) -> None:
+        for request, sending in sorted(self._sending.items()):
+            if sending.retry_ms is not None and sending.retry_ms <= self._now_ms:
+                sending.retry_ms = None
+                sending.attempts += 1
+                self._effects.append(SendCopies(request, sending.node, sending.message))
+
+    def _end(self, *, is_done: bool) -> None:
+        self._is_over = True
+        self._effects.append(EndRebuilding(is_done, self._unreadable, self._short))
+
+
+def _move(plan: MovePlan, record: Record) -> Move:
+    move = plan.move(record.copyset)
+    assert move is not None, "the store was asked for records that are to be moved"
+    return move

@@ -1,0 +1,209 @@
+"""A position at the sequencer: left to the client, looked at, completed, filled."""
+
+from __future__ import annotations
+
+from logdevice.protocol.chain.events import SendChain
+from logdevice.protocol.chain.flight import Decide, Effect, Flight, FlightSealed, Phase, Suspect
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead, ChainStatus, ChainStored
+from logdevice.protocol.tests.chaining import CHAIN, HOLE, LOG, LSN, chain_stored, copy, record
+from logdevice.protocol.timers import WakeAt
+from logdevice.types import Lsn, NodeId, RecordFlags
+from logdevice.write_settings import ChainSettings
+
+SETTINGS = ChainSettings(chain_look_ms=10, chain_fill_ms=50, chain_answer_ms=20, chain_attempts_max=2)
+N1, N2, N3 = CHAIN
+DATA, IS_HOLE = ChainStatus.DATA, ChainStatus.HOLE
+
+
+class Flying:
+    def __init__(self, chain: tuple[NodeId, ...] = CHAIN, *, with_body: bool = False) -> None:
+        carried = record(copyset=())
+        self.machine = Flight(LOG, NodeId(9), carried, chain, 2, Lsn.of(2, 3), SETTINGS, 0)
+        self.now_ms = 0
+        self.deadline_ms = 0
+        begin = self.machine.bring if with_body else self.machine.await_client
+        self.started = self.texts(begin(0))
+
+    def texts(self, effects: list[Effect]) -> list[str]:
+        found = []
+        for effect in effects:
+            match effect:
+                case SendChain(node, ChainRead()):
+                    found.append(f"read {node}")
+                case SendChain(node, request):
+                    kind = "hole" if request.record.flags & HOLE else "record"  # type: ignore[union-attr]
+                    found.append(f"{kind} to {node}")
+                case Decide():
+                    found.append("hole" if effect.is_hole else "decided")
+                case Suspect():
+                    found.append(f"suspect {effect.node}")
+                case FlightSealed():
+                    found.append(f"sealed by {effect.sealed_by}")
+                case WakeAt():
+                    self.deadline_ms = effect.time_ms
+        return found
+
+    def answer(self, node: NodeId, answer: ChainStored | ChainCopy) -> list[str]:
+        return self.texts(self.machine.answered(node, answer, self.now_ms))
+
+    def wait(self) -> list[str]:
+        """Until the deadline that it asked for."""
+        self.now_ms = self.deadline_ms
+        return self.texts(self.machine.woken(self.now_ms))
+
+    def settle(self, *, is_given_up: bool = False) -> list[str]:
+        return self.texts(self.machine.settle(self.now_ms, is_given_up=is_given_up))
+
+
+def test_a_client_that_writes_its_chain_is_left_alone() -> None:
+    # P9
+    flying = Flying()
+    assert (flying.started, flying.deadline_ms) == ([], 10)
+    assert flying.texts(flying.machine.woken(9)) == []
+    assert flying.texts(flying.machine.completed(9, is_hole=False)) == ["decided"]
+    assert flying.texts(flying.machine.completed(9, is_hole=False)) == []
+    assert flying.wait() == []
+
+
+def test_what_the_head_has_is_brought_to_the_end_of_the_chain_at_once() -> None:
+    # P9
+    flying = Flying()
+    assert flying.wait() == ["read N1"]
+    assert flying.answer(N1, copy(record())) == ["record to N2"]
+    assert flying.answer(N2, chain_stored(DATA)) == ["record to N3"]
+    assert flying.answer(N3, chain_stored(DATA)) == ["decided"]
+
+
+def test_a_hole_at_the_head_is_brought_along_as_well() -> None:
+    # P9
+    flying = Flying()
+    flying.wait()
+    assert flying.answer(N1, copy(record(flags=HOLE))) == ["hole to N2"]
+    assert flying.answer(N2, chain_stored(IS_HOLE)) == ["hole to N3"]
+    assert flying.answer(N3, chain_stored(IS_HOLE)) == ["hole"]
+
+
+def test_an_empty_position_is_filled_when_the_time_of_its_client_is_up() -> None:
+    # P10
+    flying = Flying()
+    flying.wait()
+    assert flying.answer(N1, copy()) == []
+    assert flying.deadline_ms == 50
+    assert flying.wait() == ["read N1"]
+    assert flying.answer(N1, copy()) == ["hole to N1"]
+    assert flying.answer(N1, chain_stored(IS_HOLE)) == ["hole to N2"]
+
+
+def test_a_client_that_is_faster_than_the_hole_wins() -> None:
+    # P9: its record is at the head, so it is what the position is
+    flying = Flying()
+    flying.wait()
+    flying.answer(N1, copy())
+    flying.wait()
+    flying.answer(N1, copy())
+    assert flying.answer(N1, chain_stored(DATA)) == ["read N1"]
+    assert flying.answer(N1, copy(record())) == ["record to N2"]
+
+
+def test_whoever_asks_makes_the_sequencer_look_but_not_fill() -> None:
+    # P10, P11
+    flying = Flying()
+    assert flying.settle() == ["read N1"]
+    assert flying.settle() == []  # it looks already
+    assert flying.answer(N1, copy()) == []
+    assert flying.machine.phase is Phase.WRITTEN_BY_CLIENT
+
+
+def test_a_client_that_has_given_up_is_not_waited_for() -> None:
+    # P10
+    flying = Flying()
+    assert flying.settle(is_given_up=True) == ["read N1"]
+    assert flying.answer(N1, copy()) == ["hole to N1"]
+
+
+def test_a_record_that_came_with_its_body_is_brought_from_the_head_on() -> None:
+    # P18
+    flying = Flying(with_body=True)
+    assert flying.started == ["record to N1"]
+    for node, effects in ((N1, ["record to N2"]), (N2, ["record to N3"]), (N3, ["decided"])):
+        assert flying.answer(node, chain_stored(DATA)) == effects
+
+
+def test_a_node_that_does_not_answer_is_suspected_after_a_few_times() -> None:
+    # P12
+    flying = Flying()
+    assert flying.wait() == ["read N1"]
+    assert flying.wait() == []  # no answer: a pause
+    assert flying.wait() == ["read N1"]
+    assert flying.wait() == ["suspect N1"]
+    assert flying.wait() == ["read N1"]
+
+
+def test_a_broken_connection_is_a_failure_at_once() -> None:
+    # P12
+    flying = Flying(with_body=True)
+    flying.answer(N1, chain_stored(DATA))
+    assert flying.texts(flying.machine.unanswered(N1, 1)) == []  # it was not asked
+    assert flying.texts(flying.machine.unanswered(N2, 1)) == []
+    assert flying.wait() == ["record to N2"]
+    assert flying.texts(flying.machine.unanswered(N2, 2)) == ["suspect N2"]
+    assert flying.texts(flying.machine.unanswered(N2, 2)) == []  # it pauses
+
+
+def test_an_answer_forgives() -> None:
+    # P12: in a row
+    flying = Flying()
+    flying.wait()
+    flying.wait()
+    flying.wait()
+    assert flying.answer(N1, copy()) == []
+    flying.wait()
+    assert flying.wait() == []
+
+
+def test_a_node_that_refuses_or_cannot_read_has_failed() -> None:
+    # P12
+    flying = Flying(with_body=True)
+    assert flying.answer(N1, chain_stored(ChainStatus.NO_SPACE)) == []
+    assert flying.wait() == ["record to N1"]
+    assert flying.answer(N1, chain_stored(ChainStatus.FAILED)) == ["suspect N1"]
+    for answer in (copy(failed=True), copy(record(flags=int(RecordFlags.CORRUPT)))):
+        flying = Flying()
+        flying.wait()
+        assert flying.answer(N1, answer) == []
+        assert flying.machine.phase is Phase.PAUSING
+
+
+def test_a_node_in_the_middle_that_has_something_else_has_failed() -> None:
+    # P12: it cannot be, so the epoch is better left
+    flying = Flying(with_body=True)
+    flying.answer(N1, chain_stored(DATA))
+    assert flying.answer(N2, chain_stored(IS_HOLE)) == []
+    assert flying.wait() == ["record to N2"]
+    assert flying.answer(N2, chain_stored(IS_HOLE)) == ["suspect N2"]
+
+
+def test_a_sealed_node_ends_the_epoch() -> None:
+    # P13
+    flying = Flying(with_body=True)
+    assert flying.answer(N1, chain_stored(ChainStatus.PREEMPTED)) == ["sealed by N8"]
+    assert flying.machine.phase is Phase.PAUSING
+
+
+def test_answers_that_come_late_or_from_others_change_nothing() -> None:
+    flying = Flying()
+    assert flying.answer(N1, copy(record())) == []
+    flying.wait()
+    assert flying.answer(N2, copy(record())) == []
+    assert flying.answer(N1, chain_stored(DATA)) == []
+    flying.answer(N1, copy(record()))
+    assert flying.answer(N1, chain_stored(DATA)) == []
+    assert flying.answer(N1, copy()) == []
+
+
+def test_a_chain_of_one_node_is_decided_by_what_it_has() -> None:
+    # P16
+    flying = Flying((N1,))
+    flying.wait()
+    assert flying.answer(N1, copy(record())) == ["decided"]
+    assert flying.machine.record.lsn == LSN

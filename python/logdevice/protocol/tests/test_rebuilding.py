@@ -1,0 +1,245 @@
+"""One log on one donor: what is read, sent, told and tried again. Rules P62 to P66."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from logdevice.protocol.rebuilding import (
+    CopiesAnswered,
+    Effect,
+    EndRebuilding,
+    Event,
+    LogRebuilding,
+    ReadStore,
+    RebuildTask,
+    SendCopies,
+)
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, PutCopies
+from logdevice.protocol.rebuilding_plan import Losses, MovePlan
+from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.rebuild_settings import RebuildSettings
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    RecordFlags,
+    Replication,
+    nodes,
+)
+
+LOG = LogId(7)
+ALL = nodes((1, 2, 3, 4))
+N1, N2, N3, N4 = ALL
+BODY = b"x" * 936  # with its header 1000 bytes
+OK, AGAIN = CopiesStatus.OK, CopiesStatus.AGAIN
+BACK = Losses(frozenset({N3}), frozenset({N3}), frozenset())
+AWAY = Losses(frozenset({N3}), frozenset(), frozenset({N3}))
+LEAVING = Losses(frozenset(), frozenset(), frozenset({N1}))
+DRAINED, CORRUPT = int(RecordFlags.DRAINED), int(RecordFlags.CORRUPT)
+
+
+def lsn(text: str) -> Lsn:
+    return Lsn.parse(text)
+
+
+def record(at: str, copyset: tuple[NodeId, ...] = (N1, N2, N3), flags: int = 0, byte_end: int = 0) -> Record:
+    return Record(lsn(at), 5, copyset, BODY, flags=flags, entries=1, byte_end=byte_end)
+
+
+class Donor:
+    """P50, which copies what it has of [e1n1, e3n0)."""
+
+    def __init__(
+        self, losses: Losses = BACK, *, end: str = "e3n0", settings: RebuildSettings | None = None
+    ) -> None:
+        self.losses = losses
+        task = RebuildTask(LOG, N1, 9, lsn("e1n1"), lsn(end), losses)
+        self.machine = LogRebuilding(task, settings or RebuildSettings(), self.plan)
+        self.now_ms = 100
+        self.effects: list[Effect] = []
+        self.perform(self.machine.start(self.now_ms))
+
+    def plan(self, epoch: Epoch) -> MovePlan:
+        metadata = EpochMetadata(Epoch(1), ALL, Replication.parse("3"))
+        return MovePlan(N1, self.losses, metadata, dict.fromkeys(ALL, Location()), frozenset(ALL))
+
+    def perform(self, effects: list[Effect]) -> None:
+        self.effects = effects
+
+    def feed(self, event: Event) -> list[Effect]:
+        self.perform(self.machine.handle(event, self.now_ms))
+        return self.effects
+
+    def read(self, *records: Record, next: str, end: ReadEnd = ReadEnd.BYTES) -> list[Effect]:
+        (order,) = (effect for effect in self.effects if isinstance(effect, ReadStore))
+        return self.feed(RecordsRead(order.read.read_id, records, lsn(next), end))
+
+    def wait(self, duration_ms: int) -> list[Effect]:
+        self.now_ms += duration_ms
+        return self.feed(Woken())
+
+    @property
+    def sent(self) -> list[SendCopies]:
+        return [effect for effect in self.effects if isinstance(effect, SendCopies)]
+
+    @property
+    def reads(self) -> list[ReadStore]:
+        return [effect for effect in self.effects if isinstance(effect, ReadStore)]
+
+    @property
+    def end(self) -> EndRebuilding | None:
+        return next((effect for effect in self.effects if isinstance(effect, EndRebuilding)), None)
+
+
+def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
+    """P62: the nodeset of one epoch says nothing about the next."""
+    donor = Donor()
+    (order,) = donor.reads
+    assert (order.read.start, order.read.end, order.read.gap_end) == (lsn("e1n1"), lsn("e2n1"), lsn("e3n0"))
+    assert order.read.bytes_max == RebuildSettings().rebuild_chunk_bytes
+    assert order.read.filter.ships((N1, N2, N3), 0)
+    assert not order.read.filter.ships((N2, N1, N3), 0)
+    donor.read(next="e2n1", end=ReadEnd.LIMIT)
+    (order,) = donor.reads
+    assert (order.read.start, order.read.end) == (lsn("e2n1"), lsn("e3n0"))
+    donor.read(next="e3n0", end=ReadEnd.LIMIT)
+    assert donor.end == EndRebuilding(True)
+    assert donor.feed(Woken()) == []
+
+
+def test_a_log_without_anything_to_look_at_is_done_at_once() -> None:
+    assert Donor(end="e1n1").end == EndRebuilding(True)
+
+
+def test_a_node_that_is_back_gets_its_copies_and_nobody_else_hears_of_it() -> None:
+    """P62: the copyset is as it was."""
+    donor = Donor()
+    donor.read(record("e1n1"), record("e1n2"), next="e3n0")
+    (put,) = donor.sent
+    assert put.node == N3
+    assert put.message == PutCopies(LOG, 9, (record("e1n1"), record("e1n2")))
+    donor.feed(CopiesAnswered(put.request, OK))
+    assert donor.end == EndRebuilding(True)
+    assert donor.machine.bytes_copied == 2 * record("e1n1").size
+
+
+def test_holders_hear_of_a_new_copyset_after_the_copies_are_safe_this_node_last() -> None:
+    """P62."""
+    donor = Donor(AWAY)
+    donor.read(record("e1n1"), next="e3n0")
+    new = (N1, N2, N4)
+    (put,) = donor.sent
+    assert (put.node, put.message) == (N4, PutCopies(LOG, 9, (record("e1n1", new),)))
+    donor.feed(CopiesAnswered(put.request, OK))
+    header = replace(record("e1n1", new), body=b"")
+    (amend,) = donor.sent
+    assert (amend.node, amend.message) == (N2, AmendCopies(LOG, 9, (header,)))
+    donor.feed(CopiesAnswered(amend.request, OK))
+    (amend,) = donor.sent
+    assert (amend.node, amend.message) == (N1, AmendCopies(LOG, 9, (header,)))
+    donor.feed(CopiesAnswered(amend.request, OK))
+    assert donor.end == EndRebuilding(True)
+
+
+def test_a_copy_on_a_node_that_leaves_is_marked() -> None:
+    """P64: and one that comes from such a node is not."""
+    donor = Donor(LEAVING)
+    donor.read(record("e1n1", flags=DRAINED), next="e3n0")
+    (put,) = donor.sent
+    assert put.message.records[0].flags == 0
+    donor.feed(CopiesAnswered(put.request, OK))
+    assert {sent.node: sent.message.records[0].flags for sent in donor.sent} == {N2: 0, N3: 0}
+    for sent in donor.sent:
+        donor.feed(CopiesAnswered(sent.request, OK))
+    assert {sent.node: sent.message.records[0].flags for sent in donor.sent} == {N1: DRAINED}
+
+
+def test_some_chunks_are_on_their_way_at_a_time() -> None:
+    """P66."""
+    donor = Donor(settings=RebuildSettings(rebuild_chunks_max=2))
+    donor.read(record("e1n1"), next="e1n2")
+    (first,) = donor.sent
+    donor.read(record("e1n2"), next="e1n3")
+    assert donor.reads == [], "both places are taken"
+    assert donor.wait(1000) == []
+    donor.feed(CopiesAnswered(first.request, OK))
+    assert len(donor.reads) == 1
+
+
+def test_it_copies_no_faster_than_it_may() -> None:
+    """P66: 1000 bytes are a second."""
+    size = record("e1n1").size
+    donor = Donor(settings=RebuildSettings(rebuild_bytes_per_s_max=size))
+    effects = donor.read(record("e1n1"), record("e1n2"), next="e1n3")
+    assert effects[-1] == WakeAt(100 + 2_000)
+    assert donor.wait(1_999) == [WakeAt(2_100)]
+    donor.wait(1)
+    assert len(donor.reads) == 1
+
+
+def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
+    """P65."""
+    donor = Donor(settings=RebuildSettings(rebuild_retry_ms=500, rebuild_attempts_max=2))
+    donor.read(record("e1n1"), next="e3n0")
+    (put,) = donor.sent
+    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(600)]
+    assert donor.wait(499) == [WakeAt(600)]
+    assert donor.wait(1) == [put]
+    donor.feed(CopiesAnswered(put.request, AGAIN))
+    assert donor.end == EndRebuilding(False), "with other nodes, perhaps"
+
+
+def test_a_donor_that_is_behind_the_event_log_begins_again() -> None:
+    """P57, P65."""
+    for status in (CopiesStatus.OUTDATED, CopiesStatus.NO_SPACE, CopiesStatus.FAILED):
+        donor = Donor()
+        donor.read(record("e1n1"), next="e3n0")
+        donor.feed(CopiesAnswered(donor.sent[0].request, status))
+        assert donor.end == EndRebuilding(False)
+
+
+def test_a_disk_that_cannot_be_read_ends_it() -> None:
+    """P65."""
+    donor = Donor()
+    donor.feed(ReadFailed(donor.reads[0].read.read_id))
+    assert donor.end == EndRebuilding(False)
+
+
+def test_records_that_cannot_be_read_are_counted() -> None:
+    """P59: nobody may say then that nothing was lost."""
+    donor = Donor()
+    donor.read(record("e1n1", flags=CORRUPT), next="e3n0")
+    assert donor.end == EndRebuilding(True, unreadable=1)
+
+
+def test_what_is_no_record_is_passed() -> None:
+    donor = Donor()
+    order = donor.reads[0].read
+    donor.feed(
+        RecordsRead(order.read_id, (FilteredOut(lsn("e1n1"), lsn("e1n2")),), lsn("e3n0"), ReadEnd.LIMIT)
+    )
+    assert donor.end == EndRebuilding(True)
+
+
+def test_records_for_which_there_are_too_few_nodes_are_counted() -> None:
+    """P61."""
+    donor = Donor(Losses(frozenset({N3, N4}), frozenset(), frozenset({N3, N4})))
+    donor.read(record("e1n1"), next="e3n0")
+    assert {sent.node for sent in donor.sent} == {N2}
+    donor.feed(CopiesAnswered(donor.sent[0].request, OK))
+    donor.feed(CopiesAnswered(donor.sent[0].request, OK))
+    assert donor.end == EndRebuilding(True, short=1)
+
+
+def test_it_says_how_much_of_the_log_it_has_passed() -> None:
+    """By the counters that records carry: most of what lies between is not read."""
+    donor = Donor()
+    donor.read(record("e1n1", byte_end=5_936), next="e1n2")
+    assert donor.machine.bytes_passed == 936
+    donor.read(record("e1n9", byte_end=15_000), next="e3n0")
+    assert donor.machine.bytes_passed == 10_000

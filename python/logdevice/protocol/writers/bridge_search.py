@@ -1,0 +1,95 @@
+"""Bridge search: finding the received table that the last clean epoch ended with.
+
+The table is in the epoch's bridge record, on R nodes; so an f-majority of the epoch's nodes is asked for
+what it has behind the last record. A part of the log's recovery, it runs beside the sealing of the
+epochs that follow and lives until the table is found, or is known to be nowhere. Rules O8 and O11 are in
+docs/protocol/writers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logdevice.protocol.epoch_recovery import RecoveryContext, recovery_quorum
+from logdevice.protocol.log_copies import precedence
+from logdevice.protocol.quorum import Answer
+from logdevice.protocol.recovery_events import SendRequest
+from logdevice.protocol.write_messages import DigestRecords, DigestRequest
+from logdevice.protocol.writers.received_table import ReceivedTable
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId, Record, RecordFlags
+from logdevice.types import epoch_start as start_of
+
+_BRIDGE = int(RecordFlags.BRIDGE)
+_NO_ATTEMPT = 0  # of no recovery: nothing that one of them stores is fenced off
+
+
+class BridgeSearch:
+    """`tail_end` is one after the last record of the epoch, or a lower LSN."""
+
+    def __init__(
+        self, context: RecoveryContext, epoch: Epoch, metadata: EpochMetadata, tail_end: Lsn
+    ) -> None:
+        self.epoch = epoch
+        # Before the first epoch there was nothing.
+        self.table: ReceivedTable | None = None if epoch else ReceivedTable()
+        self._context = context
+        self._metadata = metadata
+        self._start = max(start_of(epoch), tail_end)
+        self._read_from = dict.fromkeys(metadata.nodeset, self._start)
+        self._bridge: Record | None = None
+
+    def ask(self) -> list[SendRequest]:
+        """Everybody who has not said all; again, until the table is known."""
+        if self.table is not None:
+            return []
+        return [self._ask(node) for node in sorted(self._read_from) if self._is_reading(node)]
+
+    def answered(self, node: NodeId, answer: DigestRecords) -> list[SendRequest]:
+        is_awaited = self.table is None and node in self._read_from and self._is_reading(node)
+        if not is_awaited or answer.start != self._read_from[node] or answer.has_failed:
+            return []
+        for record in answer.records:
+            if record.flags & _BRIDGE and (
+                self._bridge is None or precedence(record) > precedence(self._bridge)
+            ):
+                self._bridge = record
+        if answer.under_replicated:
+            return []  # V21: it may have had the bridge
+        self._read_from[node] = answer.next
+        return [self._ask(node)] if self._is_reading(node) else []
+
+    def look(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+        """Whether enough nodes have spoken."""
+        if self.table is not None:
+            return
+        done = [node for node in self._read_from if not self._is_reading(node)]
+        quorum = recovery_quorum(self._metadata, self._context.locations, statuses, done, done)
+        if quorum.answer() is not Answer.NONE:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Goes on with what was found, or with a table that has forgotten everybody (O8)."""
+        if self.table is not None:
+            return
+        if self._bridge is not None:
+            self.table = ReceivedTable.decode(self._bridge.body)
+        else:
+            self.table = ReceivedTable()
+            self.table.forget_all(self._end)
+
+    @property
+    def _end(self) -> Lsn:
+        return Lsn.of(self.epoch + 1, 0)
+
+    def _is_reading(self, node: NodeId) -> bool:
+        return self._read_from[node] < self._end
+
+    def _ask(self, node: NodeId) -> SendRequest:
+        request = DigestRequest(
+            log=self._context.log,
+            epoch=self.epoch,
+            start=self._read_from[node],
+            seal_epoch=self._context.seal_epoch,
+            attempt=_NO_ATTEMPT,
+        )
+        return SendRequest(node, request)

@@ -1,0 +1,186 @@
+"""Received table: which appends of which writers a log has, so that a resent one is recognised.
+
+One for each log: the sequencer asks it about every tagged append, recovery rebuilds it from the records
+it keeps, and the bridge record carries it on. It is bounded: of each writer it remembers the positions
+of the last appends, and writers that were idle longest are forgotten. It promises that an append it
+calls new is not in the log: where it may have forgotten, it says so. Rules O1 to O8 are in
+docs/protocol/writers.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final
+
+from logdevice.protocol.write_messages import AppendStatus
+from logdevice.types import Lsn, WriterTag
+
+_HEAD = Struct("<BQI")  # format, horizon, number of writers
+_WRITER = Struct("<QQQQI")  # writer, incarnation, next number, last LSN, number of positions
+_POSITION = Struct("<QQQ")  # number, LSN, incarnation
+_FORMAT = 1
+_RECENT: Final = 8  # appends whose position is remembered though the writer knows them to be acknowledged
+UNBOUNDED: Final = 1 << 62  # for a recovery, which forgets nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a table says about a tag. OK: the append is not in the log and may be given a number."""
+
+    status: AppendStatus
+    lsn: Lsn = Lsn(0)  # of a duplicate; 0: it is so old that this is no longer known
+    incarnation: int = 0  # of a duplicate, and of the process that has fenced this one off
+    expected: int = 0  # the number that the writer's next append should have
+    horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later would be accepted
+
+
+@dataclass(slots=True)
+class _Writer:
+    incarnation: int
+    next_seq: int  # everything below is in the log, or was never used
+    last_lsn: Lsn
+    # The last appends, and whatever is above `next_seq`: number -> position and incarnation.
+    positions: dict[int, tuple[Lsn, int]] = field(default_factory=dict)
+
+    def copy(self) -> _Writer:
+        return _Writer(self.incarnation, self.next_seq, self.last_lsn, dict(self.positions))
+
+
+class ReceivedTable:
+    """`window` is how far a writer may be ahead of what it knows to be acknowledged."""
+
+    def __init__(self, *, writers_max: int = UNBOUNDED, window: int = UNBOUNDED) -> None:
+        self.horizon = Lsn(0)  # writers that were forgotten have nothing at or above it
+        self._writers_max = writers_max
+        self._window = window
+        self._writers: dict[int, _Writer] = {}  # who appended last comes last
+
+    def __len__(self) -> int:
+        return len(self._writers)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing was ever noted."""
+        return not self._writers and not self.horizon
+
+    def judge(self, tag: WriterTag, since: Lsn = Lsn(0)) -> Judgement:
+        """Whether an append is new; `since` is a position of the log that is not younger than its tag."""
+        known = self._writers.get(tag.writer)
+        seq, next_seq = tag.first_seq, tag.stable_upto
+        if known is None:
+            if since < self.horizon:  # O5
+                return Judgement(status=AppendStatus.UNKNOWN_WRITER, horizon=self.horizon)
+        elif tag.incarnation < known.incarnation:  # O4
+            return Judgement(
+                status=AppendStatus.FENCED, incarnation=known.incarnation, expected=known.next_seq
+            )
+        elif seq < known.next_seq or seq in known.positions:  # O1
+            lsn, incarnation = known.positions.get(seq, (Lsn(0), 0))
+            return Judgement(
+                status=AppendStatus.DUPLICATE, lsn=lsn, incarnation=incarnation, expected=known.next_seq
+            )
+        else:
+            next_seq = max(next_seq, known.next_seq)
+        if seq - tag.stable_upto >= self._window:  # O6
+            return Judgement(status=AppendStatus.OVERLOADED)
+        if tag.is_ordered and seq > next_seq:  # O2
+            return Judgement(status=AppendStatus.OUT_OF_ORDER, expected=next_seq)
+        return Judgement(status=AppendStatus.OK)
+
+    def find(self, writer: int, seq: int) -> tuple[bool, Lsn]:
+        """Whether the log has this append, and where, as far as that is known."""
+        known = self._writers.get(writer)
+        if known is None:
+            return False, Lsn(0)
+        lsn, _ = known.positions.get(seq, (Lsn(0), 0))
+        return seq < known.next_seq or seq in known.positions, lsn
+
+    def progress(self, writer: int) -> tuple[int, int] | None:
+        """A writer's incarnation and the number that its next append should have."""
+        known = self._writers.get(writer)
+        return None if known is None else (known.incarnation, known.next_seq)
+
+    def note(self, tag: WriterTag, lsn: Lsn) -> None:
+        """This append is at `lsn`; whoever sends it again is told so."""
+        known = self._writers.pop(tag.writer, None)
+        if known is None:
+            known = _Writer(tag.incarnation, tag.stable_upto, lsn)
+        self._writers[tag.writer] = known
+        known.incarnation = max(known.incarnation, tag.incarnation)
+        known.last_lsn = max(known.last_lsn, lsn)
+        known.next_seq = max(known.next_seq, tag.stable_upto)
+        positions = known.positions
+        positions[tag.first_seq] = lsn, tag.incarnation
+        # O3: numbers are used up one after the other, unless the writer said that it skips some.
+        while known.next_seq in positions:
+            known.next_seq += 1
+        if len(positions) > tag.first_seq - tag.stable_upto + 2 * _RECENT:
+            oldest = min(tag.stable_upto, known.next_seq) - _RECENT
+            known.positions = {seq: place for seq, place in positions.items() if seq >= oldest}
+        if len(self._writers) > self._writers_max:
+            self._forget_idle()
+
+    def replay(self, tag: WriterTag, lsn: Lsn) -> bool:
+        """A record that a recovery found. False: it comes after a gap of its writer, and has to go (O7)."""
+        known = self._writers.get(tag.writer)
+        next_seq = tag.stable_upto if known is None else max(tag.stable_upto, known.next_seq)
+        is_after_gap = tag.first_seq > next_seq
+        if known is None and self.horizon and is_after_gap:
+            # O8: who forgot the writer cannot say what came before, so it is left forgotten.
+            self.horizon = max(self.horizon, lsn.next)
+            return True
+        if tag.is_ordered and is_after_gap:
+            return False
+        self.note(tag, lsn)
+        return True
+
+    def forget_all(self, horizon: Lsn) -> None:
+        """O8: what was below this position is not known any more."""
+        self._writers.clear()
+        self.horizon = max(self.horizon, horizon)
+
+    def _forget_idle(self) -> None:
+        writer = next(iter(self._writers))
+        self.horizon = max(self.horizon, self._writers.pop(writer).last_lsn.next)  # O5
+
+    def copy(self) -> ReceivedTable:
+        other = ReceivedTable(writers_max=self._writers_max, window=self._window)
+        other.horizon = self.horizon
+        other._writers = {writer: known.copy() for writer, known in self._writers.items()}
+        return other
+
+    def encode(self) -> bytes:
+        """For a bridge record; nothing for a table in which nothing was ever noted."""
+        if self.is_blank:
+            return b""
+        parts = [_HEAD.pack(_FORMAT, self.horizon, len(self._writers))]
+        for writer, known in self._writers.items():
+            positions = known.positions
+            parts.append(
+                _WRITER.pack(writer, known.incarnation, known.next_seq, known.last_lsn, len(positions))
+            )
+            parts += [_POSITION.pack(seq, lsn, incarnation) for seq, (lsn, incarnation) in positions.items()]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(
+        cls, data: bytes | memoryview, *, writers_max: int = UNBOUNDED, window: int = UNBOUNDED
+    ) -> ReceivedTable:
+        table = cls(writers_max=writers_max, window=window)
+        if not data:
+            return table
+        known_format, horizon, count = _HEAD.unpack_from(data)
+        assert known_format == _FORMAT, f"a received table of format {known_format}, known is {_FORMAT}"
+        table.horizon = Lsn(horizon)
+        offset = _HEAD.size
+        for _ in range(count):
+            writer, incarnation, next_seq, last_lsn, places = _WRITER.unpack_from(data, offset)
+            offset += _WRITER.size
+            end = offset + places * _POSITION.size
+            positions = {seq: (Lsn(lsn), by) for seq, lsn, by in _POSITION.iter_unpack(data[offset:end])}
+            table._writers[writer] = _Writer(incarnation, next_seq, Lsn(last_lsn), positions)
+            offset = end
+        while len(table._writers) > writers_max:
+            table._forget_idle()
+        return table

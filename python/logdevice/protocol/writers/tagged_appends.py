@@ -1,0 +1,130 @@
+"""Tagged appends: what a log's sequencer knows of writers, and tells storage nodes of it.
+
+A part of the sequencer. It knows nothing from the beginning of an epoch until all earlier ones are
+recovered: tagged appends wait until then. From time to time it sends the received table of everything
+that is good to the nodes, so that the next recovery need not read far. Rules O10 and O12 are in
+docs/protocol/writers.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from logdevice.protocol.write_messages import (
+    Append,
+    AppendStatus,
+    GetWriter,
+    KeepWriters,
+    WriterIs,
+)
+from logdevice.protocol.writers.received_table import Judgement, ReceivedTable
+from logdevice.types import LogId, Lsn, NodeId, WriterTag
+from logdevice.write_settings import WriteSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SendWriters:
+    """Effect: tell a storage node; nobody waits for it."""
+
+    node: NodeId
+    keep: KeepWriters
+
+
+class TaggedAppends:
+    def __init__(self, log: LogId, settings: WriteSettings) -> None:
+        self._log = log
+        self._settings = settings
+        self._nodes: tuple[NodeId, ...] = ()
+        self._table: ReceivedTable | None = None
+        self._good = ReceivedTable()  # the same without what is not good yet
+        self._news: deque[tuple[Lsn, WriterTag]] = deque()  # what it lacks
+        self._sent: KeepWriters | None = None
+        self._due_ms: int | None = None
+
+    def begin(self, start: Lsn, table: bytes, nodes: Iterable[NodeId], now_ms: int) -> None:
+        """Everything before `start`, where the epoch begins, is recovered."""
+        settings = self._settings
+        self.end()
+        self._nodes = tuple(sorted(set(nodes)))
+        self._table = ReceivedTable.decode(
+            table, writers_max=settings.writers_max, window=settings.writer_window_max
+        )
+        self._good = self._table.copy()
+        if table:
+            self._sent = KeepWriters(self._log, start, table)
+            self._due_ms = now_ms  # O12: the bridge that holds it may be trimmed
+
+    def end(self) -> None:
+        """Of what comes next nothing is known."""
+        self._table = None
+        self._news.clear()
+        self._sent = self._due_ms = None
+
+    def must_wait(self, append: Append) -> bool:
+        """O10: only who knows everything before can tell what is new."""
+        return append.tag is not None and self._table is None
+
+    def room(self, append: Append) -> int:
+        """How many appends may wait (U8); those that wait for a recovery leave half of it to the others."""
+        records_max = self._settings.window_records_max
+        return max(1, records_max // 2) if self.must_wait(append) else records_max
+
+    def judge(self, append: Append) -> Judgement | None:
+        """What is wrong with a tagged append; None: nothing."""
+        if append.tag is None:
+            return None
+        assert self._table is not None, "tagged appends wait until it is known"
+        judgement = self._table.judge(append.tag, append.since)
+        return None if judgement.status is AppendStatus.OK else judgement
+
+    def note(self, tag: WriterTag | None, lsn: Lsn, now_ms: int) -> None:
+        if tag is not None:
+            assert self._table is not None, "tagged appends wait until it is known"
+            self._table.note(tag, lsn)
+            self._news.append((lsn, tag))
+            if self._due_ms is None:
+                self._due_ms = now_ms + self._settings.writers_keep_ms
+
+    def state_of(self, ask: GetWriter) -> WriterIs | None:
+        """None: that is not known now."""
+        if self._table is None:
+            return None
+        progress = self._table.progress(ask.writer)
+        is_stored, lsn = self._table.find(ask.writer, ask.seq)
+        incarnation, next_seq = (0, 0) if progress is None else progress
+        return WriterIs(
+            log=self._log,
+            status=AppendStatus.OK,
+            is_known=progress is not None,
+            is_stored=is_stored,
+            lsn=lsn,
+            incarnation=incarnation,
+            next_seq=next_seq,
+            horizon=self._table.horizon,
+        )
+
+    def deadline_ms(self) -> int | None:
+        return self._due_ms
+
+    def due(self, good_end: Lsn, now_ms: int) -> list[SendWriters]:
+        """O12: what the nodes are told now; all records below `good_end` are good."""
+        if self._due_ms is None:
+            return []
+        is_much = len(self._news) >= self._settings.writers_keep_records and self._news[0][0] < good_end
+        if now_ms < self._due_ms and not is_much:
+            return []
+        if self._news:
+            while self._news and self._news[0][0] < good_end:
+                lsn, tag = self._news.popleft()
+                self._good.note(tag, lsn)
+            self._sent = KeepWriters(self._log, good_end, self._good.encode())
+        self._due_ms = now_ms + max(1, self._settings.writers_keep_ms) if self._news else None
+        return [effect for node in self._nodes for effect in self.to(node)]
+
+    def to(self, node: NodeId) -> list[SendWriters]:
+        """What a node that has just come (back) should keep."""
+        if self._sent is None or node not in self._nodes:
+            return []
+        return [SendWriters(node, self._sent)]

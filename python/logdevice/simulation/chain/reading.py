@@ -1,0 +1,47 @@
+"""Reading single positions, with the read stream that all readers have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from logdevice.protocol.chain.append import ReadOutcome
+from logdevice.simulation.plan import ReaderPlan
+from logdevice.simulation.reader import SimulatedReader
+from logdevice.simulation.whole.process import Process
+from logdevice.simulation.world import World
+from logdevice.types import GapType, Lsn
+
+_LOOK_MS = 25
+_NOTHING = (GapType.HOLE, GapType.BRIDGE)
+
+
+class PositionReads:
+    """`open_reader` makes a reader of a plan, started."""
+
+    def __init__(
+        self, world: World, plan: ReaderPlan, open_reader: Callable[[str, ReaderPlan], SimulatedReader]
+    ) -> None:
+        self.readers: list[SimulatedReader] = []
+        self._world = world
+        self._plan = plan
+        self._open_reader = open_reader
+
+    def read(self, process: Process, lsn: Lsn, done: Callable[[ReadOutcome], None]) -> None:
+        plan = replace(self._plan, start=lsn, end=lsn.next, time_range=None, headers_only=False)
+        reader = self._open_reader(f"{process.name}-at-{lsn}", plan)
+        self.readers.append(reader)
+        self._look(process, reader, lsn, done)
+
+    def _look(
+        self, process: Process, reader: SimulatedReader, lsn: Lsn, done: Callable[[ReadOutcome], None]
+    ) -> None:
+        view = reader.view
+        if view.next is None or view.next <= lsn:
+            process.later(_LOOK_MS, partial(self._look, process, reader, lsn, done))
+        elif lsn in view.records:
+            done(ReadOutcome.DATA)
+        else:
+            is_nothing = all(gap.type in _NOTHING for gap in view.gaps)
+            done(ReadOutcome.HOLE if is_nothing else ReadOutcome.LOST)

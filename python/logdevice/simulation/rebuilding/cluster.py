@@ -1,0 +1,226 @@
+"""A cluster that loses disks, drains nodes and rebuilds both; its nodes follow the event log."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvents, notice, statuses
+from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
+from logdevice.protocol.rebuilding_plan import Losses
+from logdevice.protocol.sequencer_events import SequencerConfig
+from logdevice.protocol.store_write import DeleteRecords, Persist, PutState
+from logdevice.protocol.stored_log import SEAL, SealPoint, StoredLog
+from logdevice.protocol.write_messages import Store, Stored, StoreStatus
+from logdevice.rebuild_settings import RebuildSettings
+from logdevice.simulation.rebuilding.donor import Donor
+from logdevice.simulation.rebuilding.event_log import EventLog
+from logdevice.simulation.rebuilding.witness import LossWitness
+from logdevice.simulation.whole.cluster import Cluster
+from logdevice.simulation.whole.links import Question, Reply
+from logdevice.simulation.whole.node import Node
+from logdevice.simulation.whole.plan import ClusterPlan
+from logdevice.simulation.workload import LOG
+from logdevice.simulation.world import World
+from logdevice.types import LSN_MAX, Epoch, EpochMetadata, Lsn, NodeId, RecordFlags
+
+SETTINGS = RebuildSettings(
+    rebuild_chunk_bytes=300, rebuild_chunks_max=2, rebuild_retry_ms=50, rebuild_attempts_max=3
+)
+_HEARS_MS_MAX = 100
+_DRAINED = int(RecordFlags.DRAINED)
+
+
+class RebuildingNode(Node):
+    """A node that knows the event log, as of a moment ago."""
+
+    event_log: EventLog
+    donor: Donor
+
+    def join(self, event_log: EventLog, donor: Donor) -> None:
+        self.event_log, self.donor = event_log, donor
+        self.is_wiped = False  # and has not said so yet
+        self._known = NodeEvents()
+
+    def receive(self, question: Question, reply: Reply) -> None:
+        if isinstance(question, PutCopies | AmendCopies):
+            if question.version > self._known.rebuilding:
+                self.follow()
+            if question.version < self._known.rebuilding:
+                reply(CopiesStored(LOG, CopiesStatus.OUTDATED))
+                return
+        if isinstance(question, Store) and self._is_fenced:
+            record = question.record
+            refused = Stored(
+                log=LOG,
+                lsn=record.lsn,
+                wave=record.wave,
+                status=StoreStatus.REBUILDING,
+                attempt=question.attempt,
+            )
+            reply(refused)
+            return
+        super().receive(question, reply)
+
+    @property
+    def _is_fenced(self) -> bool:
+        mine = self._known.case(self.id)
+        return mine is not None and mine.mode is CaseMode.DRAIN and mine.is_ready
+
+    def lose_disk(self) -> None:
+        self.crash()
+        self.store.wipe()
+        self.is_wiped = True
+
+    def boot(self, config: SequencerConfig) -> None:
+        if self.process.is_up:
+            return
+        self._speak_up()
+        mine = self.event_log.events.case(self.id)
+        self.storage.is_rebuilding = self.streams.is_rebuilding = self._lacks_data(self.event_log.events)
+        super().boot(config)
+        self.donor.boot()
+        self._known = NodeEvents()
+        if mine is not None or self.event_log.events.version:
+            self.follow()
+
+    def _speak_up(self) -> None:
+        """Before it serves anybody."""
+        mine = self.event_log.events.case(self.id)
+        if self.is_wiped:
+            self.is_wiped = False
+            self.event_log.record(EventKind.RETURNED_EMPTY, self.id)
+        elif mine is not None and mine.mode is CaseMode.RESTORE and not mine.is_ready:
+            kind = EventKind.RETURNED_EMPTY if mine.is_wiped else EventKind.RETURNED
+            self.event_log.record(kind, self.id)
+
+    def _lacks_data(self, events: NodeEvents) -> bool:
+        mine = events.case(self.id)
+        if mine is None:
+            return False
+        return mine.is_settled if mine.mode is CaseMode.DRAIN else mine.is_ready
+
+    def follow(self) -> None:
+        """What the event log says now."""
+        if not self.process.is_up or self.event_log.events == self._known:
+            return
+        events = self._known = self.event_log.events
+        lacks = self._lacks_data(events)
+        if lacks != self.storage.is_rebuilding:
+            self.storage.set_rebuilding(lacks)
+            self.streams.set_rebuilding(lacks)
+        self.streams.learn_status(notice(events))
+        self.sequencing.set_statuses(statuses(events))
+        self.donor.hear(events)
+        mine = events.case(self.id)
+        if mine is None:
+            return
+        if mine.mode is CaseMode.DRAIN and mine.is_ready:
+            self._leave(events.rebuilding, is_settled=mine.is_settled)
+        elif mine.mode is CaseMode.RESTORE and mine.is_settled:
+            self._tell_later(EventKind.ACKNOWLEDGED, events.rebuilding)
+
+    def _leave(self, version: int, *, is_settled: bool) -> None:
+        if is_settled:
+            self.storage.disk.write(Persist(0, (DeleteRecords(LOG, Lsn(0), LSN_MAX),)), lambda result: None)
+        elif self.storage.is_busy:
+            self.process.later(20, lambda: self._leave(version, is_settled=False))
+        else:
+            copies = [self.store.get(LOG, lsn) for lsn in self.store.lsns(LOG)]
+            has_undrained = any(copy is not None and not copy.flags & _DRAINED for copy in copies)
+            self._tell_later(EventKind.DRAIN if has_undrained else EventKind.ACKNOWLEDGED, version)
+
+    def _tell_later(self, kind: EventKind, version: int) -> None:
+        self.process.later(
+            self._world.between(1, 50), lambda: self.event_log.record(kind, self.id, version=version)
+        )
+
+
+class RebuildingCluster(Cluster):
+    nodes: dict[NodeId, RebuildingNode]  # type: ignore[assignment]
+
+    def __init__(self, plan: ClusterPlan, world: World) -> None:
+        self.event_log = EventLog(world, tuple(sorted(plan.reading.locations)))
+        self._wanted = plan.nodesets[0]
+        super().__init__(plan, world)
+        self.event_log.listeners.append(self._events_changed)
+
+    def change_nodeset(self, nodeset: tuple[NodeId, ...]) -> None:
+        self._wanted = nodeset
+        super().change_nodeset(self._without_avoided(nodeset))
+
+    def lose_disk(self, node: RebuildingNode) -> None:
+        self.world.say(str(node.id), "loses its disk")
+        node.lose_disk()
+        assert isinstance(self.witness, LossWitness)
+        self.witness.lost(node.id)
+        # Nobody takes stores for epochs that are over from a node that has forgotten its seals.
+        closed = Epoch(max(0, self.metadata.state.epoch - 1))
+        seals = StoredLog(seal=SealPoint(closed, node.id)).encode_seals()
+        node.store.write([Persist(0, (PutState(LOG, SEAL, seals),))])
+
+    def may_lose(self, node: NodeId) -> bool:
+        """Whether every record that is anywhere would still be somewhere."""
+        lost = set(self.event_log.events.lost) | {node}
+        lost |= {each.id for each in self.nodes.values() if each.is_wiped}
+        losses = Losses(frozenset(lost), frozenset(), frozenset())
+        locations = self.plan.reading.locations
+        # Any node may be in the nodeset of an epoch that begins before its loss is known.
+        anything = EpochMetadata(Epoch(1), tuple(sorted(locations)), self.plan.replication)
+        return not losses.may_hide(anything, locations)
+
+    def _without_avoided(self, nodeset: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        avoided, locations = self.event_log.events.avoided, self.plan.reading.locations
+        staying = tuple(node for node in nodeset if node not in avoided)
+        can = can_replicate({node: locations[node] for node in staying}, self.plan.replication)
+        return staying if can else nodeset
+
+    def _events_changed(self) -> None:
+        for node in self.nodes.values():
+            self.world.after(self.world.between(0, _HEARS_MS_MAX), partial(self._tell_events, node))
+        wanted = self._without_avoided(self._wanted)
+        if wanted != self.config.nodeset:
+            super().change_nodeset(wanted)
+
+    def _tell_events(self, node: RebuildingNode) -> None:
+        node.process.do(node.process.life, node.follow)
+
+    def _new_witness(self) -> LossWitness:
+        return LossWitness(self.ledger, self.world, self._missing)
+
+    def _missing(self) -> set[NodeId]:
+        wiped = {node.id for node in self.nodes.values() if node.is_wiped}
+        return wiped | set(self.event_log.events.lost)
+
+    def _new_node(self, node: NodeId) -> RebuildingNode:
+        made = RebuildingNode(
+            node,
+            self.plan,
+            world=self.world,
+            network=self.network,
+            links=self.links,
+            metadata=self.metadata,
+            witness=self.witness,
+        )
+        donor = Donor(
+            node,
+            made.process,
+            made.storage,
+            dict(self.plan.reading.locations),
+            SETTINGS,
+            links=self.links,
+            metadata=self.metadata,
+            event_log=self.event_log,
+            tail=self._tail,
+            is_up=lambda other: self.nodes[other].process.is_up,
+        )
+        made.join(self.event_log, donor)
+        return made
+
+    def _tail(self) -> Lsn | None:
+        """The next LSN of whoever numbers the log. An epoch may have been taken by somebody who never heard
+        of it: then the one before it goes on.
+        """
+        fine = [node.sequencing.machine.current for node in self.nodes.values() if node.is_fine]
+        newest = max((each for each in fine if each is not None), key=lambda each: each.epoch, default=None)
+        return None if newest is None else newest.next_lsn

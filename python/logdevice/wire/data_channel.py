@@ -1,0 +1,68 @@
+"""The calling side of a data connection: a stream with one node outside of gRPC.
+
+It has the same face as a stream of a channel. Lives until it is ended, cancelled or lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from logdevice.errors import RemoteProtocolError
+from logdevice.settings import WireSettings
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.frames import Frame, Frames, Kind
+from logdevice.wire.hello import Hello
+from logdevice.wire.service_messages import Failure
+from logdevice.wire.status import error_from
+
+
+class DataStream:
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self.message_bytes_max = frames.message_bytes_max
+
+    async def send(self, data: bytes) -> None:
+        await self._frames.send(Kind.MESSAGE, (data,))
+
+    async def receive(self) -> memoryview | None:
+        """The next message; None once the node has ended the stream as it should."""
+        frame = await self._frames.receive()
+        return None if frame is None else _message(frame)
+
+    async def end(self) -> None:
+        self._frames.end()
+
+    def cancel(self) -> None:
+        self._frames.close()
+
+
+async def open_data_stream(host: str, port: int, hello: Hello, settings: WireSettings) -> DataStream:
+    """Connects and says hello. OSError if nobody can be reached there, or TimeoutError, which is one; half
+    the time is left for another way.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(settings.connect_timeout_ms / 2000):
+        family, kind, protocol, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.setblocking(False)
+            await loop.sock_connect(connection, address)
+            frames = Frames(connection, settings)
+            await frames.send(Kind.MESSAGE, (encode(hello),))
+            frame = await frames.receive()
+            if frame is None or not isinstance(decode(_message(frame)), Hello):
+                raise RemoteProtocolError(f"{host}:{port} does not answer the hello as a node does")
+        except BaseException:
+            connection.close()
+            raise
+    return DataStream(frames)
+
+
+def _message(frame: Frame) -> memoryview:
+    if frame.kind is Kind.MESSAGE:
+        return frame.data
+    failure = decode(frame.data)
+    if not isinstance(failure, Failure):
+        raise RemoteProtocolError(f"a node reports a failure by {type(failure).__name__}")
+    raise error_from(failure)

@@ -1,0 +1,145 @@
+"""The called side of data connections: a listening socket beside the gRPC server, for one kind of stream.
+
+A handler is called only after the hello of its caller was accepted. What it raises reaches the caller as
+the same error; a bug in it is logged, and the server lives on. Lives from `start` to `stop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
+from logdevice.settings import WireSettings
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.frames import Buffer, Frames, Kind
+from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.server import Peer
+from logdevice.wire.status import failure_of
+
+_logger = logging.getLogger(__name__)
+_HELLO_BYTES_MAX: Final = 64 * 1024
+_SETTLE_S: Final = 1.0
+_ACCEPT_PAUSE_S: Final = 0.1  # when there are no file descriptors left
+_BACKLOG: Final = 128
+
+
+class DataServerStream:
+    """One caller's stream, as its handler sees it."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self.message_bytes_max = frames.message_bytes_max
+
+    async def receive(self) -> memoryview | None:
+        """The next message; None if there will be no more, be it that the caller said so or is gone."""
+        try:
+            frame = await self._frames.receive()
+        except UnavailableError:
+            return None
+        return None if frame is None else frame.data
+
+    async def send_parts(self, parts: Sequence[Buffer]) -> None:
+        await self._frames.send(Kind.MESSAGE, parts)
+
+
+Handler = Callable[[Peer, DataServerStream], Awaitable[None]]
+
+
+class DataServer:
+    """`hello` is what this node says about itself: its cluster, and as caller its own id."""
+
+    def __init__(self, hello: Hello, settings: WireSettings, handler: Handler) -> None:
+        assert hello.caller is not None, "a server is a node and has an id"
+        self._hello, self._node, self._settings = hello, hello.caller, settings
+        self._handler = handler
+        self._listener: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; the port that was chosen, where 0 was asked for."""
+        loop = asyncio.get_running_loop()
+        try:
+            family, kind, protocol, _, address = (
+                await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            )[0]
+            self._listener = listener = socket.socket(family, kind, protocol)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError as problem:
+            await self.stop()
+            raise InvalidArgumentError(f"cannot listen on {host}:{port}: {problem}") from None
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+        self._keep(self._accept(listener))
+        chosen: int = listener.getsockname()[1]
+        return chosen
+
+    async def stop(self) -> None:
+        """Takes no more callers, and ends the streams that are open."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listener)
+            except OSError as problem:
+                _logger.warning("a data connection could not be accepted: %s", problem)
+                await asyncio.sleep(_ACCEPT_PAUSE_S)
+                continue
+            self._keep(self._serve(connection, str(address)))
+
+    def _keep(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket, address: str) -> None:
+        try:
+            frames = Frames(connection, self._settings)
+        except OSError:
+            connection.close()  # gone before it began
+            return
+        try:
+            peer = await self._greeted(frames, address)
+            await self._handler(peer, DataServerStream(frames))
+        except Exception as error:
+            await _tell(frames, error)
+        finally:
+            frames.close()
+
+    async def _greeted(self, frames: Frames, address: str) -> Peer:
+        async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
+            frame = await frames.receive(_HELLO_BYTES_MAX)
+            hello = None if frame is None else decode(frame.data)
+            if not isinstance(hello, Hello):
+                raise RemoteProtocolError("the caller did not say hello", node=self._node)
+            problem = refusal(hello, cluster=self._hello.cluster, node=self._node)
+            if problem is not None:
+                raise problem
+            await frames.send(Kind.MESSAGE, (encode(self._hello),))
+        return Peer(hello, address)
+
+
+async def _tell(frames: Frames, error: Exception) -> None:
+    """Ends a stream with an error, if the caller is still there to hear of it."""
+    if not isinstance(error, LogDeviceError):
+        if not isinstance(error, TimeoutError):
+            _logger.error("a data stream failed", exc_info=error)
+        error = LogDeviceError(f"the node failed to handle a data stream: {type(error).__name__}")
+    with suppress(LogDeviceError, TimeoutError):
+        async with asyncio.timeout(_SETTLE_S):
+            await frames.send(Kind.FAILURE, (encode(failure_of(error)),))
+            frames.end()
+            # A socket that is closed with something unread in it takes back what it has sent.
+            await frames.drain()

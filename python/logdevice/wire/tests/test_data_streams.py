@@ -1,0 +1,326 @@
+"""Data connections over real sockets: who is let in, how they end, and when gRPC has to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from logdevice.errors import (
+    InvalidArgumentError,
+    LogDeviceError,
+    RemoteProtocolError,
+    TrimmedError,
+    WrongClusterError,
+)
+from logdevice.types import LogId, NodeId
+from logdevice.wire.channel import ClientStream
+from logdevice.wire.codec import encode
+from logdevice.wire.data_channel import DataStream, open_data_stream
+from logdevice.wire.data_server import DataServer, DataServerStream
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import Peer, WireServer
+from logdevice.wire.service_messages import Done
+from logdevice.wire.tests.connecting import (
+    CLIENT,
+    LOOPBACK,
+    NODE,
+    SETTINGS,
+    connected,
+    echo_stream,
+    listening,
+)
+
+HOST = "127.0.0.1"
+Handler = Callable[[Peer, DataServerStream], Awaitable[None]]
+
+
+async def echo(peer: Peer, stream: DataServerStream) -> None:
+    while (data := await stream.receive()) is not None:
+        await stream.send_parts([b"<", data, b">"])
+
+
+@asynccontextmanager
+async def serving(handler: Handler = echo, hello: Hello = NODE) -> AsyncIterator[int]:
+    server = DataServer(hello, SETTINGS, handler)
+    port = await server.start(HOST, 0)
+    try:
+        yield port
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def streaming(port: int, hello: Hello = CLIENT) -> AsyncIterator[DataStream]:
+    stream = await open_data_stream(HOST, port, hello, SETTINGS)
+    try:
+        yield stream
+    finally:
+        stream.cancel()
+
+
+async def ask(port: int, words: bytes = b"hear") -> bytes:
+    async with streaming(port) as stream:
+        await stream.send(words)
+        answer = await stream.receive()
+        assert answer is not None
+        return bytes(answer)
+
+
+def run(test: Awaitable[None]) -> None:
+    asyncio.run(asyncio.wait_for(test, 30))
+
+
+def test_messages_go_both_ways_until_the_caller_ends_the_stream() -> None:
+    async def test() -> None:
+        async with serving() as port, streaming(port) as stream:
+            for words in (b"one", b"", b"three"):
+                await stream.send(words)
+            await stream.end()
+            assert [bytes(await stream.receive() or b"") for _ in range(3)] == [b"<one>", b"<>", b"<three>"]
+            assert await stream.receive() is None
+
+    run(test())
+
+
+def test_an_error_arrives_as_it_was_raised() -> None:
+    async def refuse(peer: Peer, stream: DataServerStream) -> None:
+        await stream.receive()
+        raise TrimmedError("it is gone", log=LogId(7))
+
+    async def test() -> None:
+        async with serving(refuse) as port, streaming(port) as stream:
+            await stream.send(b"one")
+            await stream.send(b"two, which nobody will read")
+            with pytest.raises(TrimmedError, match="it is gone") as caught:
+                await stream.receive()
+            assert caught.value.log == LogId(7)
+
+    run(test())
+
+
+def test_a_bug_in_a_handler_is_logged_and_the_server_lives_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def divide(peer: Peer, stream: DataServerStream) -> None:
+        await stream.send_parts([bytes(1 // len(await stream.receive() or b""))])
+
+    async def test() -> None:
+        async with serving(divide) as port:
+            async with streaming(port) as stream:
+                await stream.end()
+                with pytest.raises(LogDeviceError, match="ZeroDivisionError"):
+                    await stream.receive()
+            assert await ask(port, b"1") == bytes(1)
+
+    with caplog.at_level(logging.ERROR):
+        run(test())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_caller_that_is_gone_shows_as_the_end_of_its_stream() -> None:
+    ended = asyncio.Event()
+
+    async def watch(peer: Peer, stream: DataServerStream) -> None:
+        assert bytes(await stream.receive() or b"") == b"half"
+        assert await stream.receive() is None
+        ended.set()
+
+    async def test() -> None:
+        async with serving(watch) as port:
+            async with streaming(port) as stream:
+                await stream.send(b"half")
+                # The head of a frame that never comes.
+                await asyncio.get_running_loop().sock_sendall(stream._frames._socket, b"\5\0")
+            await ended.wait()
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("hello", "problem"),
+    [
+        (replace(CLIENT, cluster="other"), WrongClusterError),
+        (replace(CLIENT, callee=NodeId(4)), WrongClusterError),
+        (replace(CLIENT, version=99), RemoteProtocolError),
+    ],
+)
+def test_who_is_meant_for_somebody_else_is_refused(hello: Hello, problem: type[LogDeviceError]) -> None:
+    async def test() -> None:
+        async with serving() as port:
+            with pytest.raises(problem):
+                await open_data_stream(HOST, port, hello, SETTINGS)
+
+    run(test())
+
+
+def test_the_handler_learns_who_calls() -> None:
+    async def name(peer: Peer, stream: DataServerStream) -> None:
+        await stream.send_parts([str(peer.hello.location).encode()])
+
+    async def test() -> None:
+        async with serving(name) as port:
+            assert await ask(port) == b"eu.one"
+
+    run(test())
+
+
+@settings(max_examples=40, deadline=None)
+@given(garbage=st.binary(max_size=200))
+@example(b"GET / HTTP/1.1\r\n\r\n")
+@example(encode(Done()))
+@example(len(encode(Done())).to_bytes(4, "little") + b"\0" + encode(Done()))
+@example(b"\0\0\1\0\0")
+def test_whatever_a_stranger_says_the_server_lives_on(garbage: bytes) -> None:
+    async def test() -> None:
+        async with serving() as port:
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(garbage)
+            writer.write_eof()
+            await reader.read()  # until it is thrown out
+            writer.close()
+            await writer.wait_closed()
+            assert await ask(port) == b"<hear>"
+
+    run(test())
+
+
+def test_who_says_nothing_is_not_waited_for() -> None:
+    async def test() -> None:
+        server = DataServer(NODE, replace(SETTINGS, connect_timeout_ms=50), echo)
+        port = await server.start(HOST, 0)
+        reader, writer = await asyncio.open_connection(HOST, port)
+        assert b"TimeoutError" in await reader.readuntil(b"TimeoutError")
+        writer.close()
+        await writer.wait_closed()
+        await server.stop()
+
+    run(test())
+
+
+def test_stopping_ends_the_streams_that_are_open() -> None:
+    async def test() -> None:
+        server = DataServer(NODE, SETTINGS, echo)
+        port = await server.start(HOST, 0)
+        async with streaming(port) as stream:
+            await server.stop()
+            assert await stream.receive() is None
+        with pytest.raises(ConnectionRefusedError):
+            await open_data_stream(HOST, port, CLIENT, SETTINGS)
+
+    run(test())
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    async def test() -> None:
+        async with serving() as port:
+            with pytest.raises(InvalidArgumentError, match=f"cannot listen on {HOST}:{port}"):
+                await DataServer(NODE, SETTINGS, echo).start(HOST, port)
+
+    run(test())
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0\0\0\0\0", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\0\1"])
+def test_a_port_that_speaks_something_else_is_an_error(answer: bytes) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(5)
+        writer.write(answer)
+
+    async def test() -> None:
+        async with listening(speak) as address:
+            with pytest.raises(RemoteProtocolError):
+                await open_data_stream(HOST, int(address.partition(":")[2]), CLIENT, SETTINGS)
+
+    run(test())
+
+
+async def kind_of_stream(server: WireServer) -> type[object]:
+    """Which kind a caller gets from this server, after something has gone through it."""
+    server.add_stream("echo_stream", echo_stream)
+    port = await server.start(LOOPBACK)
+    try:
+        async with connected(f"{HOST}:{port}") as channel:
+            stream = await channel.open_data("echo_stream")
+            await stream.send(b"hear")
+            assert b"hear" in bytes(await stream.receive() or b"")
+            stream.cancel()
+            return type(stream)
+    finally:
+        await server.stop()
+
+
+def test_a_node_that_serves_data_outside_of_grpc_is_asked_there() -> None:
+    async def test() -> None:
+        async with serving() as port:
+            server = WireServer(NODE, SETTINGS)
+            server.data_port = port
+            assert await kind_of_stream(server) is DataStream
+
+    run(test())
+
+
+def test_where_there_is_no_data_port_grpc_has_to_do() -> None:
+    async def test() -> None:
+        assert await kind_of_stream(WireServer(NODE, SETTINGS)) is ClientStream
+
+    run(test())
+
+
+def test_where_the_data_port_cannot_be_reached_grpc_has_to_do() -> None:
+    async def test() -> None:
+        async with serving() as port:
+            pass  # whatever listened there is gone
+        server = WireServer(NODE, SETTINGS)
+        server.data_port = port
+        assert await kind_of_stream(server) is ClientStream
+
+    run(test())
+
+
+def test_a_data_port_that_swallows_connections_is_waited_for_once() -> None:
+    calls = 0
+
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        await reader.read()
+
+    async def test() -> None:
+        server = WireServer(NODE, SETTINGS)
+        server.add_stream("echo_stream", echo_stream)
+        port = await server.start(LOOPBACK)
+        settings = replace(SETTINGS, connect_timeout_ms=500)
+        async with listening(swallow) as address, connected(f"{HOST}:{port}", settings=settings) as channel:
+            server.data_port = int(address.partition(":")[2])
+            for _ in range(3):
+                assert type(await channel.open_data("echo_stream")) is ClientStream
+        await server.stop()
+        assert calls == 1
+
+    run(test())
+
+
+def test_an_older_node_that_knows_of_no_data_port_is_read_by_grpc() -> None:
+    async def test() -> None:
+        server = WireServer(NODE, SETTINGS)
+        del server._handlers["data_port"]
+        assert await kind_of_stream(server) is ClientStream
+
+    run(test())
+
+
+def test_a_node_that_answers_something_else_for_its_data_port_is_an_error() -> None:
+    async def answer(peer: Peer, request: bytes) -> bytes:
+        return encode(Done())
+
+    async def test() -> None:
+        server = WireServer(NODE, SETTINGS)
+        server.add_unary("data_port", answer)
+        with pytest.raises(RemoteProtocolError, match="Done for its data port"):
+            await kind_of_stream(server)
+
+    run(test())

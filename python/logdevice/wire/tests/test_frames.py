@@ -1,0 +1,166 @@
+"""Frames over a real pair of sockets: what goes in comes out, and what is none of ours is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
+from logdevice.settings import WireSettings
+from logdevice.wire.frames import Frame, Frames, Kind
+
+SETTINGS = WireSettings(message_bytes_max=1 << 20)
+
+
+def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]]) -> None:
+    """One end as frames, the other as it is."""
+
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            theirs = socket.create_connection(listener.getsockname())
+            ours, _ = listener.accept()
+        frames = Frames(ours, SETTINGS)
+        theirs.setblocking(False)
+        try:
+            await asyncio.wait_for(test(frames, theirs), 30)
+        finally:
+            frames.close()
+            theirs.close()
+
+    asyncio.run(run())
+
+
+def plain(frame: Frame | None) -> tuple[Kind, bytes] | None:
+    return None if frame is None else (frame.kind, bytes(frame.data))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    messages=st.lists(
+        st.tuples(st.sampled_from(Kind), st.lists(st.binary(max_size=200), max_size=600)), max_size=5
+    )
+)
+def test_messages_come_out_as_they_went_in(messages: list[tuple[Kind, list[bytes]]]) -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        peer = Frames(theirs, SETTINGS)
+
+        async def send() -> None:
+            for kind, parts in messages:
+                await frames.send(kind, parts)
+            frames.end()
+
+        sending = asyncio.create_task(send())
+        for kind, parts in messages:
+            assert plain(await peer.receive()) == (kind, b"".join(parts))
+        assert await peer.receive() is None
+        await sending
+
+    with_pair(test)
+
+
+def test_what_the_kernel_takes_in_many_steps_arrives_whole() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        peer = Frames(theirs, SETTINGS)
+        parts = [bytes([number]) * 100_003 for number in range(10)]
+        sending = asyncio.create_task(frames.send(Kind.MESSAGE, parts))
+        assert plain(await peer.receive()) == (Kind.MESSAGE, b"".join(parts))
+        await sending
+
+    with_pair(test)
+
+
+def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        sent = 0
+
+        async def send_for_ever() -> None:
+            nonlocal sent
+            while True:
+                await frames.send(Kind.MESSAGE, [bytes(1 << 20)])
+                sent += 1
+
+        sending = asyncio.create_task(send_for_ever())
+        before = -1
+        while sent > before:  # until a whole moment has passed without one more
+            before = sent
+            await asyncio.sleep(0.2)
+        peer = Frames(theirs, SETTINGS)
+        for _ in range(before + 2):
+            assert await peer.receive() is not None
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        assert sent > before
+
+    with_pair(test)
+
+
+def test_what_is_too_large_is_neither_sent_nor_taken() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        with pytest.raises(PayloadTooLargeError, match="1048577 bytes, allowed are 1048576"):
+            await frames.send(Kind.MESSAGE, [bytes(1 << 20), b"x"])
+        theirs.sendall((0xFFFFFFFF).to_bytes(4, "little") + b"\0")
+        with pytest.raises(RemoteProtocolError, match=r"4294967295 bytes.*message_bytes_max"):
+            await frames.receive()
+
+    with_pair(test)
+
+
+def test_a_limit_of_the_moment_holds_for_that_message() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.sendall((101).to_bytes(4, "little") + b"\0")
+        with pytest.raises(RemoteProtocolError, match="are 100 bytes"):
+            await frames.receive(100)
+
+    with_pair(test)
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.sendall(bytes(4) + b"\2")
+        with pytest.raises(RemoteProtocolError, match="kind 2"):
+            await frames.receive()
+
+    with_pair(test)
+
+
+@pytest.mark.parametrize("cut", [b"\1", (5).to_bytes(4, "little") + b"\0four"])
+def test_a_connection_that_ends_inside_a_frame_is_lost(cut: bytes) -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.sendall(cut)
+        theirs.close()
+        with pytest.raises(UnavailableError, match="in the middle"):
+            await frames.receive()
+
+    with_pair(test)
+
+
+def test_a_connection_that_is_reset_is_lost_in_both_directions() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        theirs.close()
+        with pytest.raises(UnavailableError):
+            await frames.receive()
+        with pytest.raises(UnavailableError):
+            await frames.send(Kind.MESSAGE, [b"x"])
+        with pytest.raises(UnavailableError):
+            frames.end()
+        await frames.drain()
+
+    with_pair(test)
+
+
+def test_a_vanished_peer_is_looked_for_as_often_as_the_settings_say() -> None:
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        Frames(theirs, WireSettings(keepalive_interval_ms=7_000, keepalive_timeout_ms=6_000))
+        assert theirs.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 7
+            assert theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 13_000
+
+    with_pair(test)

@@ -1,0 +1,81 @@
+"""Clients, one for each process and cluster: opened when they are first needed, kept as long as the process.
+
+Spark forks its Python workers and uses each for many tasks, so connections live in a module, not in what is
+pickled; a process that was forked starts with none. Kept too: everything that was imported, out of the way of
+the garbage collector, which Spark runs after every task.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
+
+from logdevice.client.blocking import Client, connect
+
+# Between 1 and 8 MB, or some thousand rows, is what Spark takes fastest; bodies grow when they are unpacked.
+_SETTINGS: Final[Mapping[str, object]] = {"delivery_bytes": 2 << 20, "delivery_entries": 16_384}
+
+
+class Connecting(Protocol):
+    """What options of any kind say about the client."""
+
+    @property
+    def endpoint(self) -> str: ...
+    @property
+    def cluster(self) -> str | None: ...
+    @property
+    def location(self) -> str: ...
+    def client_settings(self) -> dict[str, object]: ...
+
+
+class _Key(NamedTuple):
+    process: int
+    endpoint: str
+    cluster: str | None
+    location: str
+    settings: tuple[tuple[str, object], ...]
+
+
+_lock = threading.Lock()
+_clients: dict[_Key, Client] = {}
+_frozen_process = 0
+
+
+def client(options: Connecting) -> Client:
+    """The client of this process for the cluster that the options name."""
+    settings = options.client_settings()
+    key = _Key(os.getpid(), options.endpoint, options.cluster, options.location, tuple(settings.items()))
+    with _lock:
+        if key not in _clients:
+            _clients[key] = connect(
+                options.endpoint,
+                cluster=options.cluster,
+                location=options.location,
+                settings={**_SETTINGS, **settings},
+            )
+        return _clients[key]
+
+
+def settle() -> None:
+    """In a worker, once: what is there by now stays, so the garbage collector need not look at it again.
+
+    Spark collects garbage after every task; over the modules of a worker that takes longer than a small task.
+    """
+    global _frozen_process
+    if _frozen_process != os.getpid():
+        _frozen_process = os.getpid()
+        gc.collect()
+        gc.freeze()
+
+
+def _forget() -> None:
+    """In a child: what the parent had connected is of no use here."""
+    global _lock
+    _lock = threading.Lock()
+    _clients.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,91 @@
+"""Where a query begins and where a batch read ends, in each log: what the options mean at this moment.
+
+Asked once, when a query starts without a checkpoint; the answers are kept in the offsets from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logdevice.client.blocking import Client
+from logdevice.client.client import LogTail
+from logdevice.errors import InvalidOptionError, TrimmedError
+from logdevice.types import LogId, Lsn
+from pyspark_logdevice.offsets import Mark
+from pyspark_logdevice.option_values import Edge, Place, Places
+from pyspark_logdevice.options import ReadOptions
+
+
+class Endpoints:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
+        self._options, self._client = options, client
+
+    def check_names(self, paths: Mapping[LogId, str]) -> None:
+        """Every log has a position and every position a log: else a slip of the pen begins somewhere else."""
+        known = {*paths.values(), *(str(int(log)) for log in paths)}
+        named = (
+            ("startingOffsets", self._options.starting_offsets),
+            ("endingOffsets", self._options.ending_offsets),
+        )
+        for option, places in named:
+            if places is None:
+                continue
+            for name, _ in places.by_log:
+                if name not in known:
+                    raise InvalidOptionError(f"option {option} names {name}, which is not read")
+            for log, path in paths.items():
+                if places.of(path, log) is None:
+                    raise InvalidOptionError(
+                        f'option {option} says nothing about {path}; name it, or say "*" for all others'
+                    )
+
+    def start(self, log: LogId, path: str, tail: LogTail, default: Edge) -> Mark:
+        if self._options.starting_timestamp_ms is not None:
+            lsn = self._client.find_time(log, self._options.starting_timestamp_ms)
+            return self._counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
+        place = _place(self._options.starting_offsets, path, log, default)
+        if place is Edge.EARLIEST:
+            return self.beginning(log, tail)
+        if isinstance(place, Edge):
+            return self._counted(log, tail.next, tail)
+        self._check_range("startingOffsets", path, place, tail)
+        if self._options.fail_on_data_loss and place < (first := self._client.first_lsn(log)):
+            raise TrimmedError(
+                f"option startingOffsets begins with {path} at {place}, which is trimmed up to {first}, and "
+                "failOnDataLoss is true",
+                log=log,
+            )
+        return self._counted(log, place, tail)
+
+    def beginning(self, log: LogId, tail: LogTail) -> Mark:
+        """The first record that is not trimmed."""
+        return self._counted(log, min(self._client.first_lsn(log), tail.next), tail)
+
+    def end(self, log: LogId, path: str, tail: LogTail, start: Lsn) -> Mark:
+        """Not below the start."""
+        if self._options.ending_timestamp_ms is not None:
+            lsn = self._client.find_time(log, self._options.ending_timestamp_ms)
+            return self._counted(log, max(start, min(lsn, tail.next)), tail)
+        place = _place(self._options.ending_offsets, path, log, Edge.LATEST)
+        if isinstance(place, Edge):
+            return Mark(max(start, tail.next), tail.entry_end, tail.byte_end)
+        self._check_range("endingOffsets", path, place, tail)
+        if place < start:
+            raise InvalidOptionError(f"option endingOffsets ends {path} at {place}, before its start {start}")
+        return self._counted(log, place, tail)
+
+    def _counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> Mark:
+        """The counters of a place: those of the first record there, or of the log's end."""
+        found = self._client.find_record(log, lsn)
+        if found is None:
+            return Mark(lsn, tail.entry_end, tail.byte_end)
+        return Mark(lsn, found.entry_start, found.byte_start)
+
+    def _check_range(self, option: str, path: str, place: Lsn, tail: LogTail) -> None:
+        if place > tail.next:
+            raise InvalidOptionError(f"option {option} puts {path} at {place}, behind its end {tail.next}")
+
+
+def _place(places: Places | None, path: str, log: LogId, default: Edge) -> Place:
+    found = None if places is None else places.of(path, log)
+    return default if found is None else found

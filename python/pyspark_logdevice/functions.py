@@ -1,0 +1,87 @@
+"""LSNs in queries: taken apart, written as people write them, and read back.
+
+The same four functions twice: as functions of columns, and as SQL functions of one session, which `register`
+defines. All are expressions of Spark itself, so that they cost no more than its own.
+
+    lsn_epoch(lsn)    the epoch: 5 of e5n3
+    lsn_offset(lsn)   the number in the epoch: 3 of e5n3
+    lsn_text(lsn)     'e5n3'
+    lsn_parse(text)   the LSN that e5n3, an integer, 'oldest' or 'max' is; an error for anything else
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sql
+
+from logdevice.types import EPOCH_MAX, ESN_BITS, ESN_MAX, LSN_MAX, LSN_OLDEST
+
+# A letter before each number; leading zeros are fine, more digits than can fit are not.
+_TEXT: Final = "^[eE]([0-9]{1,10})[nN]([0-9]{1,10})$"
+_NUMBER: Final = "^[0-9]{1,19}$"
+_SHAPES: Final = f"write it as e5n3, as an integer from 0 to {int(LSN_MAX)}, or as oldest or max"
+
+_DEFINITIONS: Final = {
+    "lsn_epoch(lsn BIGINT) RETURNS BIGINT": f"shiftrightunsigned(lsn, {ESN_BITS})",
+    "lsn_offset(lsn BIGINT) RETURNS BIGINT": f"lsn & {ESN_MAX}",
+    "lsn_text(lsn BIGINT) RETURNS STRING": (
+        f"CASE WHEN lsn = {int(LSN_MAX)} THEN 'max' "
+        f"ELSE concat('e', shiftrightunsigned(lsn, {ESN_BITS}), 'n', lsn & {ESN_MAX}) END"
+    ),
+    "lsn_parse(text STRING) RETURNS BIGINT": (
+        "CASE WHEN text IS NULL THEN NULL "
+        f"WHEN lower(trim(text)) = 'oldest' THEN {int(LSN_OLDEST)} "
+        f"WHEN lower(trim(text)) = 'max' THEN {int(LSN_MAX)} "
+        f"WHEN trim(text) RLIKE '{_NUMBER}' AND try_cast(trim(text) AS BIGINT) IS NOT NULL "
+        "THEN try_cast(trim(text) AS BIGINT) "
+        f"WHEN try_cast(regexp_extract(trim(text), '{_TEXT}', 1) AS BIGINT) <= {EPOCH_MAX} "
+        f"AND try_cast(regexp_extract(trim(text), '{_TEXT}', 2) AS BIGINT) <= {ESN_MAX} "
+        f"THEN shiftleft(try_cast(regexp_extract(trim(text), '{_TEXT}', 1) AS BIGINT), {ESN_BITS}) "
+        f"+ try_cast(regexp_extract(trim(text), '{_TEXT}', 2) AS BIGINT) "
+        f"ELSE CAST(raise_error(concat(text, ' is not an LSN; {_SHAPES}')) AS BIGINT) END"
+    ),
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Defines the four as SQL functions of this session."""
+    for signature, body in _DEFINITIONS.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {signature} RETURN {body}")
+
+
+def lsn_epoch(lsn: Column | str) -> Column:
+    return sql.shiftrightunsigned(lsn, ESN_BITS)
+
+
+def lsn_offset(lsn: Column | str) -> Column:
+    return _column(lsn).bitwiseAND(sql.lit(ESN_MAX))
+
+
+def lsn_text(lsn: Column | str) -> Column:
+    plain = sql.concat(sql.lit("e"), lsn_epoch(lsn), sql.lit("n"), lsn_offset(lsn))
+    return sql.when(_column(lsn) == sql.lit(int(LSN_MAX)), "max").otherwise(plain)
+
+
+def lsn_parse(text: Column | str) -> Column:
+    given = _column(text)
+    trimmed = sql.trim(given)
+    number = sql.when(trimmed.rlike(_NUMBER), trimmed.try_cast("bigint"))
+    epoch, offset = (sql.regexp_extract(trimmed, _TEXT, group).try_cast("bigint") for group in (1, 2))
+    error = sql.raise_error(sql.concat(given, sql.lit(f" is not an LSN; {_SHAPES}"))).cast("bigint")
+    return (
+        sql.when(given.isNull(), sql.lit(None).cast("bigint"))
+        .when(sql.lower(trimmed) == "oldest", sql.lit(int(LSN_OLDEST)))
+        .when(sql.lower(trimmed) == "max", sql.lit(int(LSN_MAX)))
+        .when(number.isNotNull(), number)
+        .when(
+            (epoch <= int(EPOCH_MAX)) & (offset <= ESN_MAX),
+            sql.shiftleft(epoch, ESN_BITS) + offset,
+        )
+        .otherwise(error)
+    )
+
+
+def _column(given: Column | str) -> Column:
+    return sql.col(given) if isinstance(given, str) else given

@@ -1,0 +1,194 @@
+"""Decides what the next batch of a query reads, by asking the cluster. Lives on the driver.
+
+One planner serves one query, or one batch read, from one thread. Nothing that a later batch depends on is
+kept here: it is all in the offsets, so a query that is started again goes on as if nothing had happened.
+Questions that fail for the moment are asked again by the client, until `retryTimeout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from logdevice.client.blocking import Client
+from logdevice.client.client import LogTail
+from logdevice.errors import CheckpointAheadError, CheckpointClusterError, CheckpointTrimmedError
+from logdevice.types import CountedRecord, LogId, Lsn
+from pyspark_logdevice.admission import Limits, Stretch, Taken, admit, cut_for_tasks
+from pyspark_logdevice.endpoints import Endpoints
+from pyspark_logdevice.lag import Lag, lag_of
+from pyspark_logdevice.offsets import Mark, Offsets, Position
+from pyspark_logdevice.option_values import Edge
+from pyspark_logdevice.options import ReadOptions
+from pyspark_logdevice.planning import ReadSplit, splits, task_room
+from pyspark_logdevice.selection import Selection
+
+Result = TypeVar("Result")
+_QUESTIONS_AT_A_TIME: Final = 16
+_NO_LIMITS: Final = Limits(None, None)
+
+
+class Planner:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
+        self._options, self._client = options, client
+        self._selection = Selection(options, client)
+        self._endpoints = Endpoints(options, client)
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_checked = False
+        self._target: dict[LogId, LogTail] | None = None
+        self.lag: dict[LogId, Lag] = {}  # behind the last end that was planned
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def plan_batch(self) -> list[ReadSplit]:
+        """The tasks of a batch read."""
+        start = self.begin(Edge.EARLIEST)
+        paths = {log: position.path for log, position in start.logs.items()}
+        tails = self._tails(paths)
+        ends = self._each(
+            paths, lambda log: self._endpoints.end(log, paths[log], tails[log], start.logs[log].next)
+        )
+        waiting = {
+            log: Stretch(start.logs[log].marks[-1], end)
+            for log, end in ends.items()
+            if end.lsn > start.logs[log].next
+        }
+        taken = admit(waiting, _NO_LIMITS, self._find, self._each, turn=0)
+        return splits(start, self._end(start, paths, taken), self._options)
+
+    def begin(self, default: Edge) -> Offsets:
+        """Where a query without a checkpoint begins: fixed from now on."""
+        paths = self._selection.logs({})
+        tails = self._tails(paths)
+        self._endpoints.check_names(paths)
+        starts = self._each(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
+        self._is_checked = True
+        cluster = self._client.cluster().cluster
+        return Offsets(cluster, {log: _at(paths[log], mark) for log, mark in starts.items()})
+
+    def hold_target(self) -> None:
+        """From now on nothing is read that is appended later."""
+        self._target = self._tails(self._selection.chosen())
+
+    @property
+    def has_target(self) -> bool:
+        return self._target is not None
+
+    def next_end(self, start: Offsets, *, limited: bool) -> Offsets | None:
+        """The end of the next batch; None if there is nothing new.
+
+        `start` may be behind what was last planned, or from a checkpoint: it alone decides.
+        """
+        self.resume(start, start)
+        paths = self._selection.logs(start.logs)
+        if self._target is None:
+            tails = self._tails(paths)
+        else:
+            # Logs that were read under another name were not among those that the target was made of.
+            self._target |= self._tails(log for log in start.logs if log in paths and log not in self._target)
+            paths = {log: path for log, path in paths.items() if log in self._target}
+            tails = self._target
+        start = self._with_new_logs(start, paths, tails)
+        ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
+        waiting = {
+            log: Stretch(start.logs[log].marks[-1], end)
+            for log, end in ends.items()
+            if end.lsn > start.logs[log].next
+        }
+        limits = self._limits if limited else _NO_LIMITS
+        turn = sum(position.marks[-1].entries for position in start.logs.values())
+        taken = admit(waiting, limits, self._find, self._each, turn) if waiting else {}
+        self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
+        return self._end(start, paths, taken) if waiting else None
+
+    def resume(self, start: Offsets | None, end: Offsets) -> None:
+        """Before anything is read on the strength of a checkpoint: whether it fits what is there now."""
+        if self._is_checked:
+            return
+        cluster = self._client.cluster().cluster
+        if end.cluster != cluster:
+            raise CheckpointClusterError(
+                f"the checkpoint is of cluster {end.cluster!r}; {self._options.endpoint} is of {cluster!r}"
+            )
+        paths = self._selection.logs(end.logs)
+        before = {} if start is None else start.logs
+        known = [log for log in paths if log in end.logs]
+        self._each(known, lambda log: self._check(log, before.get(log), end.logs[log]))
+        self._is_checked = True
+
+    def is_there(self, log: LogId) -> bool:
+        """Whether the log is not known to have been removed."""
+        return self._selection.is_there(log)
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self._options.max_records_per_trigger, self._options.max_bytes_per_trigger)
+
+    def _check(self, log: LogId, before: Position | None, end: Position) -> None:
+        start, tail = end.since if before is None else before.next, self._client.tail(log)
+        if end.next > tail.next:
+            raise CheckpointAheadError(
+                f"the checkpoint has {end.path} read up to {end.next}, and the log ends at {tail.next}",
+                log=log,
+                lsn=end.next,
+            )
+        first = self._client.first_lsn(log) if self._options.fail_on_data_loss else start
+        if first > start:
+            raise CheckpointTrimmedError(
+                f"{end.path} was trimmed up to {first}, and the query goes on at {start}",
+                log=log,
+                lsn=start,
+            )
+
+    def _with_new_logs(
+        self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
+    ) -> Offsets:
+        """The same start, with the beginning of every log that has joined since."""
+        new = [log for log in paths if log not in start.logs]
+        if not new:
+            return start
+        begun = self._each(new, lambda log: self._endpoints.beginning(log, tails[log]))
+        return Offsets(start.cluster, {**start.logs, **{log: _at(paths[log], begun[log]) for log in new}})
+
+    def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
+        """The offsets behind what is taken, with all that decides how the batch is read."""
+        stretches = {log: part.stretch for log, part in taken.items() if part.stretch.is_something}
+        room = task_room(sum(stretch.amount.bytes for stretch in stretches.values()), self._options)
+        marks = cut_for_tasks(stretches, room, self._find)
+        logs: dict[LogId, Position] = {}
+        for log, position in start.logs.items():
+            path = paths.get(log, position.path)
+            logs[log] = position.moved(path, marks[log]) if log in marks else position.resting()
+        return Offsets(start.cluster, logs)
+
+    def _tails(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
+        listed = list(logs)
+        return dict(zip(listed, self._client.tails(listed), strict=True))
+
+    def _find(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, bytes: int | None = None
+    ) -> CountedRecord | None:
+        return self._client.find_record(log, start, entries=entries, bytes=bytes)
+
+    def _each(self, logs: Iterable[LogId], ask: Callable[[LogId], Result]) -> dict[LogId, Result]:
+        """Asks about several logs at a time; the order is theirs."""
+        listed = list(logs)
+        if len(listed) < 2:
+            return {log: ask(log) for log in listed}
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_QUESTIONS_AT_A_TIME, "logdevice-planner")
+        return dict(zip(listed, self._threads.map(ask, listed), strict=True))
+
+
+def _at(path: str, mark: Mark) -> Position:
+    return Position(path=path, since=mark.lsn, marks=(mark,))
+
+
+def _end_of(tail: LogTail, *, wait: bool) -> Mark:
+    """Where a batch may end. What is not released yet can be read by those who wait for it: one who wants
+    all there is, and not just something, does. A new sequencer knows at first of nothing that is released.
+    """
+    return Mark(tail.next if wait else tail.released_end, tail.entry_end, tail.byte_end)

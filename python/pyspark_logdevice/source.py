@@ -1,0 +1,188 @@
+"""The data source that Spark finds by its name, `logdevice`: readers of streams and of batches.
+
+Spark makes these objects in several processes and pickles them to others, so they hold nothing but options
+and columns; what talks to the cluster is made where it is first used. A stream's reader lives in a process of
+its own on the driver for as long as the query runs.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from logdevice.errors import InvalidOptionError
+from pyspark_logdevice import connections, lag, sink, write_options
+from pyspark_logdevice.offsets import INITIAL, Offsets, from_json
+from pyspark_logdevice.option_values import Edge
+from pyspark_logdevice.options import ReadOptions, parse
+from pyspark_logdevice.patience import Patience
+from pyspark_logdevice.planner import Planner
+from pyspark_logdevice.planning import ReadSplit, splits
+from pyspark_logdevice.reader import read_split
+from pyspark_logdevice.rows import SCHEMA, Columns
+
+_RUNNER: Final = "python_streaming_source_runner"
+
+
+class LogDeviceSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "logdevice"
+
+    def schema(self) -> StructType:
+        # Asked at every load: the earliest moment to say that an option is wrong.
+        parse(self.options)
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse(self.options)
+        if options.pushdown:
+            from pyspark_logdevice.pushdown import pushdown_reader
+
+            return pushdown_reader(options, schema)
+        return BatchReader(options, Columns.of(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(parse(self.options, streaming=True), Columns.of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        _refuse_overwriting(overwrite, "mode('append')")
+        return sink.BatchWriter(write_options.parse(self.options, streaming=False), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        _refuse_overwriting(overwrite, "outputMode('append')")
+        return sink.StreamWriter(write_options.parse(self.options, streaming=True), schema)
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: ReadOptions, columns: Columns) -> None:
+        self._options, self._columns = options, columns
+
+    def partitions(self) -> list[ReadSplit]:
+        planner = Planner(self._options, connections.client(self._options))
+        try:
+            # Without any, Spark would make up one of its own.
+            return planner.plan_batch() or [ReadSplit(())]
+        finally:
+            planner.close()
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return read_split(self._options, self._columns, partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: ReadOptions, columns: Columns) -> None:
+        self._options, self._columns = options, columns
+        self._made: Planner | None = None
+        self._patience = Patience(options.poll_timeout_ms)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For executors, which plan nothing."""
+        return {**self.__dict__, "_made": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Always the same: Spark does not keep it. What it stands for is in the end of the first batch.
+        return dict(INITIAL)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        # Spark takes one limit only; it is the sign that limits hold, and all of them are obeyed then.
+        if self._options.max_records_per_trigger is not None:
+            return ReadMaxRows(self._options.max_records_per_trigger)
+        return ReadMaxBytes(self._options.max_bytes_per_trigger)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._planner.hold_target()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        limited = not isinstance(limit, ReadAllAvailable)
+        offsets = from_json(start)
+        if offsets is None:
+            begun = self._planner.begin(Edge.LATEST)
+            return (self._planner.next_end(begun, limited=limited) or begun).to_json()
+        end = self._wait_for_end(offsets, limited)
+        # The very text it came as, so that Spark sees that nothing is new.
+        return start if end is None else end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        # After every latestOffset, and of what that has found: nothing is asked here, so nothing can fail.
+        return None if self._made is None else lag.report(self._made.lag, time.time_ns() // 1_000_000)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadSplit]:
+        last = from_json(end)
+        if last is None:
+            return []
+        first = from_json(start)
+        self._planner.resume(first, last)
+        return splits(first, self._without_removed(last), self._options)
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return read_split(self._options, self._columns, partition)
+
+    def stop(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    def _wait_for_end(self, start: Offsets, limited: bool) -> Offsets | None:
+        """Waits a little for something new: Spark would ask again at once."""
+        self._patience.begin(_now_ms())
+        while True:
+            asked_ms = _now_ms()
+            end = self._planner.next_end(start, limited=limited)
+            if end is not None:
+                self._patience.found()
+                return end
+            if self._planner.has_target:
+                return None
+            now_ms = _now_ms()
+            time.sleep(self._patience.pause_ms(now_ms, now_ms - asked_ms) / 1000)
+            if self._patience.is_over(_now_ms()):
+                return None
+
+    def _without_removed(self, end: Offsets) -> Offsets:
+        """With failOnDataLoss the query has stopped before; without, nothing of such a log can be read."""
+        there = {log: position for log, position in end.logs.items() if self._planner.is_there(log)}
+        return Offsets(end.cluster, there)
+
+    @property
+    def _planner(self) -> Planner:
+        if self._made is None:
+            _let_stop_be_called()
+            self._made = Planner(self._options, connections.client(self._options))
+        return self._made
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000
+
+
+def _let_stop_be_called() -> None:
+    """Spark ends the process of a stream's reader by a signal that would end it without a word."""
+    is_runner = any(_RUNNER in argument for argument in sys.orig_argv)
+    if is_runner and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+
+def _refuse_overwriting(overwrite: bool, instead: str) -> None:
+    if overwrite:
+        raise InvalidOptionError(f"a log can only be appended to: use {instead}")

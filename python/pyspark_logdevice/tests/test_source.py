@@ -1,0 +1,147 @@
+"""What Spark is told when it calls the source, without Spark: the calls are plain methods."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+import pyspark_logdevice
+from logdevice.client import Client, connect
+from logdevice.client.tests.cluster_thread import cluster_in_a_thread
+from logdevice.client.tests.small_cluster import QUICK, SmallCluster
+from logdevice.errors import InvalidOptionError
+from pyspark_logdevice import connections
+from pyspark_logdevice.offsets import INITIAL
+from pyspark_logdevice.rows import SCHEMA
+from pyspark_logdevice.source import LogDeviceSource, StreamReader
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SmallCluster]:
+    with cluster_in_a_thread() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster: SmallCluster) -> Iterator[Client]:
+    with connect(cluster.endpoints, settings=QUICK) as client:
+        client.create_log("/log", {"replication": 2})
+        client.append_many("/log", [b"one", b"two", b"three"])
+        yield client
+
+
+@pytest.fixture
+def reader(cluster: SmallCluster, client: Client) -> Iterator[StreamReader]:
+    options = {
+        "endpoint": cluster.endpoints,
+        "logs": "/log",
+        "startingOffsets": "earliest",
+        "pollTimeout": "1ms",
+    }
+    made = LogDeviceSource(options).streamReader(SCHEMA)
+    assert isinstance(made, StreamReader)
+    yield made
+    made.stop()
+    connections.client(made._options).close()
+    connections._clients.clear()
+
+
+def stream(**options: str) -> StreamReader:
+    made = LogDeviceSource({"endpoint": "a:1", "logs": "/log", **options}).streamReader(SCHEMA)
+    assert isinstance(made, StreamReader)
+    return made
+
+
+def test_spark_finds_the_source_by_its_name() -> None:
+    assert pyspark_logdevice.LOAD_ERROR is None
+    assert pyspark_logdevice.DefaultSource is LogDeviceSource
+    assert LogDeviceSource.name() == "logdevice"
+
+
+def test_a_broken_installation_does_not_hide_the_sources_of_others() -> None:
+    """Spark gives up on all of them when one package cannot be imported."""
+    code = (
+        "import sys; sys.modules['pyspark'] = None; import pyspark_logdevice as package; "
+        "print(package.LOAD_ERROR); print(hasattr(package, 'DefaultSource'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].startswith("ModuleNotFoundError: ")
+    assert done.stdout.splitlines()[1] == "False"
+
+
+def test_options_are_checked_when_a_frame_is_made() -> None:
+    assert LogDeviceSource({"endpoint": "a:1", "logs": "/log"}).schema() == SCHEMA
+    with pytest.raises(InvalidOptionError, match="there is no option logz; the nearest is logs"):
+        LogDeviceSource({"endpoint": "a:1", "logz": "/log"}).schema()
+    with pytest.raises(InvalidOptionError, match="option endingOffsets is for batch reads"):
+        stream(endingOffsets="latest")
+
+
+def test_the_limit_that_spark_hears_of_says_that_there_are_limits() -> None:
+    assert stream().getDefaultReadLimit() == ReadMaxBytes(256 << 20)
+    assert stream(maxRecordsPerTrigger="7").getDefaultReadLimit() == ReadMaxRows(7)
+
+
+def test_the_initial_offset_is_always_the_same() -> None:
+    assert stream().initialOffset() == stream().initialOffset() == dict(INITIAL)
+    assert stream().partitions(dict(INITIAL), dict(INITIAL)) == []
+
+
+def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(offset))
+    return found
+
+
+def test_a_reader_is_asked_as_spark_asks_it(reader: StreamReader, client: Client) -> None:
+    begin = reader.initialOffset()
+    first = through_spark(reader.latestOffset(begin, reader.getDefaultReadLimit()))
+    report = reader.reportLatestOffset()
+    assert report is not None
+    assert report["metrics"] == {"lagRecords": 0, "lagBytes": 0, "lagSeconds": 0.0, "logs": 1}
+    (split,) = reader.partitions(begin, first)
+    assert split.ranges[0].start == 1
+    assert reader.latestOffset(first, ReadAllAvailable()) is first
+    client.append("/log", b"four")
+    second = through_spark(reader.latestOffset(first, ReadAllAvailable()))
+    (split,) = reader.partitions(first, second)
+    assert split.ranges[0].end == client.tail("/log").next
+    reader.commit(first)
+    copy = pickle.loads(pickle.dumps(reader))
+    assert copy._made is None
+    assert copy.partitions(first, first) == []
+    copy.stop()
+
+
+def test_what_is_there_now_is_all_that_a_run_reads(reader: StreamReader, client: Client) -> None:
+    reader.prepareForTriggerAvailableNow()
+    tail = client.tail("/log").next
+    client.append("/log", b"later")
+    end = through_spark(reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit()))
+    (position,) = end["logs"].values()
+    assert position["next"] == str(int(tail))
+    assert reader.latestOffset(end, reader.getDefaultReadLimit()) is end
+
+
+def test_the_process_of_a_stream_ends_in_order_when_spark_ends_it() -> None:
+    """Spark sends SIGTERM to a process of this name, which then has to call stop()."""
+    code = (
+        "import time\nfrom pyspark_logdevice.source import _let_stop_be_called\n_let_stop_be_called()\n"
+        "try:\n  print('ready', flush=True)\n  time.sleep(60)\nfinally:\n  print('stopped', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "python_streaming_source_runner"], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "stopped\n"
+    assert process.returncode == 0

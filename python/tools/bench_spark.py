@@ -1,0 +1,261 @@
+"""How much of what Spark takes from any Python source is left for ours: the ceiling and our scan, in one run.
+
+The ceiling is a source that yields ready-made Arrow batches of the same shape again and again. Then the same
+number of rows is read from a log, of five nodes that share this machine's processors with Spark; and the two
+ways in which Spark can read it are held against each other. Rounds take turns and the best of each counts,
+because the machine is never idle for long. Payloads look like JSON, and bodies are compressed by the default
+codec unless --codec says otherwise: that is what a user gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from logdevice.batch import from_entries
+from logdevice.cli import clusters, probe
+from logdevice.cli.bench_result import Result
+from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.output import Output
+from logdevice.client import AsyncClient
+from logdevice.client.loop_thread import shared
+from pyspark_logdevice import jvm
+from pyspark_logdevice.reader import BYTES_WANTED, ROWS_WANTED
+from pyspark_logdevice.rows import SCHEMA, Columns
+from tools import bench_surfaces
+
+MEGABYTE: Final = 1_000_000
+NODES: Final = 5
+PARTITIONS: Final = 2  # as many as Spark has cores here
+RECORD_BYTES: Final = 256 * 1024  # of payload
+IN_FLIGHT: Final = 16
+WARM_UP: Final = 2
+SENT: Final = "logdevice_bytes_sent_total"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is scanned, and what share of the ceiling is wanted."""
+
+    name: str
+    entry_bytes: int
+    least: float
+    jvm_least: float  # how much faster the JVM surface is wanted to be than the Python one
+
+
+SHAPES: Final = (Shape("100 B", 100, 0.6, 1.4), Shape("1 KB", 1024, 0.45, 1.2))
+
+
+def payloads(size: int, count: int) -> list[bytes]:
+    """Events as an application writes them: the same fields in each, other values."""
+    chance = random.Random(size)
+    words = [f"{chance.getrandbits(40):x}" for _ in range(400)]
+
+    def event() -> bytes:
+        fields: dict[str, object] = {"id": chance.getrandbits(48), "user": chance.randrange(100_000)}
+        while len(text := json.dumps(fields)) < size:
+            fields[chance.choice(words)[:6]] = f"{chance.choice(words)} {chance.getrandbits(32)}"
+        return text[: size - 1].encode() + b"}"
+
+    return [event() for _ in range(count)]
+
+
+class CeilingSource(DataSource):
+    """Yields one batch, made beforehand, as often as it takes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ceiling"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return CeilingReader(int(self.options["entry_bytes"]), int(self.options["rows"]))
+
+
+class CeilingReader(DataSourceReader):
+    def __init__(self, entry_bytes: int, rows: int) -> None:
+        self.entry_bytes, self.rows = entry_bytes, rows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(number) for number in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch = ready_made(self.entry_bytes)
+        left = self.rows // PARTITIONS
+        while left > 0:
+            yield batch.slice(0, min(left, batch.num_rows))
+            left -= batch.num_rows
+
+
+def ready_made(entry_bytes: int) -> pa.RecordBatch:
+    """A batch as our own source would make it."""
+    rows = min(ROWS_WANTED, BYTES_WANTED // entry_bytes)
+    events = payloads(entry_bytes, 500)
+    columns = {
+        "log": pa.repeat(pa.scalar("/bench"), rows),
+        "log_id": pa.array(np.full(rows, 1)),
+        "lsn": pa.array(np.repeat(np.arange(rows // 100 + 1), 100)[:rows]),
+        "batch_offset": pa.array(np.arange(rows, dtype=np.int32) % 100),
+        "timestamp": pa.array(np.full(rows, 1_700_000_000_000_000)).cast(pa.timestamp("us", "UTC")),
+        "payload": pa.array((events * (rows // len(events) + 1))[:rows], pa.binary()),
+    }
+    schema = Columns.of().schema
+    arrays = [columns.get(field.name, pa.nulls(rows, field.type)) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+async def fill(endpoint: str, log: str, shape: Shape, megabytes: int, codec: str) -> int:
+    """Appends that much payload; how many entries that were."""
+    entries = RECORD_BYTES // shape.entry_bytes
+    batches = [from_entries(None, payloads(shape.entry_bytes, entries)) for _ in range(8)]
+    records = megabytes * MEGABYTE // (entries * shape.entry_bytes)
+    room = asyncio.Semaphore(IN_FLIGHT)
+    async with AsyncClient(endpoint, settings={"batch_codec": codec}) as client:
+        await client.create_log(log)
+
+        async def append(batch: pa.RecordBatch) -> None:
+            async with room:
+                await client.append_batch(log, batch)
+
+        await append(batches[0])  # wakes the sequencer
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(records - 1):
+                tasks.create_task(append(batches[number % len(batches)]))
+        return records * entries
+
+
+def seconds(frame: DataFrame) -> float:
+    """How long it takes Spark to read everything and drop it."""
+    started = time.monotonic()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.monotonic() - started
+
+
+def sent(cluster: LocalCluster) -> float:
+    """Bytes of records that nodes have ever sent to readers."""
+    statuses = probe.statuses(cluster.name, [entry.address for entry in cluster.nodes.values()])
+    return sum(float(json.loads(status.metrics).get(SENT, 0)) for status in statuses.values() if status)
+
+
+def measure(
+    spark: SparkSession, cluster: LocalCluster, shape: Shape, options: argparse.Namespace
+) -> list[Result]:
+    log = f"/bench-{shape.entry_bytes}"
+    rows = shared().run(fill(cluster.endpoint, log, shape, options.megabytes, options.codec))
+
+    def scan(surface: str) -> DataFrame:
+        reader = spark.read.format("logdevice").options(endpoint=cluster.endpoint, logs=log, surface=surface)
+        return reader.options(minPartitions=str(PARTITIONS), maxBytesPerPartition="4g").load()
+
+    ceiling = spark.read.format("ceiling").options(entry_bytes=str(shape.entry_bytes), rows=str(rows)).load()
+    results = _against_ceiling(cluster, shape, scan("python"), ceiling, rows, options.rounds)
+    if has_jar():
+        results += bench_surfaces.compare(
+            scan, shape.name, rows, least=shape.jvm_least, rounds=options.rounds
+        )
+    found = scan("auto").count()
+    assert found == rows, f"{found} rows were read of {rows}"
+    return results
+
+
+def _against_ceiling(
+    cluster: LocalCluster, shape: Shape, ours: DataFrame, ceiling: DataFrame, rows: int, rounds: int
+) -> list[Result]:
+    for _ in range(WARM_UP):
+        seconds(ceiling)
+        seconds(ours)
+    before = sent(cluster)
+    times = [(seconds(ceiling), seconds(ours)) for _ in range(rounds)]
+    payload_bytes = rows * shape.entry_bytes
+    received = (sent(cluster) - before) / rounds
+    best_ceiling, best_ours = (min(column) for column in zip(*times, strict=True))
+    return [
+        Result(f"{shape.name}: ceiling, ready-made batches", rows / best_ceiling / 1e6, "M rows/s"),
+        Result(f"{shape.name}: scan of a log", rows / best_ours / 1e6, "M rows/s"),
+        Result(f"{shape.name}: scan of a log", payload_bytes / best_ours / MEGABYTE, "MB/s"),
+        Result(f"{shape.name}: scan / ceiling", best_ceiling / best_ours, "", least=shape.least),
+        Result(f"{shape.name}: bytes received per byte of payload", received / payload_bytes, "", most=1.05),
+    ]
+
+
+def has_jar() -> bool:
+    try:
+        return bool(jvm.jar_path())
+    except jvm.JarMissingError:
+        return False
+
+
+def session(scratch: Path) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.Builder()
+        .master(f"local[{PARTITIONS}]")
+        .appName("bench-spark")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.local.dir", str(scratch))
+        .config("spark.python.unix.domain.socket.enabled", "true")
+    )
+    spark = jvm.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(CeilingSource)
+    return spark
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--megabytes", type=int, default=300, help="payload of each log (300)")
+    parser.add_argument("--rounds", type=int, default=5, help="of which the best counts (5)")
+    parser.add_argument(
+        "--codec", default="zstd", choices=("zstd", "lz4", "none"), help="of the bodies (zstd)"
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object for each line of the table")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no node is left behind
+    output = Output.standard(is_json=options.json)
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="logdevice-bench-") as directory:
+        cluster = LocalCluster.create(Path(directory) / "data", nodes=NODES)
+        try:
+            clusters.bring_up(cluster)
+            spark = session(Path(directory) / "spark")
+            for shape in SHAPES:
+                results += measure(spark, cluster, shape, options)
+            spark.stop()
+        finally:
+            cluster.kill_all()
+    output.text(
+        f"payloads like JSON, codec {options.codec}, {NODES} nodes and Spark on {os.cpu_count()} cores"
+    )
+    for result in results:
+        output.json(result.plain)
+    output.table([result.row for result in results], ("what", "value", "unit", "wanted", "is_met"))
+    return 0 if all(result.is_met for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
