@@ -172,6 +172,13 @@ class ClientSettings(Settings):
         "Whether a writer's journal is on the disk before a record is sent. When false it survives the crash "
         "of the process, but perhaps not that of the machine.",
     )
+    undo_bytes_max: int = setting(
+        64 * MIB,
+        "How many bytes of replaced values an undo ring keeps; its file has up to twice as many. Larger takes "
+        "back longer rollbacks, smaller needs less disk.",
+        unit="bytes",
+        minimum=1,
+    )
     writer_in_flight_max: int = setting(
         8,
         "How many records of a batching writer may be on their way at a time; in a log with strict writer "

@@ -15,7 +15,7 @@
     │   └── LocalProtocolError  RemoteProtocolError
     └── CheckpointError          a position kept from earlier does not fit what is there now
         └── LogRemovedError  CheckpointTrimmedError  CheckpointAheadError  CheckpointClusterError
-            CheckpointFormatError
+            CheckpointFormatError  RebuildError
 
 Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, expected trouble is
 an event. Every error can be pickled, because Spark carries errors between processes.
@@ -70,6 +70,7 @@ class ErrorCode(IntEnum):
     CHECKPOINT_AHEAD = 603
     CHECKPOINT_CLUSTER = 604
     CHECKPOINT_FORMAT = 605
+    REBUILD = 607
 
 
 class LogDeviceError(Exception):
@@ -366,3 +367,10 @@ class CheckpointFormatError(CheckpointError):
 
     code = ErrorCode.CHECKPOINT_FORMAT
     advice = "Run the version that wrote it or a newer one; start with a new checkpoint if it is damaged."
+
+
+class RebuildError(CheckpointError):
+    """What was built from a log cannot be brought up to date from its position: it has to be built anew."""
+
+    code = ErrorCode.REBUILD
+    advice = "Drop what was built and read the log from its oldest record."

@@ -12,6 +12,7 @@ from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, B
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
 from logdevice.client.reader import Reader
+from logdevice.client.undo_ring import Change, UndoRing
 from logdevice.writer_tags import writer_number
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "BlockingReader",
     "BlockingReceipt",
     "BlockingWriter",
+    "Change",
     "Client",
     "ClientConfig",
     "Entry",
@@ -31,6 +33,7 @@ __all__ = [
     "RecordsBatch",
     "TagStatus",
     "TaggedAppend",
+    "UndoRing",
     "connect",
     "writer_number",
 ]

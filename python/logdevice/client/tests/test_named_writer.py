@@ -124,7 +124,7 @@ def test_a_journal_is_used_by_one_process_and_one_writer(tmp_path: Path) -> None
     with pytest.raises(InvalidArgumentError, match="another process"):
         WriterJournal(path, "loader", LogId(7), sync=False)
     journal.close()
-    with pytest.raises(InvalidArgumentError, match="belongs to writer 'loader' of log 7"):
+    with pytest.raises(InvalidArgumentError, match="belongs to loader, log 7, not to other"):
         WriterJournal(path, "other", LogId(7), sync=False)
     WriterJournal(path, "loader", LogId(7), sync=False).close()
 

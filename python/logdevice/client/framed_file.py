@@ -1,0 +1,122 @@
+"""A file of frames that survives a crash: what a process must still know when it starts again.
+
+One file for one owner, locked while a process uses it. Frames are added at its end, or all of them are
+replaced at once. After a crash the file is read up to the first frame that is not whole, and cut there:
+whoever wrote that frame had not been told that it is durable.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from logdevice.errors import InvalidArgumentError
+
+_HEAD: Final = Struct("<BQII")  # kind, number, count, length of what follows
+_CHECKSUM: Final = Struct("<I")
+_OWNER: Final = 1  # the kind of the first frame; other kinds are the owner's business
+
+
+class Frame(NamedTuple):
+    kind: int
+    number: int
+    count: int = 0
+    body: bytes = b""
+
+    def encode(self) -> bytes:
+        frame = _HEAD.pack(self.kind, self.number, self.count, len(self.body)) + self.body
+        return frame + _CHECKSUM.pack(crc32c(frame))
+
+
+class FramedFile:
+    """`what` it is and whose: for errors. `owner` is of one or more lines."""
+
+    def __init__(self, path: Path, what: str, owner: str) -> None:
+        self._path, self._what = path, what
+        self._owner = Frame(_OWNER, 0, 0, owner.encode())
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self._lock()
+            self.frames = self._load()  # as they were found
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file).st_size
+
+    def add(self, frames: Iterable[Frame], *, sync: bool) -> None:
+        """Durable, with `sync`, when it returns."""
+        self._write(self._file, b"".join(frame.encode() for frame in frames))
+        if sync:
+            os.fdatasync(self._file)
+
+    def replace(self, frames: Iterable[Frame]) -> None:
+        """Written anew beside it, so that a crash leaves the old frames or the new ones."""
+        beside = self._path.with_suffix(self._path.suffix + ".new")
+        file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        self._write(file, b"".join(frame.encode() for frame in (self._owner, *frames)))
+        os.fdatasync(file)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.replace(beside, self._path)
+        os.close(self._file)
+        self._file = file
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidArgumentError(
+                f"{self._what} {self._path} is used by another process; it is for one process at a time"
+            ) from None
+
+    def _load(self) -> list[Frame]:
+        data = self._path.read_bytes()
+        offset = 0
+        frames: list[Frame] = []
+        while (end := _frame_end(data, offset)) is not None:
+            kind, number, count, _ = _HEAD.unpack_from(data, offset)
+            frames.append(Frame(kind, number, count, data[offset + _HEAD.size : end - _CHECKSUM.size]))
+            offset = end
+        os.ftruncate(self._file, offset)
+        if not frames:
+            self.add([self._owner], sync=False)
+            return []
+        if frames[0] != self._owner:
+            theirs, ours = (_one_line(frame.body) for frame in (frames[0], self._owner))
+            raise InvalidArgumentError(
+                f"{self._what} {self._path} belongs to {theirs}, not to {ours}; choose another file"
+            )
+        return frames[1:]
+
+    def _write(self, file: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
+
+
+def _one_line(owner: bytes) -> str:
+    return ", log ".join(owner.decode(errors="replace").split("\n"))
+
+
+def _frame_end(data: bytes, offset: int) -> int | None:
+    """Where the frame at `offset` ends; None if it is not whole."""
+    if offset + _HEAD.size > len(data):
+        return None
+    length: int = _HEAD.unpack_from(data, offset)[3]
+    checksum = offset + _HEAD.size + length
+    if checksum + _CHECKSUM.size > len(data):
+        return None
+    if crc32c(data[offset:checksum]) != _CHECKSUM.unpack_from(data, checksum)[0]:
+        return None
+    return checksum + _CHECKSUM.size
