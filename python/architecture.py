@@ -158,6 +158,12 @@ LAYERS = (
         others=None,
     ),
     Layer(
+        path="logdevice/compaction/",
+        # An application like others: it reads logs by a client, and sees entries, which nodes never do.
+        ours=modules("types errors batch node_settings client compaction protocol.compaction"),
+        others=None,
+    ),
+    Layer(
         path="logdevice/simulation/",
         ours=(
             "logdevice.types",

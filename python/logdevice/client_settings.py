@@ -174,8 +174,8 @@ class ClientSettings(Settings):
     )
     undo_bytes_max: int = setting(
         64 * MIB,
-        "How many bytes of replaced values an undo ring keeps; its file has up to twice as many. Larger takes "
-        "back longer rollbacks, smaller needs less disk.",
+        "How many bytes of replaced values an undo ring keeps; its file has up to twice as many. Larger "
+        "takes back longer rollbacks, smaller needs less disk.",
         unit="bytes",
         minimum=1,
     )

@@ -102,6 +102,27 @@ class NodeSettings(Settings):
         unit="ms",
         minimum=1,
     )
+    compaction_interval_ms: int = setting(
+        60_000,
+        "How often the sequencer's node of a keyed log looks whether there is something to compact. Larger "
+        "costs less, smaller frees space sooner.",
+        unit="ms",
+        minimum=1,
+    )
+    compaction_share: float = setting(
+        0.5,
+        "How much must have been appended to a keyed log since it was compacted, compared with what was left "
+        "then, before it is read and compacted again. Larger reads less, smaller frees space sooner.",
+        minimum=0,
+        maximum=100,
+    )
+    compaction_keys_max: int = setting(
+        2_000_000,
+        "How many keys one compaction remembers, at about 150 bytes each; records with more keys "
+        "stay. Larger compacts logs of more keys, smaller bounds memory.",
+        unit="keys",
+        minimum=1,
+    )
     reclaim_interval_ms: int = setting(
         5_000,
         "How often a node gives the space of trimmed records back. Larger leaves more of the disk to others, "

@@ -230,6 +230,12 @@ class RecordFlags(IntFlag):
     DRAINED = 8  # this copy was moved elsewhere and is no longer counted
     CORRUPT = 16  # its checksum is wrong; set by whoever decoded it, never stored
     FILLED = 32  # a hole where a chain was not written; always together with HOLE
+    COMPACTED = 64  # newer records replace all of its entries: its body was dropped
+    PURGED = 128  # it held deletions, and their time was over; always together with COMPACTED
+
+
+# These two say what a copy's body is. They go with the body, and are left alone when a header is amended.
+BODY_FLAGS: Final = int(RecordFlags.COMPACTED | RecordFlags.PURGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +315,7 @@ class GapType(Enum):
     ACCESS = "ACCESS"  # the reader may not read this log
     NOTINCONFIG = "NOTINCONFIG"  # the log does not exist (any more)
     FILTERED_OUT = "FILTERED_OUT"  # there is a record, but the reader asked not to see it
+    COMPACTED = "COMPACTED"  # a keyed log: newer records replace everything that was here
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +325,10 @@ class Gap:
     type: GapType
     start: Lsn
     end: Lsn
+    # Of COMPACTED gaps: what replaces the records is below the first; the log was at the second when it
+    # removed deletions from here. 0: not known, or none.
+    superseded_end: Lsn = Lsn(0)
+    purged_end: Lsn = Lsn(0)
 
     def __str__(self) -> str:
         return f"{self.type.value} [{self.start}, {self.end})"

@@ -230,6 +230,13 @@ class RecoverySettings(Settings):
         unit="bytes",
         minimum=1,
     )
+    drops_waiting_max: int = setting(
+        16,
+        "How many orders to drop superseded records wait for one that a node is at; more are told to come "
+        "again. Larger needs fewer messages, smaller less memory.",
+        unit="orders",
+        minimum=1,
+    )
     mutations_max: int = setting(
         64,
         "How many LSNs recovery writes at a time. Larger is faster, smaller leaves more of the nodes to "

@@ -17,7 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(
     ROOT / "docs" / "protocol" / page
-    for page in ("read_path.md", "write_path.md", "writers.md", "recovery.md", "rebuilding.md", "chain.md")
+    for page in (
+        "read_path.md",
+        "write_path.md",
+        "writers.md",
+        "recovery.md",
+        "rebuilding.md",
+        "chain.md",
+        "keyed_logs.md",
+    )
 )
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)
 NAMED = re.compile(r"\b[A-Z]\d{1,2}\b")

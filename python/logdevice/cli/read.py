@@ -23,7 +23,7 @@ LINES_DEFAULT: Final = 10
 # How far before the tail to look for its last entries: a little first, then more.
 _STEPS_BACK: Final = (16, 256, 4096, 65_536)
 # Where nothing was ever written, or nothing is meant to be seen: no news to a person.
-_QUIET: Final = (GapType.BRIDGE, GapType.HOLE, GapType.FILTERED_OUT)
+_QUIET: Final = (GapType.BRIDGE, GapType.HOLE, GapType.FILTERED_OUT, GapType.COMPACTED)
 
 
 def add_commands(group: commands.Commands) -> None:

@@ -84,4 +84,6 @@ class ChainOperations(ABC):
             await reader.close()
         if not isinstance(item, Gap):
             return ReadOutcome.DATA
+        if item.type is GapType.COMPACTED:
+            return ReadOutcome.DATA
         return ReadOutcome.HOLE if item.type in _NOTHING else ReadOutcome.LOST

@@ -27,6 +27,7 @@ from logdevice.client.chain_appending import ChainAppending
 from logdevice.client.chain_operations import ChainOperations
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
+from logdevice.client.keyed_logs import KeyedLogs
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
@@ -64,7 +65,7 @@ class LogTail:
     byte_end: int  # and bytes of bodies
 
 
-class AsyncClient(NodeAdministration, ChainOperations):
+class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs):
     def __init__(
         self,
         endpoints: str | ClientConfig,
@@ -180,10 +181,12 @@ class AsyncClient(NodeAdministration, ChainOperations):
         time_range: tuple[int, int] | None = None,
         scd: bool = True,
         shuffle_seed: int | None = None,
+        purged_seen: Lsn | None = None,
         **settings: Any,
     ) -> Reader:
         """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
-        begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings.
+        begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings. Who goes on from a
+        checkpoint in a keyed log says with `purged_seen` what the reader before had: docs/keyed_logs.md.
         """
         if follow and until is not None:
             raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
@@ -208,7 +211,15 @@ class AsyncClient(NodeAdministration, ChainOperations):
             )
 
         surroundings = Surroundings(self._nodes, self._directory, self.config)
-        reader = Reader(surroundings, open_request, stream_settings)
+
+        async def deletions_seen() -> Lsn:
+            if purged_seen is not None:
+                return purged_seen
+            # Who begins has nothing that a deletion could have been missed for.
+            is_beginning = start == "oldest" or start == "tail"
+            return await self.purged_end(log) if is_beginning else Lsn(0)
+
+        reader = Reader(surroundings, open_request, stream_settings, deletions_seen)
         self._in_use.add(reader)
         return reader
 

@@ -119,3 +119,7 @@ def is_set(view: LogView, name: str, *, default: bool) -> bool:
 
 def replication(view: LogView) -> Replication:
     return Replication.parse(attribute(view, "replication", "node: 1"))
+
+
+def is_keyed(view: LogView) -> bool:
+    return attribute(view, "compaction", "none") == "keyed"

@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from logdevice.errors import InvalidArgumentError
 
-_HEAD: Final = Struct("<BQII")  # kind, number, count, length of what follows
+_HEAD: Final = Struct("<BQII")  # kind, number, entries, length of what follows
 _CHECKSUM: Final = Struct("<I")
 _OWNER: Final = 1  # the kind of the first frame; other kinds are the owner's business
 
@@ -26,11 +26,11 @@ _OWNER: Final = 1  # the kind of the first frame; other kinds are the owner's bu
 class Frame(NamedTuple):
     kind: int
     number: int
-    count: int = 0
+    entries: int = 0
     body: bytes = b""
 
     def encode(self) -> bytes:
-        frame = _HEAD.pack(self.kind, self.number, self.count, len(self.body)) + self.body
+        frame = _HEAD.pack(self.kind, self.number, self.entries, len(self.body)) + self.body
         return frame + _CHECKSUM.pack(crc32c(frame))
 
 
@@ -85,8 +85,8 @@ class FramedFile:
         offset = 0
         frames: list[Frame] = []
         while (end := _frame_end(data, offset)) is not None:
-            kind, number, count, _ = _HEAD.unpack_from(data, offset)
-            frames.append(Frame(kind, number, count, data[offset + _HEAD.size : end - _CHECKSUM.size]))
+            kind, number, entries, _ = _HEAD.unpack_from(data, offset)
+            frames.append(Frame(kind, number, entries, data[offset + _HEAD.size : end - _CHECKSUM.size]))
             offset = end
         os.ftruncate(self._file, offset)
         if not frames:

@@ -18,7 +18,7 @@ from typing import Any
 from logdevice.batch import is_quick
 from logdevice.client.arrow_batches import RecordsBatch, assemble, headers
 from logdevice.client.stream_shell import StreamShell, Surroundings
-from logdevice.errors import LocalProtocolError
+from logdevice.errors import LocalProtocolError, RebuildError
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.settings import ReadStreamSettings
@@ -27,15 +27,25 @@ from logdevice.types import Gap, Lsn, Record
 Item = RecordsBatch | Gap
 Taken = tuple[Record, ...] | Gap
 OpenRequest = Callable[[], Coroutine[Any, Any, events.ReadRequest]]
+DeletionsSeen = Callable[[], Coroutine[Any, Any, Lsn]]
 
 
 class Reader(AsyncIterator[Item]):
     """To be used by one task at a time. Begins with `async with`, `open`, or the first item asked for."""
 
     def __init__(
-        self, surroundings: Surroundings, open_request: OpenRequest, settings: ReadStreamSettings
+        self,
+        surroundings: Surroundings,
+        open_request: OpenRequest,
+        settings: ReadStreamSettings,
+        deletions_seen: DeletionsSeen,
     ) -> None:
         self._surroundings, self._open_request, self._settings = surroundings, open_request, settings
+        self._deletions_seen, self._is_keyed = deletions_seen, False
+        # Of a keyed log. Belongs into a checkpoint, beside the position.
+        self.purged_seen = Lsn(0)
+        # Below, what was read may lack keys that records further on have; at or above it is whole.
+        self.snapshot_end = Lsn(0)
         self._request: events.ReadRequest | None = None
         self._shell: StreamShell | None = None
         self._items: deque[Record | Gap] = deque()
@@ -79,6 +89,10 @@ class Reader(AsyncIterator[Item]):
         """Finds out what `oldest` and `tail` are now, and begins to read; once."""
         if self._shell is None and not self._has_ended:
             self._request = await self._open_request()
+            self._is_keyed = await self._surroundings.is_keyed(self._request.log)
+            if self._is_keyed:
+                # Before anything is read: what goes after this may have been read before it went.
+                self.purged_seen = await self._deletions_seen()
             await self._begin(self._request)
 
     async def take(self, timeout_ms: int | None = None) -> Taken | None:
@@ -93,9 +107,24 @@ class Reader(AsyncIterator[Item]):
         if not self._items:
             return None
         taken = self._take()
+        if isinstance(taken, Gap):
+            self._look_at(taken)
         assert self._shell is not None, "it delivered something"
         self._shell.feed(events.Consumed(taken.end if isinstance(taken, Gap) else taken[-1].lsn.next))
         return taken
+
+    def _look_at(self, gap: Gap) -> None:
+        """K27, K28: what a dropped record means to whoever keeps something in step with the log."""
+        if self._is_keyed and gap.purged_end > self.purged_seen:
+            assert self._request is not None, "something was taken"
+            raise RebuildError(
+                "deletions of the keyed log that this reader has not seen are gone: they are kept for its "
+                f"tombstone_grace_ms, and were removed at {gap.purged_end}; the reader knows of removals up "
+                f"to {self.purged_seen}",
+                log=self._request.log,
+                lsn=gap.start,
+            )
+        self.snapshot_end = max(self.snapshot_end, gap.superseded_end)
 
     def assemble(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
         """Items for the application, and the record that cannot be decoded, if there is one.

@@ -15,7 +15,7 @@ from typing import Any, Protocol, assert_never
 
 from logdevice.client.arrow_batches import is_readable
 from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, is_set
+from logdevice.client.directory import Directory, is_keyed, is_set
 from logdevice.client.node_stream import METHOD, NodeStream, Stream
 from logdevice.client.nodes import Nodes, now_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
@@ -43,6 +43,9 @@ class Surroundings:
     nodes: Nodes
     directory: Directory
     config: ClientConfig
+
+    async def is_keyed(self, log: LogId) -> bool:
+        return is_keyed(await self.directory.find(log))
 
     async def read_config(self, log: LogId) -> events.ReadConfig:
         view = await self.directory.find(log)

@@ -23,6 +23,7 @@ from logdevice.errors import InvalidArgumentError, RebuildError
 from logdevice.types import LogId, Lsn
 
 _CHANGES, _REACH, _UNDONE = range(2, 5)
+_DEFAULTS: Final = ClientSettings()
 _LENGTHS: Final = Struct("<Ii")  # of the key and of what was there; -1: nothing was
 
 
@@ -38,7 +39,7 @@ class UndoRing:
     """`start` is the position from which the consumer reads when there is no ring yet."""
 
     def __init__(
-        self, path: str | Path, log: LogId, start: Lsn, settings: ClientSettings = ClientSettings()
+        self, path: str | Path, log: LogId, start: Lsn, settings: ClientSettings = _DEFAULTS
     ) -> None:
         self.reach = start  # changes can be taken back down to here
         self._bytes_max = settings.undo_bytes_max

@@ -55,7 +55,7 @@ class WriterJournal:
     def _take(self, frame: Frame) -> None:
         kind, seq = frame.kind, frame.number
         if kind == _APPEND:
-            self.open[seq] = Kept(seq, frame.count, frame.body)
+            self.open[seq] = Kept(seq, frame.entries, frame.body)
         elif kind == _SETTLED:
             self.open.pop(seq, None)
         self.next_seq = max(self.next_seq, seq if kind == _NEXT else seq + 1 if kind == _APPEND else 0)

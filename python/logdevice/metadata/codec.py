@@ -17,7 +17,7 @@ from logdevice.errors import UnreadableMetadataError, UsageError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
 from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
-from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, nodes
+from logdevice.types import Epoch, EpochMetadata, Location, Lsn, NodeId, Replication, nodes
 
 FORMAT: Final = 1
 Value = TypeVar("Value")
@@ -164,6 +164,14 @@ def encode_incarnation(incarnation: int) -> bytes:
 
 def decode_incarnation(data: bytes, what: str) -> int:
     return unpack(data, lambda fields: int(fields["incarnation"]), what)
+
+
+def encode_purge(end: Lsn) -> bytes:
+    return pack({"end": int(end)})
+
+
+def decode_purge(data: bytes, what: str) -> Lsn:
+    return unpack(data, lambda fields: Lsn(fields["end"]), what)
 
 
 def encode_directory(directory: LogDirectory) -> bytes:

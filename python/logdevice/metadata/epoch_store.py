@@ -38,7 +38,7 @@ from logdevice.metadata.values import (
     Versioned,
 )
 from logdevice.protocol.node_status import NodeEvent, NodeEvents, apply
-from logdevice.types import LogId, NodeId
+from logdevice.types import LogId, Lsn, NodeId
 
 Value = TypeVar("Value")
 
@@ -53,6 +53,7 @@ class Group(Enum):
     CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory, the event log
     LOGS = "logs"  # the epochs of each log
     WRITERS = "writers"  # the incarnations of each writer
+    PURGES = "purges"  # up to where deletions of each keyed log may be gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,21 @@ class EpochStore(ABC):
             except ConflictError:
                 continue  # somebody else got this number; the next one is free
             return incarnation
+
+    async def advance_purge(self, log: LogId, end: Lsn) -> Lsn:
+        """Moves the log's `purged_end` on to `end`, never back; gives where it is then."""
+        cell = Cell(Group.PURGES, str(int(log)))
+        while True:
+            found = await self._read(cell, codec.decode_purge)
+            if found and found.value >= end:
+                return found.value
+            if not end:
+                return end
+            try:
+                await self._write(cell, codec.encode_purge(end), _version(found))
+            except ConflictError:
+                continue
+            return end
 
     async def join_cluster(self, name: str) -> None:
         """Names the cluster if it has no name yet; WrongClusterError if it has another."""

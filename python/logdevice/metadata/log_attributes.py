@@ -87,6 +87,20 @@ class LogAttributes:
         minimum=1,
     )
 
+    compaction: str = setting(
+        "none",
+        "What becomes of records whose entries have all been replaced by newer ones of the same keys: with "
+        "`keyed` they are dropped.",
+        choices=("none", "keyed"),
+    )
+    tombstone_grace_ms: int = setting(
+        86_400_000,
+        "With `compaction` keyed: how long a deletion, an entry without a payload, is kept at least. Readers "
+        "that are behind for longer may have to start over.",
+        unit="ms",
+        minimum=0,
+    )
+
     @property
     def parsed_replication(self) -> Replication:
         return Replication.parse(self.replication)

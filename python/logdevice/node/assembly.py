@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from logdevice.compaction.service import CompactionService, KeyedLog
 from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.opening import open_epoch_store
@@ -252,8 +253,23 @@ class Node:
         if self.retention is not None:
             self.retention.start()
             self._open.push_async_callback(self.retention.close)
+        self._begin_compaction()
         if self._logs is not None:
             self._begin_rebuilding(self._logs)
+
+    def _begin_compaction(self) -> None:
+        where = self.address, self.config.cluster
+        self.compaction = CompactionService(*where, self._keyed_logs, self._settings.node)
+        self.compaction.start()
+        self._open.push_async_callback(self.compaction.close)
+
+    def _keyed_logs(self) -> list[KeyedLog]:
+        """The keyed logs that this node numbers."""
+        mine = [log for log, host in self.sequencers.known().items() if host.epoch is not None]
+        found = ((log, self.configuration.attributes(log)) for log in mine)
+        return [
+            KeyedLog(log, known.tombstone_grace_ms) for log, known in found if known.compaction == "keyed"
+        ]
 
     def _begin_rebuilding(self, logs: Logs) -> None:
         settings, is_alive = self._settings, self._membership.is_alive

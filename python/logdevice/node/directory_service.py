@@ -22,6 +22,8 @@ from logdevice.wire.service_messages import (
     LogsView,
     LogView,
     NextIncarnation,
+    NotePurge,
+    PurgeIs,
 )
 
 
@@ -37,6 +39,10 @@ class DirectoryService:
 
     async def next_incarnation(self, request: NextIncarnation) -> IncarnationIs:
         return IncarnationIs(request.writer, await self._store.next_incarnation(request.writer))
+
+    async def note_purge(self, request: NotePurge) -> PurgeIs:
+        await self._configuration.require(request.log)
+        return PurgeIs(request.log, await self._store.advance_purge(request.log, request.end))
 
     async def change_logs(self, request: ChangeLogs) -> LogsView:
         await self._configuration.refresh()

@@ -79,11 +79,13 @@ class Talk:
             write.GetTail: self._tail,
             write.GetWriter: self._writer,
             write.Trim: self._trim,
+            write.Drop: self._drop,
             service.GetCluster: self._cluster,
             service.GetStatus: self._status,
             service.GetLogs: directory.get_logs,
             service.ChangeLogs: directory.change_logs,
             service.NextIncarnation: directory.next_incarnation,
+            service.NotePurge: directory.note_purge,
             service.FindSequencer: self._find_sequencer,
             service.GetEpochMetadata: queries.get_epoch_metadata,
             service.GetStoredRange: queries.get_stored_range,
@@ -166,6 +168,18 @@ class Talk:
             raise AccessError("a metadata log cannot be trimmed", log=trim.log)
         await self._parts.configuration.require(trim.log)
         return await self._store(trim)
+
+    async def _drop(self, drop: write.Drop) -> write.Dropped:
+        configuration = self._parts.configuration
+        await configuration.require(drop.log)
+        if configuration.attributes(drop.log).compaction != "keyed":
+            raise InvalidArgumentError(
+                "only a keyed log drops records: its attribute compaction must be 'keyed'", log=drop.log
+            )
+        if self._parts.logs is not None and drop.log not in self._parts.logs:
+            return write.Dropped(drop.log, write.DropStatus.OK)  # nothing of it was ever here
+        answer: write.Dropped = await self._store(drop)
+        return answer
 
     async def _ping(self, ping: service.Ping) -> service.Pong:
         return self._parts.membership.answer(ping)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from logdevice.protocol.log_drops import Drops
 from logdevice.protocol.log_turn import LogTurn
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.store_write import AmendRecord, PersistError, PutRecord, PutState, StoreWrite
@@ -18,14 +19,15 @@ _FAILURES = {PersistError.NO_SPACE: CopiesStatus.NO_SPACE, PersistError.IO_ERROR
 
 
 class RebuiltCopies:
-    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn) -> None:
+    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn, drops: Drops) -> None:
         self._log = log
         self._stored = stored
         self._turn = turn
+        self._drops = drops
 
     def put(self, reply_to: int, put: PutCopies) -> None:
         stored = self._stored
-        if any(record.lsn >= stored.released_end for record in put.records):
+        if self._drops.is_busy or any(record.lsn >= stored.released_end for record in put.records):
             # P67: as long as an earlier epoch may be purged here, a copy that was put would go with it.
             self._answer(reply_to, CopiesStatus.AGAIN)
             return
@@ -43,6 +45,9 @@ class RebuiltCopies:
 
     def amend(self, reply_to: int, amend: AmendCopies) -> None:
         """P68: what this node does not hold, or no longer, needs no header."""
+        if self._drops.is_busy:
+            self._answer(reply_to, CopiesStatus.AGAIN)
+            return
         self._write(
             reply_to,
             [

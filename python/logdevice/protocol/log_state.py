@@ -15,6 +15,7 @@ from logdevice.protocol.chain.copies import WriteOnce
 from logdevice.protocol.chain.messages import ChainRead, ChainStatus, ChainStore
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.log_copies import Copies
+from logdevice.protocol.log_drops import Drops
 from logdevice.protocol.log_rebuilds import RebuiltCopies
 from logdevice.protocol.log_state_events import (
     AdvanceRelease,
@@ -51,6 +52,7 @@ from logdevice.protocol.write_messages import (
     Delete,
     DigestRecords,
     DigestRequest,
+    Drop,
     EpochRecovered,
     GetEpochRecovery,
     KeepWriters,
@@ -84,7 +86,8 @@ class LogState:
         self._rebuilding = rebuilding
         self._turn = LogTurn(log, settings)
         self._copies = Copies(log, stored, self._turn)
-        self._rebuilt = RebuiltCopies(log, stored, self._turn)
+        self._drops = Drops(log, stored, self._turn, settings)
+        self._rebuilt = RebuiltCopies(log, stored, self._turn, self._drops)
         everything = Start(
             log=log, filter_version=1, start=Lsn(0), end=Lsn(0), window_end=Lsn(0), window_bytes=0
         )
@@ -114,7 +117,7 @@ class LogState:
             case Persisted() | PersistFailed():
                 self._turn.written(event)
             case RecordsRead() | ReadFailed():
-                if not self._write_once.has_read(event):
+                if not self._write_once.has_read(event) and not self._drops.has_read(event):
                     self._on_digest_read(event)
             case PurgeAnswered():
                 self._on_purge_answered(event.recovered)
@@ -147,6 +150,8 @@ class LogState:
                 self._on_keep_writers(request)
             case Trim():
                 self._on_trim(reply_to, request.end)
+            case Drop():
+                self._drops.drop(reply_to, request)
             case Seal():
                 self._on_seal(reply_to, request)
             case DigestRequest():

@@ -24,6 +24,8 @@ from logdevice.protocol.write_messages import (
     Delete,
     DigestRecords,
     DigestRequest,
+    Drop,
+    Dropped,
     EpochRecovered,
     GetEpochRecovery,
     KeepWriters,
@@ -43,6 +45,7 @@ Request = (
     | Release
     | KeepWriters
     | Trim
+    | Drop
     | Seal
     | DigestRequest
     | Clean
@@ -55,6 +58,7 @@ Request = (
 Answer = (
     Stored
     | Trimmed
+    | Dropped
     | Sealed
     | DigestRecords
     | Cleaned

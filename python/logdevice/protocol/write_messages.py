@@ -191,6 +191,30 @@ class Trimmed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Of a keyed log: newer records replace these. You need not keep their bodies."""
+
+    log: LogId
+    ranges: tuple[tuple[Lsn, Lsn], ...]  # half-open, in order
+    superseded_end: Lsn  # what replaces them is below
+    purged_end: Lsn = Lsn(0)  # not 0: they hold deletions that nobody needs any more
+
+
+class DropStatus(Enum):
+    OK = "OK"
+    AGAIN = "AGAIN"  # they are not released here yet, or the node has too much to do: try later
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Answer to DROP, after it is durable."""
+
+    log: LogId
+    status: DropStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
     """Store nothing more for the epochs up to and including `epoch`."""
 

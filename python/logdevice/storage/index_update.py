@@ -20,7 +20,7 @@ from logdevice.storage import index_layout as layout
 from logdevice.storage.index import UNDER_REPLICATED, Index, LogFacts
 from logdevice.storage.index_layout import Location, Position, Usage
 from logdevice.storage.layout import Change, RecordPut
-from logdevice.storage.read_items import trimmed_to
+from logdevice.storage.read_items import amended_flags, trimmed_to
 from logdevice.types import LogId, Lsn, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
@@ -112,12 +112,13 @@ class IndexUpdate:
         location = layout.entry_location(old)
         self._count(old, location, -1)
         record, body_bytes, body_crc, _ = decode_header(layout.entry_header(old))
-        record = replace(record, copyset=amend.copyset, flags=amend.flags, wave=amend.wave)
+        flags = amended_flags(record.flags, amend.flags)
+        record = replace(record, copyset=amend.copyset, flags=flags, wave=amend.wave)
         header = encode_header(record, body_crc=body_crc, body_length=body_bytes)
         location = location._replace(header_segment=self._segment)
         route = layout.encode_route(record.copyset, record.flags)
         self._set(key, layout.encode_entry(route, location, header), location)
-        self._note_bridge(amend.log, amend.lsn, amend.flags)
+        self._note_bridge(amend.log, amend.lsn, flags)
 
     def _on_delete(self, delete: DeleteRecords) -> None:
         found: dict[bytes, bytes | None] = dict(self._index.entries(delete.log, delete.start, delete.end))

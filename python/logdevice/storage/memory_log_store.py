@@ -26,6 +26,7 @@ from logdevice.protocol.store_write import (
 from logdevice.storage.log_store import StoreStats
 from logdevice.storage.read_items import (
     add_filtered_out,
+    amended_flags,
     is_behind_bridge,
     is_outside,
     is_under_replicated,
@@ -171,8 +172,9 @@ class MemoryLogStore:
                     self.put(log, record)
             case AmendRecord(log, lsn, copyset, flags, wave):
                 if lsn in content.records:
-                    content.records[lsn] = replace(content.records[lsn], wave=wave)
-                    self.amend(log, lsn, copyset, flags)
+                    held = content.records[lsn]
+                    content.records[lsn] = replace(held, wave=wave)
+                    self.amend(log, lsn, copyset, amended_flags(held.flags, flags))
             case DeleteRecords(log, start, end):
                 for lsn in content.lsns[bisect_left(content.lsns, start) : bisect_left(content.lsns, end)]:
                     self.remove(log, lsn)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from logdevice.protocol.store_read import FilteredOut, StoreRead
-from logdevice.types import Lsn, LsnRange, Record, RecordFlags, epoch_start
+from logdevice.types import BODY_FLAGS, Lsn, LsnRange, Record, RecordFlags, epoch_start
 
 _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 
@@ -24,6 +24,11 @@ def is_outside(record: Record, read: StoreRead) -> bool:
         and not record.flags & _HOLE
         and record.timestamp_ms not in read.time_range
     )
+
+
+def amended_flags(held: int, amended: int) -> int:
+    """K23: what a body is stays with the body, whatever others say about their copies."""
+    return amended & ~BODY_FLAGS | held & BODY_FLAGS
 
 
 def add_filtered_out(items: list[Record | FilteredOut], lsn: Lsn) -> None:

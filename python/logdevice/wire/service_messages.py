@@ -335,6 +335,22 @@ class RecordFound:
 
 
 @dataclass(frozen=True, slots=True)
+class NotePurge:
+    """Deletions of a keyed log below `end` are about to go; 0: only tell how far it has come."""
+
+    log: LogId
+    end: Lsn = Lsn(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeIs:
+    """Answer to NotePurge, after it is durable: it never moves back."""
+
+    log: LogId
+    end: Lsn
+
+
+@dataclass(frozen=True, slots=True)
 class GetSize:
     log: LogId
     start: Lsn

@@ -60,6 +60,13 @@ def test_copies_that_differ_are_found() -> None:
     assert problems(copy(N1), copy(N2), copy(N3, checksum=8)) == [Problem.DIFFERENT_CONTENT]
 
 
+def test_a_copy_that_was_dropped_is_no_different_one() -> None:
+    """K25."""
+    dropped = copy(N3, checksum=8, flags=int(RecordFlags.COMPACTED))
+    assert problems(copy(N1), copy(N2), dropped) == []
+    assert problems(copy(N1), copy(N2, checksum=9), dropped) == [Problem.DIFFERENT_CONTENT]
+
+
 def test_a_copy_that_cannot_be_read_is_found() -> None:
     assert problems(copy(N1), copy(N2), copy(N3, checksum=-1)) == [
         Problem.UNREADABLE,

@@ -1,4 +1,4 @@
-"""The undo ring: whatever happens, a consumer can be brought back to a position, or is told that it cannot."""
+"""The undo ring: whatever happens, a consumer can be brought back to a position, or is told to start over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_ring(path: Path, bytes_max: int = 1 << 20) -> UndoRing:
 
 
 def changes(view: View, first: int, records: list[list[Write]]) -> list[Change]:
-    """What records from `first` on replace, record by record, in a view that they have not been applied to."""
+    """What records from `first` on replace in a view that they have not been applied to."""
     found, state = [], dict(view)
     for number, writes in enumerate(records, first):
         for key, value in writes:

@@ -8,6 +8,7 @@ and a second look (read_path.md G1 to G8, M1 to M4).
 
 from __future__ import annotations
 
+from logdevice.protocol.compaction import COMPACTED, marks_of
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
@@ -108,6 +109,8 @@ class Delivery:
             self._window.hand_out_gap(GapType.BRIDGE, epoch_start(Lsn(head).epoch + 1), batch)
         elif record.flags & RecordFlags.HOLE:
             self._window.hand_out_gap(GapType.HOLE, head + 1, batch)
+        elif record.flags & COMPACTED:
+            self._window.hand_out_gap(GapType.COMPACTED, head + 1, batch, marks_of(record))
         else:
             batch += self._window.take_one()
 

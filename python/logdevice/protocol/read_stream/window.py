@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from logdevice.protocol.compaction import NO_MARKS, Marks
 from logdevice.protocol.read_stream.senders import Credit, Sender
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import Gap, GapType, Lsn, Record
@@ -126,15 +127,21 @@ class SlidingWindow:
         """The special record at the head; None stands for one that was filtered out."""
         return self._slots[self.head][0]
 
-    def hand_out_gap(self, gap_type: GapType, end: int, batch: list[Record | Gap]) -> None:
-        """Append a gap from the head to `end` to `batch`; neighbours of one type become one gap."""
+    def hand_out_gap(
+        self, gap_type: GapType, end: int, batch: list[Record | Gap], marks: Marks = NO_MARKS
+    ) -> None:
+        """Append a gap from the head to `end` to `batch`; neighbours of one type become one gap, unless
+        deletions were removed at different times (K26).
+        """
         start, end = self.head, min(end, self.end)
         assert end > start, f"empty gap {gap_type} at {Lsn(start)}"
-        if batch and isinstance(last := batch[-1], Gap) and last.type is gap_type:
+        last = batch[-1] if batch else None
+        if isinstance(last, Gap) and last.type is gap_type and last.purged_end == marks.purged_end:
             start = last.start
+            marks = marks._replace(superseded_end=max(marks.superseded_end, last.superseded_end))
             batch.pop()
             self._delivered.pop()
-        gap = Gap(gap_type, Lsn(start), Lsn(end))
+        gap = Gap(gap_type, Lsn(start), Lsn(end), *marks)
         batch.append(gap)
         self._delivered.append(Delivered(end, gap, None, 0))
         self._pass_over(end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from logdevice.protocol.compaction import Marks, dropped
 from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus
 from logdevice.protocol.read_stream.events import (
     Consumed,
@@ -13,7 +14,7 @@ from logdevice.protocol.read_stream.events import (
 )
 from logdevice.protocol.tests.reading import LOG, Reading, hole, lsn, record
 from logdevice.protocol.timers import Woken
-from logdevice.types import LSN_MAX, Location, Lsn, RecordFlags, TimeRange
+from logdevice.types import LSN_MAX, Gap, GapType, Location, Lsn, RecordFlags, TimeRange
 
 
 def reading(**arguments: object) -> Reading:
@@ -99,6 +100,18 @@ def test_a_hole_in_single_copy_delivery_needs_no_rewind() -> None:
     bench.records(1, hole(1), hole(2), 3)
     assert bench.text == ["HOLE n1-n3", "n3"]
     assert bench.health.rewinds == 0
+
+
+def test_a_dropped_record_is_a_gap_that_says_where_newer_ones_are() -> None:
+    """K26, K27: neighbours are one gap, unless deletions were purged at different times."""
+    bench = reading()
+    marks = [(Marks(lsn(8), Lsn(0)), 1), (Marks(lsn(6), Lsn(0)), 2), (Marks(lsn(9), lsn(9)), 3)]
+    left = [dropped(record(number), mark) for mark, number in marks]
+    bench.records(1, *(found for found in left if found is not None), 4)
+    assert bench.text == ["COMPACTED n1-n3", "COMPACTED n3-n4", "n4"]
+    first, second = bench.delivered[:2]
+    assert first == Gap(GapType.COMPACTED, lsn(1), lsn(3), superseded_end=lsn(8))
+    assert second == Gap(GapType.COMPACTED, lsn(3), lsn(4), superseded_end=lsn(9), purged_end=lsn(9))
 
 
 def test_a_message_without_records_changes_nothing() -> None:

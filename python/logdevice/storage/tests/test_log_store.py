@@ -50,6 +50,7 @@ from logdevice.types import (
 
 HOLE, BRIDGE = int(RecordFlags.HOLE), int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 DRAINED = int(RecordFlags.DRAINED)
+COMPACTED, PURGED = int(RecordFlags.COMPACTED), int(RecordFlags.PURGED)
 
 
 @pytest.fixture(params=["memory", "disk"])
@@ -91,6 +92,17 @@ def test_amending_changes_the_header_and_keeps_the_body(store: LogStore) -> None
     write(store, *put(record(1, b"stays")))
     write(store, AmendRecord(LOG, Lsn(1), nodes([4, 5]), flags=DRAINED, wave=3))
     assert held(store) == [record(1, b"stays", copyset=nodes([4, 5]), flags=DRAINED, wave=3)]
+
+
+def test_amending_leaves_alone_what_the_body_is(store: LogStore) -> None:
+    """K23: the copy of whoever amends may be dropped and this one not, or the other way round."""
+    write(store, *put(record(1, b"marks", flags=COMPACTED), record(2, b"says something")))
+    for number, flags in ((1, DRAINED), (2, DRAINED | COMPACTED | PURGED)):
+        write(store, AmendRecord(LOG, Lsn(number), nodes([4, 5]), flags=flags, wave=3))
+    assert [(copy.flags, copy.body) for copy in held(store)] == [
+        (DRAINED | COMPACTED, b"marks"),
+        (DRAINED, b"says something"),
+    ]
 
 
 def test_amending_or_deleting_what_is_not_there_changes_nothing(store: LogStore) -> None:

@@ -116,6 +116,8 @@ CODES = {
     34: "GetWriter",
     35: "WriterIs",
     36: "KeepWriters",
+    40: "Drop",
+    41: "Dropped",
     48: "Next",
     49: "Issued",
     50: "Settle",
@@ -154,6 +156,8 @@ CODES = {
     90: "RecordFound",
     91: "NextIncarnation",
     92: "IncarnationIs",
+    98: "NotePurge",
+    99: "PurgeIs",
     100: "ChangeNode",
     101: "GetNodeStates",
     102: "NodeStates",
@@ -231,7 +235,7 @@ MINIMAL_START = Start(
 def test_what_is_no_message_is_refused() -> None:
     assert refusal(b"abc") == "a message of 3 bytes is too short"
     assert refusal(b"\xff\x00\x00\x00abc") == "a message of 7 bytes has an envelope that ends at 259"
-    assert refusal(framed([99])) == "a message has the unknown code 99"
+    assert refusal(framed([250])) == "a message has the unknown code 250"
     assert refusal(framed({"code": 1})) == "the envelope of a message does not start with its code"
     assert refusal(b"\x01\x00\x00\x00\xc1").startswith("the envelope of a message is no msgpack")
     assert refusal(encode(GAP) + b"more") == "GapNotice has 4 bytes too many"

@@ -1,0 +1,61 @@
+"""Keyed logs: what compaction asks of a cluster; a part of the client.
+
+`logdevice.compaction` decides what is dropped; nothing is decided here. docs/keyed_logs.md says what a keyed
+log is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import Directory, LogRef
+from logdevice.client.nodes import Nodes
+from logdevice.client.retries import persistently
+from logdevice.errors import UnavailableError
+from logdevice.protocol.compaction import Marks
+from logdevice.protocol.write_messages import Drop, Dropped, DropStatus
+from logdevice.types import Lsn, NodeId
+from logdevice.wire.service_messages import NotePurge, PurgeIs
+
+
+class KeyedLogs:
+    _nodes: Nodes
+    _directory: Directory
+    config: ClientConfig
+
+    async def purged_end(self, log: LogRef) -> Lsn:
+        """Where a keyed log was when it last removed deletions; 0: it never did."""
+        return await self.note_purge(log, Lsn(0))
+
+    async def note_purge(self, log: LogRef, end: Lsn) -> Lsn:
+        """Moves `purged_end` on, before any deletion goes; gives where it is now."""
+        question = NotePurge(await self._directory.number(log), end)
+        return (await self._nodes.call_any(question, PurgeIs)).end
+
+    async def drop(self, log: LogRef, ranges: Sequence[tuple[Lsn, Lsn]], marks: Marks) -> tuple[NodeId, ...]:
+        """Lets every storage node drop these records. Returns the nodes that have not confirmed it."""
+        number = await self._directory.number(log)
+        superseded_end, purged_end = marks
+        order = Drop(log=number, ranges=tuple(ranges), superseded_end=superseded_end, purged_end=purged_end)
+        nodes = sorted(await self._nodes.storage_nodes())
+        answers = await asyncio.gather(*(self._drop(node, order) for node in nodes))
+        return tuple(node for node, is_done in zip(nodes, answers, strict=True) if not is_done)
+
+    async def _drop(self, node: NodeId, order: Drop) -> bool:
+        settings = self.config.client
+
+        async def once() -> DropStatus:
+            try:
+                answer = await self._nodes.ask(node, order, Dropped, timeout_ms=settings.call_timeout_ms)
+            except UnavailableError:
+                return DropStatus.FAILED  # it is not there: the next compaction asks again
+            if answer.status is DropStatus.AGAIN:
+                raise UnavailableError("the node cannot drop records now", log=order.log, node=node)
+            return answer.status
+
+        try:
+            return await persistently(once, settings, settings.call_timeout_ms) is DropStatus.OK
+        except UnavailableError:
+            return False

@@ -1,0 +1,122 @@
+"""One compaction of one log: read it, find what is replaced, have it dropped, then perhaps remove deletions.
+
+The order is what makes it safe (K31, K32): a deletion goes only after every storage node has confirmed that
+it has dropped all older entries of the key, and nothing has happened meanwhile that could have brought
+one back: no other epoch, no node that lost its data. Before the first one goes, readers can know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.client.client import AsyncClient
+from logdevice.client.directory import LogRef
+from logdevice.compaction.newest import Newest, Ranges, older_entries, ranges
+from logdevice.protocol.compaction import Marks
+from logdevice.types import Epoch, Gap, GapType, Lsn, NodeId
+
+_RANGES_AT_ONCE: Final = 10_000
+_HARMLESS: Final = (GapType.HOLE, GapType.BRIDGE, GapType.TRIM, GapType.COMPACTED)
+
+
+@dataclass(slots=True)
+class Compacted:
+    """What one compaction found and did."""
+
+    end: Lsn = Lsn(0)  # everything below was looked at
+    records: int = 0  # that still said something
+    dropped: int = 0
+    purged: int = 0  # of these with deletions
+    bytes_read: int = 0
+    unconfirmed: set[NodeId] = field(default_factory=set)  # nodes that have not dropped everything
+    keys_left_out: bool = False
+    next_deletion_ms: int | None = None  # when the oldest deletion that is left was appended
+
+
+class _World(NamedTuple):
+    """What must be the same before and after for confirmations to mean something."""
+
+    epoch: Epoch
+    events: int
+    is_quiet: bool  # every node has its data
+
+
+class Compaction:
+    def __init__(
+        self, client: AsyncClient, log: LogRef, *, grace_ms: int, keys_max: int, now_ms: int
+    ) -> None:
+        self._client, self._log = client, log
+        self._before_ms = now_ms - grace_ms
+        self._newest = Newest(keys_max)
+        self._earlier: dict[Marks, Ranges] = {}  # what was dropped before
+        self._is_whole = True  # nothing of the log is lost, which might come back one day
+        self.done = Compacted()
+
+    async def run(self) -> Compacted:
+        world, done = await self._world(), self.done
+        done.end = (await self._client.tail(self._log)).released_end
+        async with aclosing(self._read(done.end)) as items:
+            async for item in items:
+                if isinstance(item, RecordsBatch):
+                    self._newest.add(item.columns)
+                    done.bytes_read += item.body_bytes
+                elif item.type is GapType.COMPACTED:
+                    marks = Marks(item.superseded_end, item.purged_end)
+                    self._earlier.setdefault(marks, []).append((item.start, item.end))
+        superseded = self._newest.superseded()
+        done.records, done.dropped = len(self._newest.records), len(superseded)
+        done.keys_left_out = self._newest.keys_left_out
+        done.next_deletion_ms = self._newest.next_deletion_ms()
+        # K31: also what was dropped before; a node that was away then has not heard of it.
+        for marks, earlier in self._earlier.items():
+            await self._drop(earlier, marks)
+        await self._drop(ranges(superseded), Marks(done.end, Lsn(0)))
+        is_certain = self._is_whole and not done.unconfirmed
+        if is_certain and world.is_quiet and await self._world() == world:
+            await self._purge(set(superseded))
+        return done
+
+    async def _purge(self, gone: set[int]) -> None:
+        """K32: removes deletions that are old enough."""
+        deletions = self._newest.deletions(self._before_ms)
+        if not deletions:
+            return
+        blocked: set[int] = set()
+        async with aclosing(self._read(Lsn(max(deletions.values())))) as items:
+            async for item in items:
+                if isinstance(item, RecordsBatch):
+                    blocked |= older_entries(item.columns, deletions, gone)
+        purged = sorted(set(deletions.values()) - blocked)
+        if purged:
+            before = await self._client.purged_end(self._log)
+            end = await self._client.note_purge(self._log, max(self.done.end, Lsn(before + 1)))
+            await self._drop(ranges(purged), Marks(self.done.end, end))
+            self.done.purged = len(purged)
+            self.done.dropped += len(purged)
+
+    async def _drop(self, spans: Ranges, marks: Marks) -> None:
+        for start in range(0, len(spans), _RANGES_AT_ONCE):
+            some = spans[start : start + _RANGES_AT_ONCE]
+            self.done.unconfirmed.update(await self._client.drop(self._log, some, marks))
+
+    async def _read(self, end: Lsn) -> AsyncGenerator[RecordsBatch | Gap, None]:
+        async with self._client.read(self._log, "oldest", max(end, Lsn(1))) as reader:
+            async for item in reader:
+                if isinstance(item, Gap) and item.type not in _HARMLESS:
+                    self._is_whole = False
+                yield item
+
+    async def _world(self) -> _World:
+        states = await self._client.node_states()
+        tail = await self._client.tail(self._log)
+        return _World(tail.next.epoch, states.version, not states.nodes)
+
+
+async def compact(
+    client: AsyncClient, log: LogRef, *, grace_ms: int, keys_max: int, now_ms: int
+) -> Compacted:
+    return await Compaction(client, log, grace_ms=grace_ms, keys_max=keys_max, now_ms=now_ms).run()

@@ -1,0 +1,131 @@
+"""Drops: a storage node lets go of what records said that newer ones replace.
+
+A part of the log state. It goes through its own copies in bounded steps: reads headers, writes what is left
+of each record that is named, and answers when all of it is durable. While a step is on its way no copy is
+put or amended by rebuilding, so that what is written back is the header that was read. Rules K21 to K24 are
+in docs/protocol/keyed_logs.md.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from logdevice.protocol.compaction import Marks, dropped
+from logdevice.protocol.log_state_events import ReadCopies
+from logdevice.protocol.log_turn import LogTurn
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_write import PersistError, PutRecord, StoreWrite
+from logdevice.protocol.stored_log import StoredLog
+from logdevice.protocol.write_messages import Drop, Dropped, DropStatus
+from logdevice.types import LogId, Lsn, NodeId, Record
+from logdevice.write_settings import RecoverySettings
+
+_READ_TIME_MS_MAX: Final = 1_000
+
+
+class _EveryCopy:
+    """Also those that no reader is sent."""
+
+    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
+        return True
+
+
+@dataclass(slots=True)
+class _Job:
+    reply_to: int
+    drop: Drop
+    next: Lsn  # everything below is done
+
+    def names(self, lsn: Lsn) -> bool:
+        ranges = self.drop.ranges
+        index = bisect_right(ranges, lsn, key=lambda found: found[0]) - 1
+        return index >= 0 and lsn < ranges[index][1]
+
+
+class Drops:
+    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn, settings: RecoverySettings) -> None:
+        self._log = log
+        self._stored = stored
+        self._turn = turn
+        self._settings = settings
+        self._jobs: deque[_Job] = deque()  # one at a time
+        self._read_id: int | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """K24: whether a header that was read has still to be written back."""
+        return bool(self._jobs)
+
+    def drop(self, reply_to: int, drop: Drop) -> None:
+        if not drop.ranges:
+            self._answer(reply_to, DropStatus.OK)
+            return
+        is_too_early = drop.ranges[-1][1] > self._stored.released_end  # K22
+        if is_too_early or len(self._jobs) >= self._settings.drops_waiting_max:
+            self._answer(reply_to, DropStatus.AGAIN)
+            return
+        self._jobs.append(_Job(reply_to, drop, drop.ranges[0][0]))
+        if len(self._jobs) == 1:
+            self._read()
+
+    def has_read(self, event: RecordsRead | ReadFailed) -> bool:
+        """False if it was another one's read."""
+        if event.read_id != self._read_id:
+            return False
+        self._read_id = None
+        if isinstance(event, ReadFailed):
+            self._finish(DropStatus.FAILED)
+            return True
+        job = self._jobs[0]
+        job.next = event.next
+        writes = self._writes(job, event)
+        if writes:
+            self._turn.persist(writes, self._go_on, self._failed)
+        else:
+            self._go_on()
+        return True
+
+    def _writes(self, job: _Job, event: RecordsRead) -> list[StoreWrite]:
+        marks = Marks(job.drop.superseded_end, job.drop.purged_end)
+        found = (item for item in event.items if isinstance(item, Record) and job.names(item.lsn))
+        left = (dropped(record, marks) for record in found)
+        return [PutRecord(self._log, record) for record in left if record is not None]
+
+    def _go_on(self) -> None:
+        job = self._jobs[0]
+        if job.next < job.drop.ranges[-1][1]:
+            self._read()
+        else:
+            self._finish(DropStatus.OK)
+
+    def _failed(self, error: PersistError) -> None:
+        self._finish(DropStatus.FAILED)
+
+    def _finish(self, status: DropStatus) -> None:
+        self._answer(self._jobs.popleft().reply_to, status)
+        if self._jobs:
+            self._read()
+
+    def _read(self) -> None:
+        job = self._jobs[0]
+        end = job.drop.ranges[-1][1]
+        self._read_id = self._turn.next_id()
+        read = StoreRead(
+            read_id=self._read_id,
+            log=self._log,
+            start=job.next,
+            end=end,
+            gap_end=end,
+            bytes_max=self._settings.digest_bytes_max,
+            time_ms_max=_READ_TIME_MS_MAX,
+            filter=_EveryCopy(),
+            time_range=None,
+            headers_only=True,
+        )
+        self._turn.effects.append(ReadCopies(read))
+
+    def _answer(self, reply_to: int, status: DropStatus) -> None:
+        self._turn.reply(reply_to, Dropped(self._log, status))
