@@ -109,14 +109,14 @@ LAYERS = (
             *modules("types errors settings record_format wire"),
             # What is said; who says it, and when, is not the wire's business.
             *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
-            *modules("protocol.rebuilding_messages protocol.node_status"),
+            *modules("protocol.rebuilding_messages protocol.node_status protocol.lineage"),
         ),
         others=None,
     ),
     *(
         Layer(
             path=f"logdevice/metadata/{module}.py",
-            ours=("logdevice.types", "logdevice.errors", "logdevice.knobs", "logdevice.metadata"),
+            ours=modules("types errors knobs metadata protocol.lineage"),
             others=PURE | {"difflib"},
         )
         for module in ("directory_changes", "log_attributes", "log_directory", "values")
@@ -129,7 +129,9 @@ LAYERS = (
             "logdevice.knobs",
             "logdevice.settings",
             "logdevice.metadata",
-            # What became of nodes is summed up there; kept by compare-and-set like everything else here.
+            # What became of nodes, and of histories, is summed up there; kept by compare-and-set like
+            # everything else here.
+            "logdevice.protocol.lineage",
             "logdevice.protocol.node_status",
         ),
         others=None,

@@ -15,7 +15,7 @@
     │   └── LocalProtocolError  RemoteProtocolError
     └── CheckpointError          a position kept from earlier does not fit what is there now
         └── LogRemovedError  CheckpointTrimmedError  CheckpointAheadError  CheckpointClusterError
-            CheckpointFormatError  RebuildError
+            CheckpointFormatError  RollbackError  RebuildError
 
 Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, expected trouble is
 an event. Every error can be pickled, because Spark carries errors between processes.
@@ -26,7 +26,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar
 
-from logdevice.types import LogId, Lsn, NodeId
+from logdevice.types import LogId, Lsn, LsnRange, NodeId
 
 
 class ErrorCode(IntEnum):
@@ -70,6 +70,7 @@ class ErrorCode(IntEnum):
     CHECKPOINT_AHEAD = 603
     CHECKPOINT_CLUSTER = 604
     CHECKPOINT_FORMAT = 605
+    ROLLBACK = 606
     REBUILD = 607
 
 
@@ -374,3 +375,27 @@ class RebuildError(CheckpointError):
 
     code = ErrorCode.REBUILD
     advice = "Drop what was built and read the log from its oldest record."
+
+
+class RollbackError(CheckpointError):
+    """Records were read that the log has no longer: what was made of them is not what the log says now."""
+
+    code = ErrorCode.ROLLBACK
+    advice = (
+        "Undo what was made of everything from the safe LSN on, then read on from there. In Spark set "
+        "onRollback to emit, and remove what its ROLLBACK rows name; or start with a new checkpoint."
+    )
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        log: LogId | None = None,
+        lsn: Lsn | None = None,
+        node: NodeId | None = None,
+        safe: Lsn | None = None,
+        lost: tuple[LsnRange, ...] = (),
+    ) -> None:
+        super().__init__(message, log=log, lsn=lsn, node=node)
+        self.safe = safe  # what was read below it holds
+        self.lost = lost

@@ -11,6 +11,7 @@ from logdevice.client.blocking import Client, connect
 from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, BlockingWriter
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
+from logdevice.client.lineages import Checked, Checkpoint
 from logdevice.client.reader import Reader
 from logdevice.client.undo_ring import Change, UndoRing
 from logdevice.writer_tags import writer_number
@@ -23,6 +24,8 @@ __all__ = [
     "BlockingReceipt",
     "BlockingWriter",
     "Change",
+    "Checked",
+    "Checkpoint",
     "Client",
     "ClientConfig",
     "Entry",

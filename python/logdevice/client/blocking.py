@@ -23,9 +23,11 @@ from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import LogRef
+from logdevice.client.lineages import Checked, Checkpoint
 from logdevice.client.loop_thread import LoopThread, shared
 from logdevice.errors import LocalProtocolError
 from logdevice.knobs import Value
+from logdevice.protocol.lineage import Lineage
 from logdevice.protocol.rebuilding_messages import CopiesAre
 from logdevice.types import CountedRecord, Lsn, NodeId, WriterTag
 from logdevice.wire.service_messages import ClusterView, EpochMetadataIs, LogView, NodeStates, NodeStatus
@@ -200,6 +202,12 @@ class Client:
 
     def sequencer(self, log: LogRef) -> NodeId | None:
         return self._run(lambda client: client.sequencer(log))
+
+    def lineage(self, log: LogRef) -> Lineage:
+        return self._run(lambda client: client.lineage(log))
+
+    def check(self, checkpoint: Checkpoint) -> Checked:
+        return self._run(lambda client: client.check(checkpoint))
 
     def cluster(self) -> ClusterView:
         return self._run(lambda client: client.cluster())

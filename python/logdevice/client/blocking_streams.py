@@ -17,6 +17,7 @@ from types import TracebackType
 
 from logdevice.client.batching_writer import BatchingWriter, Position
 from logdevice.client.collector import Collector, Entries
+from logdevice.client.lineages import Checkpoint
 from logdevice.client.loop_thread import LoopThread
 from logdevice.client.reader import Item, Reader
 from logdevice.client_settings import ClientSettings
@@ -59,6 +60,9 @@ class BlockingReader(Iterator[Item]):
             if doubtful is not None:
                 self._loop.run(self._reader.doubt(doubtful))
         return self._assembled.popleft()
+
+    def checkpoint(self, next: Lsn) -> Checkpoint:
+        return self._reader.checkpoint(next)
 
     def health(self) -> StreamHealth | None:
         async def ask() -> StreamHealth | None:

@@ -28,6 +28,7 @@ from logdevice.client.chain_operations import ChainOperations
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.keyed_logs import KeyedLogs
+from logdevice.client.lineages import NEWEST, Checkpoint, LineageGuard, LineageOperations
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
@@ -65,7 +66,7 @@ class LogTail:
     byte_end: int  # and bytes of bodies
 
 
-class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs):
+class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperations):
     def __init__(
         self,
         endpoints: str | ClientConfig,
@@ -182,11 +183,16 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs):
         scd: bool = True,
         shuffle_seed: int | None = None,
         purged_seen: Lsn | None = None,
+        lineage: str | None = None,
+        is_checked: bool = False,
         **settings: Any,
     ) -> Reader:
         """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
         begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings. Who goes on from a
         checkpoint in a keyed log says with `purged_seen` what the reader before had: docs/keyed_logs.md.
+
+        With `lineage`, the id that was kept with `start` or 'newest', RollbackError is raised as soon as the
+        log is found to have lost what was read; with `is_checked`, `check` was asked about `start` before.
         """
         if follow and until is not None:
             raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
@@ -210,6 +216,12 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs):
                 force_all_send_all=not scd,
             )
 
+        async def guard(request: ReadRequest) -> LineageGuard:
+            path = (await self._directory.find(int(request.log))).path
+            known = None if lineage == NEWEST else lineage
+            checkpoint = Checkpoint(path=path, log=request.log, next=request.start, lineage=known)
+            return LineageGuard(self.check, checkpoint, is_checked=is_checked)
+
         surroundings = Surroundings(self._nodes, self._directory, self.config)
 
         async def deletions_seen() -> Lsn:
@@ -219,7 +231,8 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs):
             is_beginning = start == "oldest" or start == "tail"
             return await self.purged_end(log) if is_beginning else Lsn(0)
 
-        reader = Reader(surroundings, open_request, stream_settings, deletions_seen)
+        make_guard = None if lineage is None else guard
+        reader = Reader(surroundings, open_request, stream_settings, deletions_seen, make_guard)
         self._in_use.add(reader)
         return reader
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from logdevice.batch import is_quick
 from logdevice.client.arrow_batches import RecordsBatch, assemble, headers
+from logdevice.client.lineages import Checkpoint, LineageGuard
 from logdevice.client.stream_shell import StreamShell, Surroundings
-from logdevice.errors import LocalProtocolError, RebuildError
+from logdevice.errors import InvalidArgumentError, LocalProtocolError, RebuildError
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.settings import ReadStreamSettings
@@ -28,6 +29,7 @@ Item = RecordsBatch | Gap
 Taken = tuple[Record, ...] | Gap
 OpenRequest = Callable[[], Coroutine[Any, Any, events.ReadRequest]]
 DeletionsSeen = Callable[[], Coroutine[Any, Any, Lsn]]
+MakeGuard = Callable[[events.ReadRequest], Coroutine[Any, Any, LineageGuard]]
 
 
 class Reader(AsyncIterator[Item]):
@@ -39,6 +41,7 @@ class Reader(AsyncIterator[Item]):
         open_request: OpenRequest,
         settings: ReadStreamSettings,
         deletions_seen: DeletionsSeen,
+        make_guard: MakeGuard | None = None,
     ) -> None:
         self._surroundings, self._open_request, self._settings = surroundings, open_request, settings
         self._deletions_seen, self._is_keyed = deletions_seen, False
@@ -46,6 +49,10 @@ class Reader(AsyncIterator[Item]):
         self.purged_seen = Lsn(0)
         # Below, what was read may lack keys that records further on have; at or above it is whole.
         self.snapshot_end = Lsn(0)
+        self._make_guard = make_guard
+        self._guard: LineageGuard | None = None
+        self._is_stale = False  # a node says that the log has another history by now
+        self._position = Lsn(0)  # everything below was taken
         self._request: events.ReadRequest | None = None
         self._shell: StreamShell | None = None
         self._items: deque[Record | Gap] = deque()
@@ -88,20 +95,30 @@ class Reader(AsyncIterator[Item]):
     async def open(self) -> None:
         """Finds out what `oldest` and `tail` are now, and begins to read; once."""
         if self._shell is None and not self._has_ended:
-            self._request = await self._open_request()
-            self._is_keyed = await self._surroundings.is_keyed(self._request.log)
+            request = await self._open_request()
+            self._position = request.start
+            self._is_keyed = await self._surroundings.is_keyed(request.log)
             if self._is_keyed:
                 # Before anything is read: what goes after this may have been read before it went.
                 self.purged_seen = await self._deletions_seen()
-            await self._begin(self._request)
+            if self._make_guard is not None:
+                self._guard = await self._make_guard(request)
+                if self._guard.is_due(request.start):
+                    await self._guard.look(request.start, Lsn(0))
+                request = replace(request, lineage=self._guard.id)
+            self._request = request
+            await self._begin(request)
 
     async def take(self, timeout_ms: int | None = None) -> Taken | None:
         """Records that are ready, as they came, or a gap; None at the end."""
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self.open()
-            while not self._items and not self._has_ended:
-                self._news.clear()
-                await self._news.wait()
+            while self._is_look_due() or not (self._items or self._has_ended):
+                if self._is_look_due():
+                    await self._look()
+                else:
+                    self._news.clear()
+                    await self._news.wait()
         if self._failure is not None:
             raise LocalProtocolError(f"the reader failed: {self._failure!r}") from self._failure
         if not self._items:
@@ -110,7 +127,8 @@ class Reader(AsyncIterator[Item]):
         if isinstance(taken, Gap):
             self._look_at(taken)
         assert self._shell is not None, "it delivered something"
-        self._shell.feed(events.Consumed(taken.end if isinstance(taken, Gap) else taken[-1].lsn.next))
+        self._position = taken.end if isinstance(taken, Gap) else taken[-1].lsn.next
+        self._shell.feed(events.Consumed(self._position))
         return taken
 
     def _look_at(self, gap: Gap) -> None:
@@ -125,6 +143,35 @@ class Reader(AsyncIterator[Item]):
                 lsn=gap.start,
             )
         self.snapshot_end = max(self.snapshot_end, gap.superseded_end)
+
+    def checkpoint(self, next: Lsn) -> Checkpoint:
+        """To keep with everything below `next`; of a reader with a lineage that has been opened."""
+        if self._guard is None:
+            raise InvalidArgumentError("the reader has no lineage: open it with lineage='newest'")
+        return self._guard.checkpoint(next)
+
+    def _is_look_due(self) -> bool:
+        """L33: something of a newer epoch has arrived, or a node knows of another history."""
+        if self._guard is None or not self._items:
+            return self._is_stale
+        first = self._items[0]
+        return self._is_stale or self._guard.is_due(first.start if isinstance(first, Gap) else first.lsn)
+
+    async def _look(self) -> None:
+        assert self._guard is not None, "a look is due"
+        assert self._request is not None, "it was opened"
+        first = self._items[0] if self._items else None
+        arrived = Lsn(0) if first is None else first.start if isinstance(first, Gap) else first.lsn
+        if await self._guard.look(self._position, arrived) or self._is_stale:
+            # Nodes are asked again under the new id.
+            self._request = replace(self._request, lineage=self._guard.id)
+            await self._abandon()
+            self._is_stale = False
+            await self._begin(replace(self._request, start=self._position))
+
+    def stale(self) -> None:
+        self._is_stale = self._guard is not None
+        self._news.set()
 
     def assemble(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
         """Items for the application, and the record that cannot be decoded, if there is one.
@@ -150,6 +197,7 @@ class Reader(AsyncIterator[Item]):
         assert self._request is not None, "something was taken"
         await self._abandon()
         self._has_ended = False
+        self._position = lsn
         await self._begin(replace(self._request, start=lsn), frozenset({lsn}))
 
     def health(self) -> StreamHealth | None:

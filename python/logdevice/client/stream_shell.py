@@ -19,7 +19,15 @@ from logdevice.client.directory import Directory, is_keyed, is_set
 from logdevice.client.node_stream import METHOD, NodeStream, Stream
 from logdevice.client.nodes import Nodes, now_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
-from logdevice.protocol.messages import GapNotice, Records, Started, StatusNotice, Stop, ToReader
+from logdevice.protocol.messages import (
+    GapNotice,
+    Records,
+    Started,
+    StartedStatus,
+    StatusNotice,
+    Stop,
+    ToReader,
+)
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.protocol.read_stream.stream import ClientReadStream
@@ -34,6 +42,7 @@ class Sink(Protocol):
 
     def deliver(self, items: tuple[Record | Gap, ...]) -> None: ...
     def ended(self, failure: Exception | None) -> None: ...
+    def stale(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +182,8 @@ class StreamShell:
                 self.feed(events.GapReceived(node, message))
             case Started():
                 self.feed(events.StartedReceived(node, message))
+                if message.status is StartedStatus.STALE_LINEAGE:
+                    self._sink.stale()
             case StatusNotice():
                 self.feed(events.StatusReceived(message))
             case _:

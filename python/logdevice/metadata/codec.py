@@ -16,6 +16,7 @@ import msgpack
 from logdevice.errors import UnreadableMetadataError, UsageError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
+from logdevice.protocol.lineage import Branch, Lineage
 from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, NodeId, Replication, nodes
 
@@ -58,6 +59,10 @@ def encode_log_epochs(epochs: LogEpochs) -> bytes:
             "is_metadata_written": epochs.is_metadata_written,
             "last_clean_epoch": epochs.last_clean_epoch,
             "tail": epochs.tail,
+            "branches": [
+                [branch.id, branch.first_epoch, int(branch.base)] for branch in epochs.lineage.branches
+            ],
+            "branches_dropped": epochs.lineage.dropped,
         }
     )
 
@@ -81,6 +86,11 @@ def _log_epochs(fields: Fields) -> LogEpochs:
         is_metadata_written=fields["is_metadata_written"],
         last_clean_epoch=Epoch(fields["last_clean_epoch"]),
         tail=fields["tail"],
+        # Absent where a version wrote it that did not know lineages.
+        lineage=Lineage(
+            tuple(Branch(id, Epoch(epoch), Lsn(base)) for id, epoch, base in fields.get("branches", ())),
+            fields.get("branches_dropped", 0),
+        ),
     )
 
 

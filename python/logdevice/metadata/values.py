@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, NewType, TypeVar
 
+from logdevice.protocol.lineage import NO_LINEAGE, Lineage
 from logdevice.types import Epoch, EpochMetadata, Location, NodeId
 
 Value = TypeVar("Value")
@@ -42,6 +43,7 @@ class LogEpochs:
     is_metadata_written: bool  # into the metadata log; nothing of the epoch is released before
     last_clean_epoch: Epoch = Epoch(0)  # up to and including it, recovery has nothing left to do
     tail: bytes = b""  # what recovery noted about the end of that epoch; not looked into here
+    lineage: Lineage = NO_LINEAGE  # which histories the log has had
 
     def __post_init__(self) -> None:
         if not 1 <= self.metadata.first_epoch <= self.epoch:

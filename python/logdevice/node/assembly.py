@@ -25,6 +25,7 @@ from logdevice.node.configuration import Configuration
 from logdevice.node.directory_service import DirectoryService
 from logdevice.node.disk import Disk
 from logdevice.node.epochs import Epochs
+from logdevice.node.lineages import Lineages
 from logdevice.node.log_host import Logs
 from logdevice.node.membership import MembershipHost
 from logdevice.node.metadata_log import MetadataLog
@@ -153,6 +154,7 @@ class Node:
             me, peers, lambda: self.configuration.storage_nodes, lambda: self.statuses.by_node
         )
         self._epochs = Epochs(store, self._unprovisioned)
+        self._lineages = self.statuses.lineages = Lineages(store, metadata_log)
         self._logs: Logs | None = None
         self.retention: Retention | None = None
         self._rebuilds: Rebuilds | None = None
@@ -181,7 +183,14 @@ class Node:
     def _assemble_services(self, store: EpochStore) -> None:
         settings, me = self._settings, self.id
         self._reads = reads = ReadService(
-            me, self._logs, self.configuration, settings.node, settings.node_read, self.metrics, self.statuses
+            me,
+            self._logs,
+            self.configuration,
+            settings.node,
+            settings.node_read,
+            self.metrics,
+            self.statuses,
+            self._lineages,
         )
         queries = QueryService(
             QueryParts(
@@ -207,6 +216,7 @@ class Node:
                 queries=queries,
                 metrics=self.metrics,
                 statuses=self.statuses,
+                lineages=self._lineages,
             )
         )
         self._peers.local = talk.answer_node
@@ -320,6 +330,7 @@ class Node:
         self.statuses.follow()
 
     def _statuses_changed(self) -> None:
+        self._lineages.forget()
         if self._logs is not None:
             self._logs.set_rebuilding(self.statuses.is_rebuilding)
             self._logs.is_fenced = self.statuses.is_fenced

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -23,7 +24,8 @@ from logdevice.protocol.epoch_state import (
     ReadEpochStore,
     WriteEpochStore,
 )
-from logdevice.types import Epoch, EpochMetadata, LogId, NodeId, Replication
+from logdevice.protocol.lineage import Lineage, new_id
+from logdevice.types import LSN_OLDEST, Epoch, EpochMetadata, LogId, NodeId, Replication
 
 _logger = logging.getLogger(__name__)
 
@@ -93,6 +95,8 @@ class Epochs:
         before = self._seen.get(log)
         is_new = before is None or before.metadata != state.metadata
         version = 0 if before is None else before.metadata_version
+        # L20: the first history begins with the first write, also of a log from before there were any.
+        lineage = state.lineage if state.lineage.branches else _begun()
         was_written = before is not None and not is_new and before.is_metadata_written
         return LogEpochs(
             epoch=state.epoch,
@@ -102,6 +106,7 @@ class Epochs:
             is_metadata_written=was_written or self._metadata_written.get(log) == state.metadata,
             last_clean_epoch=state.last_clean,
             tail=state.tail.encode(),
+            lineage=lineage,
         )
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -117,4 +122,9 @@ def to_state(value: LogEpochs) -> EpochState:
         metadata=value.metadata,
         owner=value.owner,
         tail=LogTail.decode(value.tail) if value.tail else LogTail(),
+        lineage=value.lineage,
     )
+
+
+def _begun() -> Lineage:
+    return Lineage().branched(new_id(random.SystemRandom()), Epoch(1), LSN_OLDEST)

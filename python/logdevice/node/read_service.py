@@ -11,10 +11,11 @@ import asyncio
 from collections import deque
 from typing import assert_never
 
-from logdevice.errors import RemoteProtocolError
+from logdevice.errors import RemoteProtocolError, UnavailableError
 from logdevice.node.clock import now_ms
 from logdevice.node.configuration import Configuration
 from logdevice.node.disk import Disk
+from logdevice.node.lineages import Lineages
 from logdevice.node.log_host import LogHost, Logs
 from logdevice.node.metrics import Metrics
 from logdevice.node.statuses import Statuses
@@ -61,6 +62,7 @@ class ReadService:
         read_settings: NodeReadSettings,
         metrics: Metrics,
         statuses: Statuses,
+        lineages: Lineages,
     ) -> None:
         self.me = me
         self.logs = logs
@@ -68,6 +70,7 @@ class ReadService:
         self.read_settings = read_settings
         self.metrics = metrics
         self.statuses = statuses
+        self.lineages = lineages
         self.sessions: dict[int, Session] = {}
         self._settings = settings
         self._number = 0
@@ -169,7 +172,7 @@ class Session:
         service.metrics.read_starts.labels(start.mode.value).inc()
         if start.filter_version > 1:
             service.metrics.rewinds.inc()
-        refusal = self._refusal()
+        refusal = self._refusal() or await self._staleness(start)
         if refusal is not None:
             self._queue(Started(start.log, start.filter_version, refusal, Lsn(0)))
             return
@@ -184,6 +187,19 @@ class Session:
         if self._service.logs is None:
             return StartedStatus.FAILED
         return StartedStatus.AGAIN if self._service.is_full else None
+
+    async def _staleness(self, start: Start) -> StartedStatus | None:
+        """L32: a reader that keeps a position must not go on behind a branch that it has not heard of."""
+        service = self._service
+        if not start.lineage:
+            return None
+        assert service.logs is not None, "a node that stores nothing refuses"
+        epoch = service.logs.host(start.log).stored.released_end.epoch
+        try:
+            is_stale = await service.lineages.is_stale(start.log, start.lineage, epoch)
+        except UnavailableError:
+            return StartedStatus.AGAIN  # nobody can tell now
+        return StartedStatus.STALE_LINEAGE if is_stale else None
 
     def _open(self, start: Start) -> None:
         service = self._service

@@ -16,6 +16,8 @@ from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.configuration import Configuration
+from logdevice.node.lineages import Lineages
+from logdevice.protocol.lost_history import given_up
 from logdevice.protocol.messages import StatusNotice
 from logdevice.protocol.node_status import (
     CaseMode,
@@ -23,6 +25,7 @@ from logdevice.protocol.node_status import (
     NodeCase,
     NodeEvent,
     NodeEvents,
+    apply,
     notice,
     statuses,
 )
@@ -33,7 +36,9 @@ _logger = logging.getLogger(__name__)
 
 
 class Statuses:
-    """`is_alive` says whom this node hears."""
+    """`is_alive` says whom this node hears. `lineages` is there before anybody is answered."""
+
+    lineages: Lineages
 
     def __init__(
         self,
@@ -142,7 +147,7 @@ class Statuses:
         self._check(request)
         match request.change:
             case NodeChange.MARK_UNRECOVERABLE:
-                await self.record(EventKind.UNRECOVERABLE, request.node)
+                await self._give_up(request.node)
             case NodeChange.REBUILD:
                 # A node that is back is being restored already.
                 if request.node not in self.events.refilled or not self._is_alive(request.node):
@@ -156,6 +161,15 @@ class Statuses:
             case _:
                 assert_never(request.change)
         return self.view()
+
+    async def _give_up(self, node: NodeId) -> None:
+        """L30: what may be gone by it is known to readers before any of them is told that it is gone."""
+        storage = self._configuration.storage_nodes
+        event = NodeEvent(kind=EventKind.UNRECOVERABLE, node=node)
+        lost = given_up(self.events, apply(self.events, event, storage))
+        logs = sorted(self._configuration.directory.logs().values())
+        await self.lineages.branch_lost(logs, storage, lost)
+        await self.record(EventKind.UNRECOVERABLE, node)
 
     async def _remove(self, node: NodeId) -> None:
         found = await self._store.read_node(node)

@@ -15,6 +15,7 @@ from logdevice.errors import AccessError, InvalidArgumentError, LogDeviceError, 
 from logdevice.metadata.values import NodeRole
 from logdevice.node.configuration import Configuration
 from logdevice.node.directory_service import DirectoryService
+from logdevice.node.lineages import Lineages
 from logdevice.node.log_host import Logs
 from logdevice.node.membership import MembershipHost
 from logdevice.node.metadata_log import is_metadata_log
@@ -49,6 +50,7 @@ class TalkParts:
     queries: QueryService
     metrics: Metrics
     statuses: Statuses
+    lineages: Lineages
 
 
 class Talk:
@@ -88,6 +90,7 @@ class Talk:
             service.NotePurge: directory.note_purge,
             service.FindSequencer: self._find_sequencer,
             service.GetEpochMetadata: queries.get_epoch_metadata,
+            service.GetLineage: self._lineage,
             service.GetStoredRange: queries.get_stored_range,
             service.FindTime: queries.find_time,
             service.FindLsnAfter: queries.find_lsn_after,
@@ -207,6 +210,10 @@ class Talk:
         )
         version = int(parts.configuration.version)
         return service.ClusterView(cluster=parts.cluster, asked=parts.me, version=version, nodes=nodes)
+
+    async def _lineage(self, request: service.GetLineage) -> service.LineageIs:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.lineages.get(request)
 
     async def _find_sequencer(self, request: service.FindSequencer) -> service.SequencerIs:
         parts = self._parts

@@ -113,6 +113,8 @@ class EpochRecovery:
         self.writers_before = writers_before  # None: not known yet
         self.writers = ReceivedTable()  # once everything is decided
         self.grace_end_ms: int | None = None  # when the digest waits no longer
+        # L29: from where on it decided without authority, so that records may be gone that were read.
+        self.doubtful_from: Lsn | None = None
         self._context = context
         self._metadata = metadata
         self._before = before
@@ -320,7 +322,9 @@ class EpochRecovery:
         self._sealed = {node: self._sealed[node] for node in done}
         self._set = MutationSet(self._locations(done), self._metadata.replication, context.rng)
         self._good_end = self._start
-        decided = self._decide(is_authoritative=answer is not Answer.NON_AUTHORITATIVE)
+        is_authoritative = answer is not Answer.NON_AUTHORITATIVE
+        decided = self._decide(is_authoritative=is_authoritative)
+        self.doubtful_from = None if is_authoritative or self._start >= self._epoch_end else self._start
         self.grace_end_ms = None
         self._waiting = deque(decided.decisions)
         self._end = decided.end

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from logdevice.protocol.lineage import NO_LINEAGE, Lineage
 from logdevice.types import Epoch, EpochMetadata, LogId, Lsn, NodeId, Record
 
 _TAIL = struct.Struct("<QqQQ")
@@ -60,6 +61,7 @@ class EpochState:
     metadata: EpochMetadata  # of `epoch`
     owner: NodeId | None = None  # who took `epoch`
     tail: LogTail = LogTail()  # where the last clean epoch ended
+    lineage: Lineage = NO_LINEAGE  # which histories the log has had
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
     metadata_of,
 )
+from logdevice.protocol.lineage import Lineage, new_id
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream.turn import back_off_ms
 from logdevice.protocol.recovery_events import (
@@ -305,8 +306,20 @@ class LogRecovery:
         elif state.last_clean >= recovering.epoch:
             self._end_epoch(recovering)
         else:
-            clean = replace(state, last_clean=recovering.epoch, tail=state.tail.joined(recovering.tail))
+            clean = replace(
+                state,
+                last_clean=recovering.epoch,
+                tail=state.tail.joined(recovering.tail),
+                lineage=self._lineage_after(recovering, state.lineage),
+            )
             self._effects.append(WriteEpochStore(self._context.log, event.version, clean))  # V17
+
+    def _lineage_after(self, recovering: EpochRecovery, lineage: Lineage) -> Lineage:
+        """L29: in the same write as the clean epoch, so nothing newer is released before it is known."""
+        if recovering.doubtful_from is None:
+            return lineage  # L31
+        epoch = Epoch(self._context.seal_epoch + 1)
+        return lineage.branched(new_id(self._context.rng), epoch, recovering.doubtful_from)
 
     def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
         if not self._is_advancing:

@@ -54,6 +54,7 @@ class Start:
     location: Location = Location()  # of the reader, for LOCAL_SCD
     time_range: TimeRange | None = None  # records outside are answered with FILTERED_OUT gaps
     headers_only: bool = False  # send records without their bodies
+    lineage: int = 0  # the newest history of the log that the reader knows of; 0: it does not care
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class StartedStatus(Enum):
     AGAIN = "AGAIN"  # overloaded or still starting: try later
     FAILED = "FAILED"  # the disk is broken or the node is no storage node: no use in asking again
     ACCESS = "ACCESS"  # the reader may not read this log
+    STALE_LINEAGE = "STALE_LINEAGE"  # the log has a newer history: what was read may have to be undone (L32)
 
 
 @dataclass(frozen=True, slots=True)

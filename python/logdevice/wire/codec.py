@@ -27,13 +27,13 @@ from logdevice.wire.hello import Hello
 
 MESSAGES: Final[dict[int, type[Any]]] = {
     0: Hello,
-    1: read.Start,
     2: read.Window,
     3: read.Stop,
     4: read.Started,
     5: read.Records,
     6: read.GapNotice,
     7: read.StatusNotice,
+    8: read.Start,  # with lineage; 1 was without
     16: write.Append,
     17: write.Appended,
     18: write.GetTail,
@@ -95,6 +95,8 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     90: service.RecordFound,
     91: service.NextIncarnation,
     92: service.IncarnationIs,
+    93: service.GetLineage,
+    94: service.LineageIs,
     98: service.NotePurge,
     99: service.PurgeIs,
     100: service.ChangeNode,

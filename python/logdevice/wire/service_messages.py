@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from logdevice.protocol.lineage import Lineage
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import (
     AuthoritativeStatus,
@@ -227,6 +228,22 @@ class IncarnationIs:
 
     writer: str
     incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetLineage:
+    """Which histories has this log had? Any node answers, from the epoch store."""
+
+    log: LogId
+
+
+@dataclass(frozen=True, slots=True)
+class LineageIs:
+    """Answer to GetLineage."""
+
+    log: LogId
+    lineage: Lineage
+    last_clean: Epoch  # records of later epochs but the next one are not released yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,18 @@ from logdevice.metadata.addresses import SqliteAddress, ZookeeperAddress, parse_
 from logdevice.metadata.memory_epoch_store import MemoryEpochStore, at_once
 from logdevice.metadata.tests.values_for_tests import LOG, epochs
 from logdevice.metadata.values import ABSENT, LogEpochs, NodeEntry, NodeRole, Versioned
-from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, Scope, nodes
+from logdevice.protocol.lineage import NO_LINEAGE, Branch, Lineage
+from logdevice.types import LSN_MAX, Epoch, EpochMetadata, Location, Lsn, NodeId, Replication, Scope, nodes
 
 numbers = st.integers(1, 2**31 - 2)
+lineages = st.builds(
+    Lineage,
+    st.lists(
+        st.builds(Branch, st.integers(1, 2**48 - 1), numbers.map(Epoch), st.integers(0, LSN_MAX).map(Lsn)),
+        max_size=3,
+    ).map(tuple),
+    st.integers(0, 100),
+)
 
 
 @st.composite
@@ -45,12 +54,20 @@ def log_epochs(draw: st.DrawFn) -> LogEpochs:
         is_metadata_written=draw(st.booleans()),
         last_clean_epoch=Epoch(draw(st.integers(0, epoch - 1))),
         tail=draw(st.binary(max_size=50)),
+        lineage=draw(lineages),
     )
 
 
 @given(log_epochs())
 def test_epochs_are_read_back_as_they_were_written(value: LogEpochs) -> None:
     assert codec.decode_log_epochs(codec.encode_log_epochs(value), "logs/7") == value
+
+
+def test_epochs_from_before_there_were_lineages_have_none() -> None:
+    """L20."""
+    stored_format, fields = msgpack.unpackb(codec.encode_log_epochs(epochs(3)))
+    del fields["branches"], fields["branches_dropped"]
+    assert codec.decode_log_epochs(msgpack.packb([stored_format, fields]), "logs/7").lineage == NO_LINEAGE
 
 
 @given(

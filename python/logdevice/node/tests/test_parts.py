@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,18 @@ from logdevice.protocol.epoch_state import (
 from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.storage.memory_log_store import MemoryLogStore
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Record, Replication, nodes
+from logdevice.types import (
+    LSN_OLDEST,
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    Replication,
+    nodes,
+)
 from logdevice.wire.service_messages import GetMetadataEntries, GetStoredRange, MetadataEntries, StoredRange
 
 LOG = LogId(7)
@@ -180,7 +192,15 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set()
         written = await told(epochs, WriteEpochStore(LOG, found.version, taken))
         assert written.is_done
         assert await told(epochs, WriteEpochStore(LOG, found.version, taken)) == EpochStoreWritten(False)
-        assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(written.version, taken)
+        read = await told(epochs, ReadEpochStore(LOG))
+        assert read.state is not None
+        lineage = read.state.lineage
+        # L20: its first history has an id from now on, and keeps it.
+        assert [(branch.first_epoch, branch.base) for branch in lineage.branches] == [(1, LSN_OLDEST)]
+        assert read == EpochStoreRead(written.version, replace(taken, lineage=lineage))
+        rewritten = replace(read.state, epoch=Epoch(2))
+        await told(epochs, WriteEpochStore(LOG, read.version, rewritten))
+        assert (await told(epochs, ReadEpochStore(LOG))).state == rewritten
         await epochs.close()
 
     run(story())

@@ -118,6 +118,7 @@ class Connections:
             location=request.location,
             time_range=request.time_range,
             headers_only=request.headers_only,
+            lineage=request.lineage,
         )
         reconnect = sender.restart(head=window.head, granted=start.window_bytes, window_end=window.window_end)
         self._turn.disarm(TimerKind.RECONNECT, sender.node)

@@ -207,4 +207,5 @@ class ReadRequest:
     shuffle_seed: int | None = 0  # None: copysets as stored; one number for all: same node for all
     time_range: TimeRange | None = None
     headers_only: bool = False
+    lineage: int = 0  # the newest history of the log that is known; 0: whichever it is
     force_all_send_all: bool = False

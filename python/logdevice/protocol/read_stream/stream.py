@@ -275,7 +275,7 @@ class ClientReadStream:
             case StartedStatus.REBUILDING:
                 self._connections.rebuilding(sender)
                 self._failover.trouble(sender.node, RewindReason.REBUILDING)
-            case StartedStatus.AGAIN:
+            case StartedStatus.AGAIN | StartedStatus.STALE_LINEAGE:  # L32: the shell hears it, too
                 self._connections.failed(sender)
                 self._failover.trouble(sender.node, RewindReason.STARTED_FAILED)
             case StartedStatus.FAILED:
