@@ -109,7 +109,7 @@ def test_attributes_are_set_inherited_and_taken_back(logdevice: CommandLine, log
     logdevice.done("logs", "rename", path, f"{path}-new")
     assert logdevice("logs", "show", path).code == 2
     logdevice.done("logs", "rename", f"{path}-new", path)
-    logdevice.done("logs", "remove", path)
+    logdevice.done("logs", "remove", "--yes", path)
     assert logdevice("logs", "show", path).code == 2
 
 

@@ -25,6 +25,7 @@ PAGES = tuple(
         "rebuilding.md",
         "chain.md",
         "keyed_logs.md",
+        "lineage.md",
     )
 )
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from logdevice.cli import arguments, commands
+from logdevice.cli import arguments, commands, confirming, lineage
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes, shown_time
 from logdevice.wire.service_messages import LogView
@@ -79,6 +79,8 @@ def _add_directory_commands(group: commands.Commands) -> None:
         details="For good.",
     )
     remove.add_argument("path", metavar="PATH", help=_PATH_HELP)
+    confirming.add_yes(remove)
+    lineage.add_command(inner)
 
 
 def _add_attributes(parser: argparse.ArgumentParser, count: str) -> None:
@@ -134,6 +136,11 @@ def run_rename(options: argparse.Namespace, output: Output) -> int:
 
 
 def run_remove(options: argparse.Namespace, output: Output) -> int:
+    confirming.confirm(
+        options,
+        f"remove {options.path}? Its records are gone for good; a log that is made again under its name is "
+        "another one, and whoever has read this one is told so",
+    )
     with connect(options) as client:
         client.remove_log(options.path)
     output.text(f"removed {options.path}")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from typing import Final
 
-from logdevice.cli import arguments, commands, probe
+from logdevice.cli import arguments, commands, confirming, probe
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, Row
 from logdevice.cli.progress import Progress, bar
 from logdevice.client.blocking import Client
-from logdevice.errors import InvalidArgumentError, UnavailableError
+from logdevice.errors import UnavailableError
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import AuthoritativeStatus, NodeId
 from logdevice.wire.service_messages import ClusterView, NodeState, NodeStates
@@ -32,7 +31,7 @@ def add_commands(group: commands.Commands) -> None:
         "same is read again.",
     )
     mark.add_argument("nodes", type=arguments.node, nargs="+", metavar="NODE", help="numbers: 3, or N3")
-    mark.add_argument("--yes", action="store_true", help="do not ask")
+    confirming.add_yes(mark)
     for name, run, help, details in (
         (
             "rebuild",
@@ -60,7 +59,11 @@ def add_commands(group: commands.Commands) -> None:
 
 def run_mark(options: argparse.Namespace, output: Output) -> int:
     names = ", ".join(map(str, options.nodes))
-    _ask(options, f"give up the data of {names}? What no other node has will be reported as lost")
+    confirming.confirm(
+        options,
+        f"give up the data of {names}? What no other node has will be reported as lost, and whoever has read "
+        "it is told to roll back",
+    )
     with connect(options) as client:
         for node in options.nodes:
             states = client.mark_unrecoverable(node)
@@ -92,17 +95,6 @@ def run_remove(options: argparse.Namespace, output: Output) -> int:
     output.text(f"{options.node} is no longer a node of the cluster")
     output.json({"removed": str(options.node)})
     return 0
-
-
-def _ask(options: argparse.Namespace, question: str) -> None:
-    if options.yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidArgumentError(f"{question}: say --yes if that is meant")
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InvalidArgumentError("nothing was changed")
 
 
 def _wait(client: Client, options: argparse.Namespace, output: Output) -> int:

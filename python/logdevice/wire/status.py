@@ -63,6 +63,7 @@ STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
     errors.CheckpointClusterError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.CheckpointFormatError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RebuildError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.RollbackError: grpc.StatusCode.FAILED_PRECONDITION,
 }
 _BY_CODE: Final = {error.code: error for error in STATUSES}
 

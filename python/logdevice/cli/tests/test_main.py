@@ -37,7 +37,7 @@ COMMANDS = dict(all_commands(parser()))
 def test_all_commands_are_there() -> None:
     assert set(COMMANDS) >= {
         *("up", "down", "status", "nodes", "append", "cat", "tail", "info", "trim", "find-time"),
-        *("logs list", "logs create", "logs show", "logs set", "logs remove"),
+        *("logs list", "logs create", "logs show", "logs set", "logs remove", "logs lineage"),
         *("kill-node", "stop-node", "start-node", "pause-node", "resume-node"),
     }
 

