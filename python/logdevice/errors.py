@@ -386,16 +386,5 @@ class RollbackError(CheckpointError):
         "onRollback to emit, and remove what its ROLLBACK rows name; or start with a new checkpoint."
     )
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        log: LogId | None = None,
-        lsn: Lsn | None = None,
-        node: NodeId | None = None,
-        safe: Lsn | None = None,
-        lost: tuple[LsnRange, ...] = (),
-    ) -> None:
-        super().__init__(message, log=log, lsn=lsn, node=node)
-        self.safe = safe  # what was read below it holds
-        self.lost = lost
+    safe: Lsn | None = None  # what was read below it holds
+    lost: tuple[LsnRange, ...] = ()

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,7 +29,7 @@ from logdevice.client.chain_operations import ChainOperations
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.keyed_logs import KeyedLogs
-from logdevice.client.lineages import NEWEST, Checkpoint, LineageGuard, LineageOperations
+from logdevice.client.lineages import LineageOperations
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
@@ -216,14 +217,6 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
                 force_all_send_all=not scd,
             )
 
-        async def guard(request: ReadRequest) -> LineageGuard:
-            path = (await self._directory.find(int(request.log))).path
-            known = None if lineage == NEWEST else lineage
-            checkpoint = Checkpoint(path=path, log=request.log, next=request.start, lineage=known)
-            return LineageGuard(self.check, checkpoint, is_checked=is_checked)
-
-        surroundings = Surroundings(self._nodes, self._directory, self.config)
-
         async def deletions_seen() -> Lsn:
             if purged_seen is not None:
                 return purged_seen
@@ -231,7 +224,8 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
             is_beginning = start == "oldest" or start == "tail"
             return await self.purged_end(log) if is_beginning else Lsn(0)
 
-        make_guard = None if lineage is None else guard
+        surroundings = Surroundings(self._nodes, self._directory, self.config)
+        make_guard = None if lineage is None else partial(self.guard, lineage=lineage, is_checked=is_checked)
         reader = Reader(surroundings, open_request, stream_settings, deletions_seen, make_guard)
         self._in_use.add(reader)
         return reader

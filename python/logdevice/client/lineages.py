@@ -17,6 +17,7 @@ from logdevice.client.directory import Directory, LogRef
 from logdevice.client.nodes import Nodes
 from logdevice.errors import InvalidArgumentError, RollbackError, UnavailableError, UnknownLogError
 from logdevice.protocol.lineage import Held, Lineage, lost_ranges, parsed_id, rollback_point, shown_id
+from logdevice.protocol.read_stream.events import ReadRequest
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Gap, LogId, Lsn, LsnRange
 from logdevice.wire.service_messages import GetLineage, LineageIs
 
@@ -57,14 +58,14 @@ class Checked:
         lost = ", ".join(map(str, self.lost))
         is_same = self.log == self.checkpoint.log
         what = "has lost" if is_same else f"was made again as log {self.log} and does not have"
-        return RollbackError(
+        error = RollbackError(
             f"{self.checkpoint.path} {what} records that were read: the checkpoint is at "
             f"{self.checkpoint.next}, the safe LSN is {self.safe}, lost is {lost}",
             log=self.checkpoint.log,
             lsn=self.checkpoint.next,
-            safe=self.safe,
-            lost=self.lost,
         )
+        error.safe, error.lost = self.safe, self.lost
+        return error
 
 
 class LineageOperations(ABC):
@@ -100,6 +101,13 @@ class LineageOperations(ABC):
                     lost=lost,
                 )
         raise UnavailableError("the log keeps branching while it is looked at", log=log)
+
+    async def guard(self, request: ReadRequest, *, lineage: str, is_checked: bool) -> LineageGuard:
+        """What watches over a reader that is about to be opened."""
+        path = (await self._directory.find(int(request.log))).path
+        known = None if lineage == NEWEST else lineage
+        checkpoint = Checkpoint(path=path, log=request.log, next=request.start, lineage=known)
+        return LineageGuard(self.check, checkpoint, is_checked=is_checked)
 
     async def _lineage(self, log: LogId) -> LineageIs:
         return await self._nodes.call_any(GetLineage(log), LineageIs)
