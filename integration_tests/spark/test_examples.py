@@ -50,7 +50,7 @@ def test_an_example_prints_what_it_promises(
 
 
 @pytest.mark.usefixtures("events")
-@pytest.mark.parametrize("name", ["delta_etl", "delta_upsert", "stream_join", "log_to_log"])
+@pytest.mark.parametrize("name", ["delta_etl", "delta_upsert", "delta_rollback", "stream_join", "log_to_log"])
 def test_an_example_writes_its_table_once_however_often_it_is_run(
     name: str, spark: SparkSession, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

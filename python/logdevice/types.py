@@ -315,6 +315,7 @@ class GapType(Enum):
     ACCESS = "ACCESS"  # the reader may not read this log
     NOTINCONFIG = "NOTINCONFIG"  # the log does not exist (any more)
     FILTERED_OUT = "FILTERED_OUT"  # there is a record, but the reader asked not to see it
+    ROLLBACK = "ROLLBACK"  # what was read here before is to be undone; only in rows of Spark
     COMPACTED = "COMPACTED"  # a keyed log: newer records replace everything that was here
 
 

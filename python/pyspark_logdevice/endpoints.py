@@ -42,12 +42,12 @@ class Endpoints:
     def start(self, log: LogId, path: str, tail: LogTail, default: Edge) -> Mark:
         if self._options.starting_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.starting_timestamp_ms)
-            return self._counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
+            return self.counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
         place = _place(self._options.starting_offsets, path, log, default)
         if place is Edge.EARLIEST:
             return self.beginning(log, tail)
         if isinstance(place, Edge):
-            return self._counted(log, tail.next, tail)
+            return self.counted(log, tail.next, tail)
         self._check_range("startingOffsets", path, place, tail)
         if self._options.fail_on_data_loss and place < (first := self._client.first_lsn(log)):
             raise TrimmedError(
@@ -55,26 +55,26 @@ class Endpoints:
                 "failOnDataLoss is true",
                 log=log,
             )
-        return self._counted(log, place, tail)
+        return self.counted(log, place, tail)
 
     def beginning(self, log: LogId, tail: LogTail) -> Mark:
         """The first record that is not trimmed."""
-        return self._counted(log, min(self._client.first_lsn(log), tail.next), tail)
+        return self.counted(log, min(self._client.first_lsn(log), tail.next), tail)
 
     def end(self, log: LogId, path: str, tail: LogTail, start: Lsn) -> Mark:
         """Not below the start."""
         if self._options.ending_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.ending_timestamp_ms)
-            return self._counted(log, max(start, min(lsn, tail.next)), tail)
+            return self.counted(log, max(start, min(lsn, tail.next)), tail)
         place = _place(self._options.ending_offsets, path, log, Edge.LATEST)
         if isinstance(place, Edge):
             return Mark(max(start, tail.next), tail.entry_end, tail.byte_end)
         self._check_range("endingOffsets", path, place, tail)
         if place < start:
             raise InvalidOptionError(f"option endingOffsets ends {path} at {place}, before its start {start}")
-        return self._counted(log, place, tail)
+        return self.counted(log, place, tail)
 
-    def _counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> Mark:
+    def counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> Mark:
         """The counters of a place: those of the first record there, or of the log's end."""
         found = self._client.find_record(log, lsn)
         if found is None:

@@ -11,7 +11,7 @@ same way, and what `latest` meant when the query was first started is never forg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from logdevice.errors import CheckpointFormatError
@@ -34,6 +34,15 @@ class Mark:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was read of a log before and is to be undone, because the log has lost some of it."""
+
+    log: LogId
+    start: Lsn
+    end: Lsn
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """How far one log was read."""
@@ -43,7 +52,8 @@ class Position:
     # Of the stretch that the batch read: its start, where tasks may begin, its end. The end counts what was
     # appended, which may be a little more than what can be read yet; the others are exact.
     marks: tuple[Mark, ...]
-    lineage: str | None = None  # which history of the log was read; there is only one so far
+    lineage: str | None = None  # which history of the log was read; None: it had none yet
+    undone: Undone | None = None  # what this batch says is to be undone, before it reads on
 
     @property
     def next(self) -> Lsn:
@@ -52,11 +62,11 @@ class Position:
 
     def moved(self, path: str, marks: tuple[Mark, ...]) -> Position:
         """The position behind a stretch that was read."""
-        return Position(path=path, since=self.since, marks=marks, lineage=self.lineage)
+        return replace(self, path=path, marks=marks)
 
     def resting(self) -> Position:
         """The same position, for a batch that does not move it."""
-        return Position(path=self.path, since=self.since, marks=self.marks[-1:], lineage=self.lineage)
+        return replace(self, marks=self.marks[-1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +97,14 @@ def from_json(plain: Mapping[str, Any]) -> Offsets | None:
 
 
 def _position_to_json(position: Position) -> dict[str, Any]:
+    undone = position.undone
     return {
         "path": position.path,
         "next": str(int(position.next)),
         "from": str(int(position.since)),
         "lineage": position.lineage,
         "marks": [[str(int(mark.lsn)), str(mark.entries), str(mark.bytes)] for mark in position.marks],
+        **({"undone": [str(int(part)) for part in (undone.log, undone.start, undone.end)]} if undone else {}),
     }
 
 
@@ -101,7 +113,8 @@ def _log(text: str) -> LogId:
 
 
 def _position(log: str, plain: Any) -> Position:
-    if not isinstance(plain, Mapping) or tuple(plain) != _POSITION_FIELDS:
+    fields = (_POSITION_FIELDS, (*_POSITION_FIELDS, "undone"))
+    if not isinstance(plain, Mapping) or tuple(plain) not in fields:
         raise _damaged(f"log {log}", plain)
     path, lineage, marks = plain["path"], plain["lineage"], plain["marks"]
     if not isinstance(path, str) or not isinstance(lineage, str | None):
@@ -113,8 +126,21 @@ def _position(log: str, plain: Any) -> Position:
     if lsns != sorted(lsns) or lsns[-1] != _number(f"next of log {log}", plain["next"]):
         raise _damaged(f"marks of log {log}", marks)
     return Position(
-        path=path, since=Lsn(_number(f"from of log {log}", plain["from"])), marks=found, lineage=lineage
+        path=path,
+        since=Lsn(_number(f"from of log {log}", plain["from"])),
+        marks=found,
+        lineage=lineage,
+        undone=_undone(f"undone of log {log}", plain["undone"]) if "undone" in plain else None,
     )
+
+
+def _undone(field: str, plain: Any) -> Undone:
+    if not isinstance(plain, list) or len(plain) != 3:
+        raise _damaged(field, plain)
+    log, start, end = (_number(field, number) for number in plain)
+    if start >= end:
+        raise _damaged(field, plain)
+    return Undone(LogId(log), Lsn(start), Lsn(end))
 
 
 def _mark(field: str, plain: Any) -> Mark:

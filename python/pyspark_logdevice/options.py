@@ -133,6 +133,15 @@ class ReadOptions:
         default=False,
         shown="false",
     )
+    on_rollback: str = option(
+        "onRollback",
+        values.choice("fail", "emit"),
+        "fail or emit",
+        "What a stream does when a log has lost records that the query has read: stop and name them, or go "
+        "on from the safe LSN, after a row with gap = 'ROLLBACK' for all that is to be undone.",
+        default="fail",
+        shown="fail",
+    )
     scd: bool = option(
         "scd",
         values.flag,
@@ -228,6 +237,10 @@ def _check_together(options: ReadOptions, streaming: bool) -> None:
     for one, first, other, second in exclusive:
         if first is not None and second is not None:
             raise InvalidOptionError(f"give one of {one} and {other}, not both")
+    if options.on_rollback == "emit" and options.fail_on_data_loss:
+        raise InvalidOptionError(
+            "option onRollback = emit reads on behind a loss, and failOnDataLoss = true stops there: set one"
+        )
     ends = (options.ending_offsets, options.ending_timestamp_ms)
     for name, value in zip(_STREAM_REFUSES, ends, strict=True):
         if streaming and value is not None:

@@ -22,6 +22,7 @@ from pyspark_logdevice.offsets import Mark, Offsets, Position
 from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import ReadOptions
 from pyspark_logdevice.planning import ReadSplit, splits, task_room
+from pyspark_logdevice.rollbacks import Rollbacks
 from pyspark_logdevice.selection import Selection
 
 Result = TypeVar("Result")
@@ -34,6 +35,7 @@ class Planner:
         self._options, self._client = options, client
         self._selection = Selection(options, client)
         self._endpoints = Endpoints(options, client)
+        self._rollbacks = Rollbacks(options, client, self._each, self._counted)
         self._threads: ThreadPoolExecutor | None = None
         self._is_checked = False
         self._target: dict[LogId, LogTail] | None = None
@@ -64,10 +66,11 @@ class Planner:
         paths = self._selection.logs({})
         tails = self._tails(paths)
         self._endpoints.check_names(paths)
+        lineages = self._each(paths, self._rollbacks.lineage)
         starts = self._each(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
         self._is_checked = True
         cluster = self._client.cluster().cluster
-        return Offsets(cluster, {log: _at(paths[log], mark) for log, mark in starts.items()})
+        return Offsets(cluster, {log: _at(paths[log], starts[log], lineages[log]) for log in paths})
 
     def hold_target(self) -> None:
         """From now on nothing is read that is appended later."""
@@ -91,6 +94,7 @@ class Planner:
             self._target |= self._tails(log for log in start.logs if log in paths and log not in self._target)
             paths = {log: path for log, path in paths.items() if log in self._target}
             tails = self._target
+        start = Offsets(start.cluster, self._rollbacks.checked(start.logs, paths))
         start = self._with_new_logs(start, paths, tails)
         ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
         waiting = {
@@ -102,7 +106,8 @@ class Planner:
         turn = sum(position.marks[-1].entries for position in start.logs.values())
         taken = admit(waiting, limits, self._find, self._each, turn) if waiting else {}
         self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
-        return self._end(start, paths, taken) if waiting else None
+        is_something = bool(waiting) or any(position.undone for position in start.logs.values())
+        return self._end(start, paths, taken) if is_something else None
 
     def resume(self, start: Offsets | None, end: Offsets) -> None:
         """Before anything is read on the strength of a checkpoint: whether it fits what is there now."""
@@ -150,8 +155,14 @@ class Planner:
         new = [log for log in paths if log not in start.logs]
         if not new:
             return start
+        lineages = self._each(new, self._rollbacks.lineage)
         begun = self._each(new, lambda log: self._endpoints.beginning(log, tails[log]))
-        return Offsets(start.cluster, {**start.logs, **{log: _at(paths[log], begun[log]) for log in new}})
+        joining = {log: _at(paths[log], begun[log], lineages[log]) for log in new}
+        for log, position in start.logs.items():
+            again = next((other for other in new if paths[other] == position.path), None)
+            if again is not None and not self.is_there(log):
+                joining[again] = self._rollbacks.made_again(log, position, joining[again])
+        return Offsets(start.cluster, {**start.logs, **joining})
 
     def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
         """The offsets behind what is taken, with all that decides how the batch is read."""
@@ -168,6 +179,9 @@ class Planner:
         listed = list(logs)
         return dict(zip(listed, self._client.tails(listed), strict=True))
 
+    def _counted(self, log: LogId, lsn: Lsn) -> Mark:
+        return self._endpoints.counted(log, lsn, self._client.tail(log))
+
     def _find(
         self, log: LogId, start: Lsn, *, entries: int | None = None, bytes: int | None = None
     ) -> CountedRecord | None:
@@ -183,8 +197,8 @@ class Planner:
         return dict(zip(listed, self._threads.map(ask, listed), strict=True))
 
 
-def _at(path: str, mark: Mark) -> Position:
-    return Position(path=path, since=mark.lsn, marks=(mark,))
+def _at(path: str, mark: Mark, lineage: str | None) -> Position:
+    return Position(path=path, since=mark.lsn, marks=(mark,), lineage=lineage)
 
 
 def _end_of(tail: LogTail, *, wait: bool) -> Mark:

@@ -7,7 +7,7 @@ splits in the same order. Amounts are counters of the log itself, never differen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -29,6 +29,8 @@ class LogRange:
     path: str
     start: Lsn
     end: Lsn
+    lineage: str | None = None  # the history that the driver has looked at
+    is_undone: bool = False  # nothing to read: a row says that this is to be undone
 
 
 class ReadSplit(InputPartition):
@@ -123,14 +125,19 @@ def _pieces(start: Offsets | None, end: Offsets) -> Iterator[Piece]:
     before: Mapping[LogId, Position] = {} if start is None else start.logs
     for log in sorted(end.logs):
         position = end.logs[log]
+        if undone := position.undone:
+            taken_back = LogRange(undone.log, position.path, undone.start, undone.end, is_undone=True)
+            yield Piece(taken_back, Amount(0, 0))
         for first, last in pairwise(_marks(before.get(log), position)):
             amount = Amount(max(0, last.entries - first.entries), max(0, last.bytes - first.bytes))
-            yield Piece(LogRange(log, position.path, first.lsn, last.lsn), amount)
+            yield Piece(LogRange(log, position.path, first.lsn, last.lsn, position.lineage), amount)
 
 
 def _marks(before: Position | None, position: Position) -> list[Mark]:
     """Where the batch begins in a log, where tasks may begin, and where it ends."""
     start = position.since if before is None else before.next
+    if position.undone and position.marks[0].lsn <= start:
+        return list(position.marks)
     inside = [mark for mark in position.marks if mark.lsn > start]
     exact = next((mark for mark in position.marks if mark.lsn == start), None)
     if exact is None:
@@ -142,7 +149,8 @@ def _marks(before: Position | None, position: Position) -> list[Mark]:
 
 def _add(ranges: list[LogRange], more: LogRange) -> None:
     """One range instead of two that touch: a reader's start costs more than a few records."""
-    if ranges and ranges[-1].log == more.log and ranges[-1].end == more.start:
-        ranges[-1] = LogRange(more.log, more.path, ranges[-1].start, more.end)
+    last = ranges[-1] if ranges else more
+    if ranges and last.log == more.log and last.end == more.start and not (last.is_undone or more.is_undone):
+        ranges[-1] = replace(more, start=last.start)
     else:
         ranges.append(more)

@@ -66,6 +66,9 @@ def _rows(
     with closing(_opened(client, options, ranges, headers_only=headers_only)) as readers:
         for wanted, reader in readers:
             rows = LogRows(columns, wanted.log, wanted.path)
+            if reader is None:
+                yield rows.of_gap(Gap(GapType.ROLLBACK, wanted.start, wanted.end))
+                continue
             for item in _items(reader, options, wanted):
                 if isinstance(item, RecordsBatch):
                     yield rows.of_records(item)
@@ -75,26 +78,41 @@ def _rows(
 
 def _opened(
     client: Client, options: ReadOptions, ranges: Sequence[LogRange], *, headers_only: bool
-) -> Generator[tuple[LogRange, BlockingReader], None, None]:
+) -> Generator[tuple[LogRange, BlockingReader | None], None, None]:
     """A reader for each range, some of them begun before it is their turn: small ranges take hardly longer
     than the way to the nodes and back.
     """
-    begun: deque[tuple[LogRange, BlockingReader]] = deque()
+    begun: deque[tuple[LogRange, BlockingReader | None]] = deque()
     left = iter(ranges)
     settings = {} if len(ranges) == 1 else {"window_bytes": WINDOW_BYTES_SHARED}
     try:
         while True:
             for wanted in islice(left, READERS_MAX - len(begun)):
+                if wanted.is_undone:
+                    begun.append((wanted, None))
+                    continue
                 where = (wanted.log, wanted.start, wanted.end)
-                reader = client.read(*where, headers_only=headers_only, scd=options.scd, **settings)
+                reader = client.read(
+                    *where,
+                    headers_only=headers_only,
+                    scd=options.scd,
+                    lineage=wanted.lineage,
+                    is_checked=True,
+                    **settings,
+                )
                 begun.append((wanted, reader))
             if not begun:
                 return
             yield begun[0]
-            begun.popleft()[1].close()
+            _close(begun.popleft()[1])
     finally:
-        for _, reader in begun:
-            reader.close()
+        for _, left_over in begun:
+            _close(left_over)
+
+
+def _close(reader: BlockingReader | None) -> None:
+    if reader is not None:
+        reader.close()
 
 
 def _items(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.nodes import Nodes
 from logdevice.errors import InvalidArgumentError, RollbackError, UnavailableError, UnknownLogError
-from logdevice.protocol.lineage import Held, Lineage, lost_ranges, parsed_id, rollback_point, shown_id
+from logdevice.protocol.lineage import Held, Lineage, lost_ranges, parsed_id, rollback_point
 from logdevice.protocol.read_stream.events import ReadRequest
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Gap, LogId, Lsn, LsnRange
 from logdevice.wire.service_messages import GetLineage, LineageIs
@@ -94,7 +94,7 @@ class LineageOperations(ABC):
                 return Checked(
                     checkpoint=checkpoint,
                     log=log,
-                    lineage=shown_id(answer.lineage.id) if answer.lineage.id else None,
+                    lineage=answer.lineage.shown,
                     safe=lost[0].start if lost else checkpoint.next,
                     # Of a newer epoch nothing is released before this one is clean.
                     epoch=Epoch(answer.last_clean + 1),
@@ -106,7 +106,9 @@ class LineageOperations(ABC):
         """What watches over a reader that is about to be opened."""
         path = (await self._directory.find(int(request.log))).path
         known = None if lineage == NEWEST else lineage
-        checkpoint = Checkpoint(path=path, log=request.log, next=request.start, lineage=known)
+        # Who was checked elsewhere answers for what it reads itself.
+        since = request.start if is_checked else LSN_OLDEST
+        checkpoint = Checkpoint(path=path, log=request.log, next=request.start, lineage=known, since=since)
         return LineageGuard(self.check, checkpoint, is_checked=is_checked)
 
     async def _lineage(self, log: LogId) -> LineageIs:

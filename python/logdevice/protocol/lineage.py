@@ -50,6 +50,11 @@ class Lineage:
         """Of the newest branch; 0 if there is none."""
         return self.branches[-1].id if self.branches else 0
 
+    @property
+    def shown(self) -> str | None:
+        """The newest id, as checkpoints keep it."""
+        return shown_id(self.id) if self.branches else None
+
     def branched(self, id: int, first_epoch: Epoch, base: Lsn) -> Lineage:
         """L21, L22: a new history that has everything below `base` in common with the one before."""
         if any(branch.id == id for branch in self.branches):

@@ -135,6 +135,7 @@ WRONG = [
     ("maxBytesPerPartition", SIZE, ["0"]),
     ("gaps", "dataloss, all or none", ["", "some", "DATA LOSS"]),
     ("failOnDataLoss", "true or false", ["", "yes", "1"]),
+    ("onRollback", "fail or emit", ["", "ignore"]),
     ("scd", "true or false", ["on"]),
     (
         "location",

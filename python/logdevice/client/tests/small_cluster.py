@@ -20,6 +20,7 @@ from logdevice.client.tests.small_node import SmallNode
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.protocol import write_messages as write
+from logdevice.protocol.lineage import Lineage
 from logdevice.protocol.write_messages import Appended, AppendStatus
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
@@ -39,6 +40,7 @@ from logdevice.wire.service_messages import DirectoryChange
 
 CLUSTER = "small"
 _LOOP = asyncio.new_event_loop()
+FIRST_LINEAGE = Lineage().branched(1, Epoch(1), Lsn(1))
 FIRST_RECORD_MS = 1_700_000_000_000
 # Tests of failures should not wait for patience that is meant for real networks.
 QUICK = {
@@ -74,12 +76,14 @@ class SmallCluster:
         self.asked: list[tuple[NodeId, Any]] = []  # every request but those about the cluster
         self.scripted: deque[Any] = deque()  # answers to appends: a message, an error, None for the usual
         self._logs: dict[LogId, _Log] = {}
+        self.lineages: dict[LogId, Lineage] = {}  # of logs whose history a test has changed
         self._answers: dict[type[Any], Callable[[NodeId, Any], Any]] = {
             service.GetCluster: self._cluster_view,
             service.GetLogs: self._get_logs,
             service.ChangeLogs: self._change_logs,
             service.FindSequencer: lambda node, ask: service.SequencerIs(ask.log, self.sequencer),
             service.GetEpochMetadata: self._epoch_metadata,
+            service.GetLineage: self._lineage,
             service.GetStatus: lambda node, ask: service.NodeStatus(
                 node=node, started_ms=1, logs="{}", metrics="{}"
             ),
@@ -207,6 +211,9 @@ class SmallCluster:
                     self.directory = self.directory.without_attribute(ask.path, name)
         changed = ask.new_path or ask.path
         return service.LogsView(1, (self._log_view(changed),) if changed in self.directory.entries else ())
+
+    def _lineage(self, node: NodeId, ask: service.GetLineage) -> service.LineageIs:
+        return service.LineageIs(ask.log, self.lineages.get(ask.log, FIRST_LINEAGE), Epoch(0))
 
     def _epoch_metadata(self, node: NodeId, ask: service.GetEpochMetadata) -> service.EpochMetadataIs:
         replication = self.directory.attributes(self.directory.path_of(ask.log)).parsed_replication
