@@ -7,8 +7,8 @@ prints
 
     2000 entries in the table, 0 times something was taken back
 
-Disks that are lost for good, more of them than there are copies, may hold records that this job has copied. The
-log then says so: a row with gap = ROLLBACK names what is to be undone, and what is left of it is read again.
+Disks that are lost for good, more of them than there are copies, may hold records that this job has copied.
+The log then says so: a row with gap = ROLLBACK names what is to be undone, and what is left is read again.
 Everything from there on is removed and added anew; both may be done twice, so a batch may be run twice.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_table_equals_the_log_again_after_the_log_has_lost_what_was_copied(
             for node in gone:
                 cluster.kill(node)
             for node in gone:
-                wait_until(lambda node=node: given_up(client, node), 60, f"{node} to be given up")
+                assert wait_until(partial(given_up, client, node), 60_000)
             later = append(client, LOG, [b"later"])
             left = [entry for entry in (*appended, *later) if entry.lsn not in lost]
 
