@@ -30,7 +30,7 @@ from logdevice.errors import (
 from logdevice.protocol.chain.append import Finish
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
 from logdevice.settings import BatchSettings
-from logdevice.types import Epoch, LogId, Lsn, WriterTag
+from logdevice.types import Epoch, LogId, Lsn, Record, WriterTag
 from logdevice.writer_tags import check_tag
 
 # Encoding less than this takes no longer than handing it to a thread.
@@ -121,6 +121,21 @@ class Appending:
             raise refusal(log, answer)
         self.saw(log, answer.lsn)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
+
+    async def append_restored(self, log: LogId, record: Record, tag: WriterTag) -> None:
+        """L37: the body as it was stored, with the time it had; once, however often it is sent."""
+        append = Append(
+            log=log,
+            body=bytes(record.body),
+            entries=record.entries,
+            tag=tag,
+            seen_epoch=self.seen_epoch(log),
+            written_ms=record.timestamp_ms,
+        )
+        answer = await self._routing.append_tagged(append)
+        if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
+            raise refusal(log, answer)
+        self.saw(log, answer.lsn)
 
     async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
         found = await self._routing.writer(GetWriter(log, writer, seq))

@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
@@ -18,6 +19,7 @@ from weakref import WeakSet
 import pyarrow as pa
 
 from logdevice.client.appending import TaggedAppend, TagStatus
+from logdevice.client.backup import Backup
 from logdevice.client.blocking_streams import BlockingReader, BlockingWriter
 from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
@@ -202,6 +204,12 @@ class Client:
 
     def sequencer(self, log: LogRef) -> NodeId | None:
         return self._run(lambda client: client.sequencer(log))
+
+    def backup(self, log: LogRef, directory: str | Path, **options: Any) -> Backup:
+        return self._run(lambda client: client.backup(log, directory, **options))
+
+    def restore(self, directory: str | Path, path: str, **options: Any) -> Backup:
+        return self._run(lambda client: client.restore(directory, path, **options))
 
     def lineage(self, log: LogRef) -> Lineage:
         return self._run(lambda client: client.lineage(log))

@@ -23,6 +23,7 @@ from logdevice import batch as batches
 from logdevice.client import key_search
 from logdevice.client.appending import Appending, TaggedAppend, TagStatus
 from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.client.backup import Backups
 from logdevice.client.batching_writer import BatchingWriter
 from logdevice.client.chain_appending import ChainAppending
 from logdevice.client.chain_operations import ChainOperations
@@ -67,7 +68,7 @@ class LogTail:
     byte_end: int  # and bytes of bodies
 
 
-class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperations):
+class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperations, Backups):
     def __init__(
         self,
         endpoints: str | ClientConfig,

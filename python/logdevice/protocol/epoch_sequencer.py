@@ -97,7 +97,7 @@ class EpochSequencer:
     def _number(self, append: Append, now_ms: int) -> Record:
         record = Record(
             self.next_lsn,
-            timestamp_ms=max(now_ms, self.tail.timestamp_ms),
+            timestamp_ms=max(append.written_ms or now_ms, self.tail.timestamp_ms),  # L37
             copyset=(),
             body=append.body,
             entries=append.entries,

@@ -30,6 +30,8 @@ class Append:
     tag: WriterTag | None = None
     seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
     since: Lsn = Lsn(0)  # with a tag: a position of the log that is not younger than the tag
+    # Of a record that is restored: when it was first appended. 0: now.
+    written_ms: int = 0
 
 
 class AppendStatus(Enum):

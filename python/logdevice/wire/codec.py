@@ -34,7 +34,6 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     6: read.GapNotice,
     7: read.StatusNotice,
     8: read.Start,  # with lineage; 1 was without
-    16: write.Append,
     17: write.Appended,
     18: write.GetTail,
     19: write.Tail,
@@ -55,6 +54,7 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     34: write.GetWriter,
     35: write.WriterIs,
     36: write.KeepWriters,
+    37: write.Append,  # with written_ms; 16 was without
     40: write.Drop,
     41: write.Dropped,
     48: chain.Next,

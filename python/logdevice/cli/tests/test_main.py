@@ -38,6 +38,7 @@ def test_all_commands_are_there() -> None:
     assert set(COMMANDS) >= {
         *("up", "down", "status", "nodes", "append", "cat", "tail", "info", "trim", "find-time"),
         *("logs list", "logs create", "logs show", "logs set", "logs remove", "logs lineage"),
+        *("backup", "restore"),
         *("kill-node", "stop-node", "start-node", "pause-node", "resume-node"),
     }
 
