@@ -319,6 +319,13 @@ class GapType(Enum):
     COMPACTED = "COMPACTED"  # a keyed log: newer records replace everything that was here
 
 
+class ReadLevel(Enum):
+    """When a reader gets a record."""
+
+    RELEASED = "released"  # once it is released: stored on R nodes, durably
+    DURABLE = "durable"  # once, besides, no node that has one of its R copies is known to have lost it
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """No record for the LSNs from `start` up to, not including, `end`, and why."""

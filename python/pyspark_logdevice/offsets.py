@@ -23,6 +23,8 @@ INITIAL: Final[Mapping[str, Any]] = {"version": VERSION, "start": "initial"}
 
 _NUMBER_MAX: Final = (1 << 63) - 1
 _POSITION_FIELDS: Final = ("path", "next", "from", "lineage", "marks")
+_PURGED: Final = "purged"
+_OPTIONAL_FIELDS: Final = ("undone", _PURGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Position:
     marks: tuple[Mark, ...]
     lineage: str | None = None  # which history of the log was read; None: it had none yet
     undone: Undone | None = None  # what this batch says is to be undone, before it reads on
+    # Of a keyed log: how far it had removed deletions when the query began in it.
+    purged_seen: Lsn = Lsn(0)
 
     @property
     def next(self) -> Lsn:
@@ -98,6 +102,8 @@ def from_json(plain: Mapping[str, Any]) -> Offsets | None:
 
 def _position_to_json(position: Position) -> dict[str, Any]:
     undone = position.undone
+    # Only where there is something to say: most logs are not keyed.
+    purged = {_PURGED: str(int(position.purged_seen))} if position.purged_seen else {}
     return {
         "path": position.path,
         "next": str(int(position.next)),
@@ -105,6 +111,7 @@ def _position_to_json(position: Position) -> dict[str, Any]:
         "lineage": position.lineage,
         "marks": [[str(int(mark.lsn)), str(mark.entries), str(mark.bytes)] for mark in position.marks],
         **({"undone": [str(int(part)) for part in (undone.log, undone.start, undone.end)]} if undone else {}),
+        **purged,
     }
 
 
@@ -113,8 +120,8 @@ def _log(text: str) -> LogId:
 
 
 def _position(log: str, plain: Any) -> Position:
-    fields = (_POSITION_FIELDS, (*_POSITION_FIELDS, "undone"))
-    if not isinstance(plain, Mapping) or tuple(plain) not in fields:
+    optional = tuple(name for name in _OPTIONAL_FIELDS if isinstance(plain, Mapping) and name in plain)
+    if not isinstance(plain, Mapping) or tuple(plain) != _POSITION_FIELDS + optional:
         raise _damaged(f"log {log}", plain)
     path, lineage, marks = plain["path"], plain["lineage"], plain["marks"]
     if not isinstance(path, str) or not isinstance(lineage, str | None):
@@ -131,6 +138,7 @@ def _position(log: str, plain: Any) -> Position:
         marks=found,
         lineage=lineage,
         undone=_undone(f"undone of log {log}", plain["undone"]) if "undone" in plain else None,
+        purged_seen=Lsn(_number(f"purged of log {log}", plain.get(_PURGED, "0"))),
     )
 
 

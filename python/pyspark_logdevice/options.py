@@ -142,6 +142,15 @@ class ReadOptions:
         default="fail",
         shown="fail",
     )
+    read_level: str = option(
+        "readLevel",
+        values.choice("released", "durable"),
+        "released or durable",
+        "Whether records are read once they are released, or, while nodes have lost their disks, only when "
+        "they have all their copies again: for sinks that cannot take back rows.",
+        default="released",
+        shown="released",
+    )
     scd: bool = option(
         "scd",
         values.flag,

@@ -70,7 +70,7 @@ class Planner:
         starts = self._each(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
         self._is_checked = True
         cluster = self._client.cluster().cluster
-        return Offsets(cluster, {log: _at(paths[log], starts[log], lineages[log]) for log in paths})
+        return Offsets(cluster, self._beginnings(paths, starts, lineages))
 
     def hold_target(self) -> None:
         """From now on nothing is read that is appended later."""
@@ -157,12 +157,30 @@ class Planner:
             return start
         lineages = self._each(new, self._rollbacks.lineage)
         begun = self._each(new, lambda log: self._endpoints.beginning(log, tails[log]))
-        joining = {log: _at(paths[log], begun[log], lineages[log]) for log in new}
+        joining = self._beginnings(paths, begun, lineages)
         for log, position in start.logs.items():
             again = next((other for other in new if paths[other] == position.path), None)
             if again is not None and not self.is_there(log):
                 joining[again] = self._rollbacks.made_again(log, position, joining[again])
         return Offsets(start.cluster, {**start.logs, **joining})
+
+    def _beginnings(
+        self,
+        paths: Mapping[LogId, str],
+        marks: Mapping[LogId, Mark],
+        lineages: Mapping[LogId, str | None],
+    ) -> dict[LogId, Position]:
+        purged = self._each(marks, self._client.purged_end)
+        return {
+            log: Position(
+                path=paths[log],
+                since=mark.lsn,
+                marks=(mark,),
+                lineage=lineages[log],
+                purged_seen=purged[log],
+            )
+            for log, mark in marks.items()
+        }
 
     def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
         """The offsets behind what is taken, with all that decides how the batch is read."""
@@ -195,10 +213,6 @@ class Planner:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_QUESTIONS_AT_A_TIME, "logdevice-planner")
         return dict(zip(listed, self._threads.map(ask, listed), strict=True))
-
-
-def _at(path: str, mark: Mark, lineage: str | None) -> Position:
-    return Position(path=path, since=mark.lsn, marks=(mark,), lineage=lineage)
 
 
 def _end_of(tail: LogTail, *, wait: bool) -> Mark:

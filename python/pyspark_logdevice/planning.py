@@ -31,6 +31,7 @@ class LogRange:
     end: Lsn
     lineage: str | None = None  # the history that the driver has looked at
     is_undone: bool = False  # nothing to read: a row says that this is to be undone
+    purged_seen: Lsn = Lsn(0)  # of a keyed log: deletions that were removed later must not be missing
 
 
 class ReadSplit(InputPartition):
@@ -130,7 +131,8 @@ def _pieces(start: Offsets | None, end: Offsets) -> Iterator[Piece]:
             yield Piece(taken_back, Amount(0, 0))
         for first, last in pairwise(_marks(before.get(log), position)):
             amount = Amount(max(0, last.entries - first.entries), max(0, last.bytes - first.bytes))
-            yield Piece(LogRange(log, position.path, first.lsn, last.lsn, position.lineage), amount)
+            wanted = LogRange(log, position.path, first.lsn, last.lsn, position.lineage)
+            yield Piece(replace(wanted, purged_seen=position.purged_seen), amount)
 
 
 def _marks(before: Position | None, position: Position) -> list[Mark]:

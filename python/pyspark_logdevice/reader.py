@@ -98,6 +98,8 @@ def _opened(
                     scd=options.scd,
                     lineage=wanted.lineage,
                     is_checked=True,
+                    level=options.read_level,
+                    purged_seen=wanted.purged_seen,
                     **settings,
                 )
                 begun.append((wanted, reader))

@@ -159,6 +159,9 @@ class Client:
     def first_lsn(self, log: LogRef) -> Lsn:
         return self._run(lambda client: client.first_lsn(log))
 
+    def purged_end(self, log: LogRef) -> Lsn:
+        return self._run(lambda client: client.purged_end(log))
+
     def find_time(self, log: LogRef, timestamp_ms: int) -> Lsn:
         return self._run(lambda client: client.find_time(log, timestamp_ms))
 

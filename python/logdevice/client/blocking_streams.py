@@ -64,6 +64,16 @@ class BlockingReader(Iterator[Item]):
     def checkpoint(self, next: Lsn) -> Checkpoint:
         return self._reader.checkpoint(next)
 
+    @property
+    def purged_seen(self) -> Lsn:
+        """Of a keyed log: belongs into a checkpoint, beside the position."""
+        return self._reader.purged_seen
+
+    @property
+    def snapshot_end(self) -> Lsn:
+        """Of a keyed log: from here on what was read lacks no key."""
+        return self._reader.snapshot_end
+
     def health(self) -> StreamHealth | None:
         async def ask() -> StreamHealth | None:
             return self._reader.health()

@@ -34,14 +34,23 @@ from logdevice.client.lineages import LineageOperations
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
-from logdevice.client.reader import Reader
+from logdevice.client.reader import Reader, read_level
 from logdevice.client.routing import Routing
 from logdevice.client.stream_shell import Surroundings
 from logdevice.client.tagged_writer import TaggedWriter, WriterServices
 from logdevice.errors import InvalidArgumentError, OutOfRangeError
 from logdevice.knobs import AnySettings, Value, from_mapping
 from logdevice.protocol.read_stream.events import ReadRequest
-from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, NodeId, TimeRange, WriterTag
+from logdevice.types import (
+    LSN_MAX,
+    CountedRecord,
+    LogId,
+    Lsn,
+    NodeId,
+    ReadLevel,
+    TimeRange,
+    WriterTag,
+)
 from logdevice.wire.service_messages import (
     ClusterView,
     DirectoryChange,
@@ -187,15 +196,18 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
         purged_seen: Lsn | None = None,
         lineage: str | None = None,
         is_checked: bool = False,
+        level: ReadLevel | str = ReadLevel.RELEASED,
         **settings: Any,
     ) -> Reader:
         """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
         begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings. Who goes on from a
         checkpoint in a keyed log says with `purged_seen` what the reader before had: docs/keyed_logs.md.
+        With `level` durable, records of which copies were lost are handed out when these are restored.
 
         With `lineage`, the id that was kept with `start` or 'newest', RollbackError is raised as soon as the
         log is found to have lost what was read; with `is_checked`, `check` was asked about `start` before.
         """
+        wanted = read_level(level)
         if follow and until is not None:
             raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
         stream_settings = _changed(self.config.stream, settings)
@@ -216,6 +228,7 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
                 time_range=None if time_range is None else TimeRange(*time_range),
                 headers_only=headers_only,
                 force_all_send_all=not scd,
+                level=wanted,
             )
 
         async def deletions_seen() -> Lsn:

@@ -28,6 +28,7 @@ positions = st.builds(
         lambda marks: tuple(sorted(marks, key=lambda mark: mark.lsn))
     ),
     lineage=st.none() | st.text(),
+    purged_seen=st.just(Lsn(0)) | lsns,
 )
 offsets = st.builds(Offsets, st.text(), st.dictionaries(st.integers(1, 1 << 40).map(LogId), positions))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,14 @@ def test_several_old_batches_that_are_run_as_one_are_read_completely() -> None:
     assert ranges(splits(first, last, options())) == [[(A, 2, 9)]]
     unknown = end(_1=position((5, 4, 40), (9, 8, 80), since=2))
     assert ranges(splits(None, unknown, options())) == [[(A, 2, 9)]]
+
+
+def test_every_range_of_a_keyed_log_knows_which_deletions_the_query_may_miss() -> None:
+    """K28."""
+    place = replace(position((2, 1, 10), (5, 4, 40), (9, 8, 80)), purged_seen=Lsn(4))
+    for room in (1000, 30):
+        found = splits(None, end(_1=place), options(max_bytes_per_partition=room))
+        assert {one.purged_seen for split in found for one in split.ranges} == {4}
 
 
 def test_a_split_says_what_it_reads_and_can_be_sent() -> None:

@@ -15,7 +15,8 @@ from logdevice.client.blocking import Client
 from logdevice.client.loop_thread import shared
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import SmallCluster
-from logdevice.errors import DataLossError, TrimmedError, UnavailableError, UnknownLogError
+from logdevice.errors import DataLossError, RebuildError, TrimmedError, UnavailableError, UnknownLogError
+from logdevice.protocol.compaction import Marks, dropped
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice import connections, task_metrics
 from pyspark_logdevice.options import ReadOptions
@@ -87,6 +88,25 @@ def test_a_part_of_a_log_is_read_and_nothing_else(client: Client, options: ReadO
     part = replace(whole, start=Lsn.of(1, 3), end=Lsn.of(1, 5))
     assert payloads(read(options, part)) == [b"/log 2-0", b"/log 2-1", b"/log 3-0", b"/log 3-1"]
     assert payloads(read(options, part, replace(whole, start=part.end)))[-1] == b"/log 5-1"
+
+
+def test_a_query_that_may_have_missed_a_deletion_stops(
+    cluster: SmallCluster, client: Client, options: ReadOptions
+) -> None:
+    """K28: and one that began after it was removed reads on."""
+    whole = filled(client, records=3)
+    client.set_attributes("/log", {"compaction": "keyed"})
+    gone, marks = Lsn.of(1, 2), Marks(Lsn.of(1, 4), Lsn.of(1, 4))
+    for node in cluster.nodes.values():
+        held = node.store.get(whole.log, gone)
+        left = None if held is None else dropped(held, marks)
+        if left is not None:
+            node.store.put(whole.log, left)
+    with pytest.raises(RebuildError, match="has not seen are gone"):
+        read(options, whole)
+    rows = read(replace(options, gaps="all"), replace(whole, purged_seen=Lsn.of(1, 4)))
+    assert gaps(rows) == [("COMPACTED", gone, gone.next)]
+    assert len(payloads(rows)) == 4
 
 
 def test_where_there_is_nothing_to_read_there_are_no_rows(client: Client, options: ReadOptions) -> None:

@@ -80,6 +80,7 @@ class SmallCluster:
         self._answers: dict[type[Any], Callable[[NodeId, Any], Any]] = {
             service.GetCluster: self._cluster_view,
             service.GetLogs: self._get_logs,
+            service.NotePurge: lambda node, request: service.PurgeIs(request.log, Lsn(0)),
             service.ChangeLogs: self._change_logs,
             service.FindSequencer: lambda node, ask: service.SequencerIs(ask.log, self.sequencer),
             service.GetEpochMetadata: self._epoch_metadata,

@@ -19,6 +19,8 @@ from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import AuthoritativeStatus, Lsn, LsnRange, NodeId
 
+_LACKING = (AuthoritativeStatus.UNDERREPLICATION, AuthoritativeStatus.UNAVAILABLE)
+
 
 class Connections:
     def __init__(
@@ -35,6 +37,7 @@ class Connections:
         self._by_node: dict[NodeId, Sender] = {}
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = -1
+        self._lacking: frozenset[NodeId] = frozenset()
         self.filter_version = 1
         self.replication = 0
         self.released_end = 0  # the highest any node has told of
@@ -191,7 +194,13 @@ class Connections:
             return False
         self._status_version = notice.version
         self._statuses = dict(notice.statuses)
+        self._lacking = frozenset(node for node, status in notice.statuses if status in _LACKING)
         return True
+
+    @property
+    def lacking(self) -> frozenset[NodeId]:
+        """The nodes that may lack copies, as the event log says. A node tells it before it sends a record."""
+        return self._lacking
 
     def review_status(self, sender: Sender) -> bool:
         """Work out what the node's word is worth now; True if that changed (A1, A2)."""

@@ -27,6 +27,7 @@ from logdevice.types import (
     Lsn,
     LsnRange,
     MetadataSource,
+    ReadLevel,
     Record,
     RecordFlags,
     epoch_start,
@@ -45,7 +46,9 @@ class Delivery:
         window: SlidingWindow,
         connections: Connections,
         failover: Failover,
+        level: ReadLevel,
     ) -> None:
+        self._level = level
         self._log, self._settings, self._turn = log, settings, turn
         self._window, self._connections, self._failover = window, connections, failover
         self.epochs = Epochs()
@@ -93,13 +96,39 @@ class Delivery:
         elif not self.knows_head:
             self._ask_metadata()
             return False
-        elif run := window.take_run(min(window.window_end, self.epochs.known_end)):
+        elif self.is_held:
+            return False
+        elif run := window.take_run(self._durable_end(min(window.window_end, self.epochs.known_end))):
             batch += run
         elif window.has_head and head < window.window_end:
             self._hand_out_special(batch)
         else:
             return head < window.window_end and self._hand_out_proven_gap(batch)
         return True
+
+    # ---- the read level -------------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        """K41: the head is here, and waits until it has all its copies."""
+        record = self._window.waiting(self._window.head)
+        return self._level is ReadLevel.DURABLE and record is not None and self._lacks_copies(record)
+
+    def _lacks_copies(self, record: Record) -> bool:
+        """K40."""
+        lacking = self._connections.lacking
+        if not lacking or record.flags & RecordFlags.HOLE:
+            return False
+        assert self.epochs.metadata is not None, "a known epoch has metadata"
+        sure = sum(node not in lacking for node in record.copyset)
+        return sure < self.epochs.metadata.replication.copies
+
+    def _durable_end(self, end: int) -> int:
+        """Up to where records in a row may be handed out; the head may."""
+        if self._level is ReadLevel.RELEASED or not self._connections.lacking:
+            return end
+        waiting = ((lsn, self._window.waiting(lsn)) for lsn in range(self._window.head, end))
+        return next((lsn for lsn, record in waiting if record is None or self._lacks_copies(record)), end)
 
     def _hand_out_special(self, batch: list[Record | Gap]) -> None:
         record, head = self._window.peek(), self._window.head

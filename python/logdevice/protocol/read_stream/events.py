@@ -24,6 +24,7 @@ from logdevice.types import (
     Lsn,
     MetadataSource,
     NodeId,
+    ReadLevel,
     Record,
     TimeRange,
 )
@@ -209,3 +210,4 @@ class ReadRequest:
     headers_only: bool = False
     lineage: int = 0  # the newest history of the log that is known; 0: whichever it is
     force_all_send_all: bool = False
+    level: ReadLevel = ReadLevel.RELEASED

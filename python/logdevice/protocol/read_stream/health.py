@@ -22,6 +22,7 @@ class Waiting(Enum):
     APPLICATION = "APPLICATION"  # what was delivered has not been consumed, or was rejected
     METADATA = "METADATA"  # it is not known who stores the head's epoch
     REWIND = "REWIND"  # a rewind is about to happen
+    COPIES = "COPIES"  # the head is here, and a durable reader waits until its lost copies are restored
     GRACE = "GRACE"  # enough nodes lack the head; a last one gets time to speak up
     ENDED = "ENDED"  # nothing more to read
 
@@ -101,6 +102,8 @@ def _waiting(
         return Waiting.APPLICATION, f"it has consumed up to {Lsn(window.consumed)} only"
     if not delivery.knows_head and (delivery.epochs.is_open_question or connections.released_end > head):
         return Waiting.METADATA, f"of epoch {Lsn(head).epoch}"
+    if delivery.knows_head and delivery.is_held:
+        return Waiting.COPIES, ", ".join(map(str, sorted(connections.lacking)))
     if failover.rewinds.is_pending:
         return Waiting.REWIND, ", ".join(reason.value for reason in failover.rewinds.pending)
     if connections.released_end <= head and connections.nodes:

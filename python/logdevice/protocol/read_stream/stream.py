@@ -67,7 +67,7 @@ class ClientReadStream:
         self._connections = Connections(request, settings, rng, self._turn, self._window, scd)
         self._failover = Failover(settings, self._turn, self._window, scd, self._connections)
         self._delivery = Delivery(
-            request.log, settings, self._turn, self._window, self._connections, self._failover
+            request.log, settings, self._turn, self._window, self._connections, self._failover, request.level
         )
         self._has_stopped = False  # everything is delivered; nodes have been told
         self._has_ended = False  # and consumed

@@ -123,6 +123,11 @@ class SlidingWindow:
         self._delivered.append(Delivered(self.head, record, credit, record.size))
         return [record]
 
+    def waiting(self, lsn: int) -> Record | None:
+        """A record that waits at `lsn`; None if there is none, or one that was filtered out."""
+        slot = self._slots.get(lsn)
+        return None if slot is None else slot[0]
+
     def peek(self) -> Record | None:
         """The special record at the head; None stands for one that was filtered out."""
         return self._slots[self.head][0]
