@@ -7,7 +7,7 @@ reads what is new since it was last run, and prints
     /shop/customers: 3 keys
 
 The file of the view is SQLite's; beside it is an undo ring. The order is: note what will be replaced, replace
-it, note the position. A deletion is an entry with an empty payload. Best with a keyed log (docs/keyed_logs.md).
+it, note the position. A deletion is an entry with an empty payload. See also docs/keyed_logs.md.
 """
 
 import sqlite3

@@ -59,4 +59,5 @@ class Rollbacks:
             marks=(self._counted(log, checked.safe),),
             lineage=checked.lineage,
             undone=Undone(log, checked.safe, position.next),
+            purged_seen=position.purged_seen,
         )

@@ -231,13 +231,7 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
                 level=wanted,
             )
 
-        async def deletions_seen() -> Lsn:
-            if purged_seen is not None:
-                return purged_seen
-            # Who begins has nothing that a deletion could have been missed for.
-            is_beginning = start == "oldest" or start == "tail"
-            return await self.purged_end(log) if is_beginning else Lsn(0)
-
+        deletions_seen = partial(self.deletions_seen, log, start, purged_seen)
         surroundings = Surroundings(self._nodes, self._directory, self.config)
         make_guard = None if lineage is None else partial(self.guard, lineage=lineage, is_checked=is_checked)
         reader = Reader(surroundings, open_request, stream_settings, deletions_seen, make_guard)

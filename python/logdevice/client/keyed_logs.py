@@ -29,6 +29,13 @@ class KeyedLogs:
         """Where a keyed log was when it last removed deletions; 0: it never did."""
         return await self.note_purge(log, Lsn(0))
 
+    async def deletions_seen(self, log: LogRef, start: object, purged_seen: Lsn | None) -> Lsn:
+        """Which purges a reader that starts there need not be told of (K28)."""
+        if purged_seen is not None:
+            return purged_seen
+        # Who begins has nothing that a deletion could have been missed for.
+        return await self.purged_end(log) if start in ("oldest", "tail") else Lsn(0)
+
     async def note_purge(self, log: LogRef, end: Lsn) -> Lsn:
         """Moves `purged_end` on, before any deletion goes; gives where it is now."""
         question = NotePurge(await self._directory.number(log), end)

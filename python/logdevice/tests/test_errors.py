@@ -67,6 +67,7 @@ def test_codes_are_the_ones_already_given_out() -> None:
         "CHECKPOINT_AHEAD": 603,
         "CHECKPOINT_CLUSTER": 604,
         "CHECKPOINT_FORMAT": 605,
+        "ROLLBACK": 606,
         "REBUILD": 607,
     }
 

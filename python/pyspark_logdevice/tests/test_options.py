@@ -46,6 +46,7 @@ def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
             "maxBytesPerPartition": "512 KB",
             "gaps": "ALL",
             "failOnDataLoss": "True",
+            "readLevel": "Durable",
             "scd": "false",
             "location": "eu.one",
             "readTimeout": "30s",
@@ -70,6 +71,7 @@ def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
         max_bytes_per_partition=512 << 10,
         gaps="all",
         fail_on_data_loss=True,
+        read_level="durable",
         scd=False,
         location="eu.one",
         read_timeout_ms=30_000,
@@ -136,6 +138,7 @@ WRONG = [
     ("gaps", "dataloss, all or none", ["", "some", "DATA LOSS"]),
     ("failOnDataLoss", "true or false", ["", "yes", "1"]),
     ("onRollback", "fail or emit", ["", "ignore"]),
+    ("readLevel", "released or durable", ["", "persisted"]),
     ("scd", "true or false", ["on"]),
     (
         "location",
