@@ -20,7 +20,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers build clean
+.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,8 +91,8 @@ docs-check: setup ## fail if those pages are not what the code says
 demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo
 
-sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log
-	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
+sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log; HISTORIES=1: histories that branch
+	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(HISTORIES),--histories) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
 
 mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices
 	@$(BIN)/python python/tools/mutants.py
@@ -111,6 +111,9 @@ bench-spark: setup ## a scan through Spark against a source with ready-made batc
 
 soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
 	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py
+
+soak-lineage: setup ## kill the sequencer of a log fifty times (FAILOVERS=n), and show that its history never branches
+	@LOGDEVICE_LINEAGE_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet --timeout 3600 integration_tests/test_lineage.py
 
 soak-spark: setup ## kill a Spark driver twenty times (KILLS=n) and show that nothing is lost or doubled
 	@KILLS=$(or $(KILLS),20) $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py

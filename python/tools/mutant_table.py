@@ -16,6 +16,7 @@ class Part(Enum):
     WRITE_PATH = "WRITE_PATH"
     REBUILDING = "REBUILDING"
     CHAIN = "CHAIN"
+    LINEAGE = "LINEAGE"
 
 
 @dataclass(frozen=True, slots=True)

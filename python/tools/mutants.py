@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.chain_mutant_table import CHAIN_MUTANTS
+from tools.lineage_mutant_table import LINEAGE_MUTANTS
 from tools.mutant_table import MUTANTS, Mutant, Part
 from tools.rebuild_mutant_table import REBUILD_MUTANTS
 from tools.write_mutant_table import WRITE_MUTANTS
@@ -66,12 +67,14 @@ TESTS = {
     Part.WRITE_PATH: WRITE_PATH_TESTS,
     Part.REBUILDING: REBUILDING_TESTS,
     Part.CHAIN: ("test_chain_*",),
+    Part.LINEAGE: ("test_lineage*", "test_recovery_lineage*"),
 }
 SIMULATIONS = {
     Part.READ_PATH: "from logdevice.simulation.run import simulate",
     Part.WRITE_PATH: "from logdevice.simulation.whole.run import simulate_cluster as simulate",
     Part.REBUILDING: "from logdevice.simulation.rebuilding.run import simulate_rebuilding as simulate",
     Part.CHAIN: "from logdevice.simulation.chain.run import simulate_chain as simulate",
+    Part.LINEAGE: "from logdevice.simulation.histories.run import simulate_histories as simulate",
 }
 # No deadlines: on a busy machine a slow example would pass for a mutant that was noticed.
 PROFILE = ("--hypothesis-profile=ci", "--hypothesis-seed=0")
@@ -95,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
     options = parser.parse_args(arguments)
-    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS]
+    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS, *LINEAGE_MUTANTS]
     chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))
     for problem in problems:

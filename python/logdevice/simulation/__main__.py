@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.run import simulate_chain
+from logdevice.simulation.histories.run import simulate_histories
 from logdevice.simulation.plan import Plan
 from logdevice.simulation.rebuilding.run import simulate_rebuilding
 from logdevice.simulation.run import Outcome, simulate
@@ -41,6 +42,7 @@ class Kind:
 READ_PATH = Kind(simulate, lambda seed: Plan.draw(seed).lines(), "make sim")
 CLUSTER = Kind(simulate_cluster, lambda seed: ClusterPlan.draw(seed).lines(), "make sim CLUSTER=1")
 CHAIN = Kind(simulate_chain, lambda seed: ChainPlan.draw(seed).lines(), "make sim CHAIN=1")
+HISTORIES = Kind(simulate_histories, lambda seed: [], "make sim HISTORIES=1")
 LOSSES = Kind(simulate_rebuilding, lambda seed: ClusterPlan.draw(seed).lines(), "make sim LOSSES=1")
 
 
@@ -53,8 +55,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cluster", action="store_true", help="the whole cluster, not only the read path")
     parser.add_argument("--chain", action="store_true", help="the whole cluster, with a chain log")
     parser.add_argument("--losses", action="store_true", help="the whole cluster, with lost disks")
+    parser.add_argument("--histories", action="store_true", help="a log whose history branches")
     options = parser.parse_args(arguments)
-    chosen = {CHAIN: options.chain, LOSSES: options.losses, CLUSTER: options.cluster, READ_PATH: True}
+    chosen = {
+        HISTORIES: options.histories,
+        CHAIN: options.chain,
+        LOSSES: options.losses,
+        CLUSTER: options.cluster,
+        READ_PATH: True,
+    }
     kind = next(kind for kind, is_chosen in chosen.items() if is_chosen)
     if options.seed is not None:
         return show(options.seed, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.store_write import AmendRecord, PutRecord, StoreWrite
 from logdevice.simulation.whole.ledger import Ledger, Promises
 from logdevice.simulation.whole.witness import Witness
@@ -21,6 +22,10 @@ class LossWitness(Witness):
     def lost(self, node: NodeId) -> None:
         """Its disk is gone, and with it everything the node has promised about itself."""
         self._promises[node] = Promises()
+
+    def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
+        """Recovery may have to do without so many that it cannot know whether something is lost."""
+        return None
 
     def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
         """A copy that was acknowledged, and lost since, is restored before its node counts again."""

@@ -126,7 +126,14 @@ def epoch_store_went_back(before: EpochState, after: EpochState) -> str | None:
         return f"epoch {after.epoch} taken and clean up to {after.last_clean} in one step"
     if before.tail.joined(after.tail) != after.tail:
         return f"the tail goes back from {before.tail} to {after.tail}"
+    if after.lineage.version < before.lineage.version:
+        return f"the lineage goes back from {before.lineage} to {after.lineage}"
     return None
+
+
+def needless_branch(before: EpochState, after: EpochState) -> str | None:
+    """L31: where no disk is lost, failovers never make a history branch."""
+    return None if before.lineage == after.lineage else f"the history branched: {after.lineage}"
 
 
 def early_release(

@@ -214,10 +214,14 @@ class Witness:
     def epochs_changed(self, before: EpochState, after: EpochState) -> None:
         self.epochs = after
         self.complain("epochs", checkers.epoch_store_went_back(before, after))
+        self.complain("epochs", self._branch_complaint(before, after))
         if after.epoch > before.epoch:
             self._ledger.epochs[after.epoch] = after.metadata
             if after.last_clean + 1 == after.epoch:
                 self._ledger.tails_known.add(after.epoch)
+
+    def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
+        return checkers.needless_branch(before, after)
 
     # What readers get.
 
