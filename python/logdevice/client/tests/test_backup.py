@@ -153,3 +153,18 @@ def test_anybody_can_read_the_files(tmp_path: Path) -> None:
         assert said["attributes"] == {"replication": "node: 2", "backlog_s": "86400"}
 
     with_nodes(tmp_path, test)
+
+
+def test_a_chain_log_is_restored_like_any_other(tmp_path: Path) -> None:
+    """L37."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.create_log("/chain", {"replication": 2, "replication_mode": "chain"})
+        for number in range(10):
+            await client.append_many("/chain", [b"%d" % number, b"x"])
+        await client.backup("/chain", tmp_path / "backup")
+        await client.restore(tmp_path / "backup", "/again")
+        assert await content(client, "/again") == await content(client, "/chain")
+        assert ("replication_mode", "chain", "/again") in (await client.logs("/again"))[0].attributes
+
+    with_nodes(tmp_path, test)
