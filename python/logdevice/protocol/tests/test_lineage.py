@@ -115,6 +115,8 @@ def test_ids_are_never_zero_nor_taken_twice() -> None:
 
 
 def test_ids_have_a_text_form() -> None:
+    assert Lineage().shown is None
+    assert TWO.shown == shown_id(2222) == "0000000008ae"
     assert parsed_id(shown_id(0xABC)) == 0xABC
     for text in ("", "abc", "00000000002A", "+0000000002a"):
         with pytest.raises(ValueError, match="12 hexadecimal digits"):
