@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import runpy
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from integration_tests.test_lost_disks import lose_disk
 from logdevice.cli.clusters import bring_up
 from logdevice.cli.processes import wait_until
 from logdevice.client import Client, RecordsBatch
-from logdevice.errors import RebuildError
+from logdevice.errors import OutcomeUnknownError, RebuildError
 from logdevice.types import GapType, Lsn
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "latest_per_key.py"
@@ -64,7 +65,11 @@ class Writer:
             self._number += 1
             key = b"key-%d" % self._random.randrange(10)
             value = b"" if self._random.random() < 0.2 else b"%d" % self._number
-            self.client.append(self.log, value, key=key)
+            while True:
+                # Twice does no harm here: it is the same value of the same key.
+                with suppress(OutcomeUnknownError):
+                    self.client.append(self.log, value, key=key)
+                    break
             self.state[key] = value
 
     @property
@@ -95,7 +100,7 @@ def test_the_newest_of_every_key_survives_kills_and_a_lost_disk(
         assert state == writer.values
         assert gaps <= {GapType.COMPACTED, GapType.BRIDGE, GapType.HOLE}
         assert CommandLine(cluster, capfdbinary)("check", log, "--json").code == 0
-        assert client.tail(log).entry_end == 100
+        assert client.tail(log).entry_end >= 100
 
 
 def test_a_view_of_the_latest_values_survives_crashes_rollbacks_and_missed_deletions(

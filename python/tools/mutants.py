@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.chain_mutant_table import CHAIN_MUTANTS
+from tools.keyed_mutant_table import KEYED_MUTANTS
 from tools.lineage_mutant_table import LINEAGE_MUTANTS
 from tools.mutant_table import MUTANTS, Mutant, Part
 from tools.rebuild_mutant_table import REBUILD_MUTANTS
@@ -98,7 +99,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
     options = parser.parse_args(arguments)
-    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS, *LINEAGE_MUTANTS]
+    known = [
+        *MUTANTS,
+        *REBUILD_MUTANTS,
+        *WRITE_MUTANTS,
+        *WRITER_MUTANTS,
+        *CHAIN_MUTANTS,
+        *LINEAGE_MUTANTS,
+        *KEYED_MUTANTS,
+    ]
     chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))
     for problem in problems:

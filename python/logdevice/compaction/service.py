@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from logdevice.errors import LogDeviceError
@@ -71,6 +72,8 @@ class CompactionService:
                 _logger.warning("log %s could not be compacted: %s", log.log, error)
 
     async def _compact_if_due(self, log: KeyedLog) -> None:
+        # Loading takes a second or more: in the loop, others would take the node for dead.
+        await asyncio.to_thread(import_module, "logdevice.compaction.run")
         from logdevice.client.client import AsyncClient
         from logdevice.compaction.run import compact
 
