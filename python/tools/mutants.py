@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.chain_mutant_table import CHAIN_MUTANTS
+from tools.cut_mutant_table import CUT_MUTANTS
 from tools.lineage_mutant_table import LINEAGE_MUTANTS
 from tools.mutant_table import MUTANTS, Mutant, Part
 from tools.rebuild_mutant_table import REBUILD_MUTANTS
@@ -68,6 +69,7 @@ TESTS = {
     Part.REBUILDING: REBUILDING_TESTS,
     Part.CHAIN: ("test_chain_*",),
     Part.LINEAGE: ("test_lineage*", "test_recovery_lineage*"),
+    Part.CUTS: ("test_hybrid_clock*", "test_barriers*", "test_cutting*"),
 }
 SIMULATIONS = {
     Part.READ_PATH: "from logdevice.simulation.run import simulate",
@@ -75,6 +77,7 @@ SIMULATIONS = {
     Part.REBUILDING: "from logdevice.simulation.rebuilding.run import simulate_rebuilding as simulate",
     Part.CHAIN: "from logdevice.simulation.chain.run import simulate_chain as simulate",
     Part.LINEAGE: "from logdevice.simulation.histories.run import simulate_histories as simulate",
+    Part.CUTS: "from logdevice.protocol.tests.cut_world import simulate_cut as simulate",
 }
 # No deadlines: on a busy machine a slow example would pass for a mutant that was noticed.
 PROFILE = ("--hypothesis-profile=ci", "--hypothesis-seed=0")
@@ -98,7 +101,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants examined at the same time")
     options = parser.parse_args(arguments)
-    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS, *LINEAGE_MUTANTS]
+    known = [*MUTANTS, *REBUILD_MUTANTS, *WRITE_MUTANTS, *WRITER_MUTANTS, *CHAIN_MUTANTS]
+    known += [*LINEAGE_MUTANTS, *CUT_MUTANTS]
     chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))
     for problem in problems:
