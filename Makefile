@@ -20,7 +20,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage build clean
+.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ soak-writers: setup ## kill and pause sequencers under four writers fifty times 
 
 soak-lineage: setup ## kill the sequencer of a log fifty times (FAILOVERS=n), and show that its history never branches
 	@LOGDEVICE_LINEAGE_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet --timeout 3600 integration_tests/test_lineage.py
+
+soak-cuts: setup ## ten thousand cuts (CUTS=n) under load: never an effect without its cause
+	@LOGDEVICE_CUTS=$(or $(CUTS),10000) $(BIN)/pytest --quiet --timeout 7200 integration_tests/test_cuts.py
 
 soak-spark: setup ## kill a Spark driver twenty times (KILLS=n) and show that nothing is lost or doubled
 	@KILLS=$(or $(KILLS),20) $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py

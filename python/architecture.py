@@ -66,6 +66,7 @@ LAYERS = (
         ours=("logdevice.types", "logdevice.errors"),
         others=PURE | {"crc32c"},
     ),
+    Layer(path="logdevice/cuts.py", ours=("logdevice.types", "logdevice.errors")),
     Layer(
         path="logdevice/writer_tags.py",
         ours=("logdevice.types", "logdevice.errors"),
@@ -106,7 +107,7 @@ LAYERS = (
     Layer(
         path="logdevice/wire/",
         ours=(
-            *modules("types errors settings record_format wire"),
+            *modules("types errors cuts settings record_format wire"),
             # What is said; who says it, and when, is not the wire's business.
             *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
             *modules("protocol.rebuilding_messages protocol.node_status protocol.lineage"),
@@ -126,6 +127,7 @@ LAYERS = (
         ours=(
             "logdevice.types",
             "logdevice.errors",
+            "logdevice.cuts",
             "logdevice.knobs",
             "logdevice.settings",
             "logdevice.metadata",
@@ -156,7 +158,9 @@ LAYERS = (
     Layer(
         path="logdevice/client/",
         # Reached over connections only: what a node keeps and how it decides is not the client's business.
-        ours=modules("types errors knobs settings client_settings batch writer_tags protocol wire client"),
+        ours=modules(
+            "types errors cuts knobs settings client_settings batch writer_tags protocol wire client"
+        ),
         others=None,
     ),
     Layer(
@@ -185,7 +189,7 @@ LAYERS = (
             # Nothing that connects: only the shapes of what the client hands out.
             ours=(
                 *modules(
-                    "types errors batch client_settings client.config client.client client.arrow_batches"
+                    "types errors cuts batch client_settings client.config client.client client.arrow_batches"
                 ),
                 "pyspark_logdevice",
             ),
@@ -194,6 +198,7 @@ LAYERS = (
         for module in (
             "admission",
             "chunks",
+            "cutting",
             "lag",
             "offsets",
             "option_reading",
@@ -209,7 +214,7 @@ LAYERS = (
         path="pyspark_logdevice/",
         # Logs are reached by the client, as by any application.
         ours=(
-            *modules("types errors client writer_tags cli"),
+            *modules("types errors cuts client writer_tags cli"),
             *modules("protocol.read_stream.health wire.service_messages"),
             "pyspark_logdevice",
         ),

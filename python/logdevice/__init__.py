@@ -8,6 +8,7 @@ when one of its names is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from logdevice.cuts import Cut, CutEnd, CutKind
 from logdevice.errors import (
     AccessError,
     CheckpointAheadError,
@@ -15,6 +16,7 @@ from logdevice.errors import (
     CheckpointError,
     CheckpointFormatError,
     CheckpointTrimmedError,
+    ClockAheadError,
     ConflictError,
     CorruptRecordError,
     DataError,
@@ -91,8 +93,12 @@ __all__ = [
     "CheckpointFormatError",
     "CheckpointTrimmedError",
     "Client",
+    "ClockAheadError",
     "ConflictError",
     "CorruptRecordError",
+    "Cut",
+    "CutEnd",
+    "CutKind",
     "DataError",
     "DataLossError",
     "Epoch",

@@ -71,6 +71,13 @@ class ClientSettings(Settings):
         unit="ms",
         minimum=1,
     )
+    barrier_attempts_max: int = setting(
+        10,
+        "How often a consistent cut is tried when sequencers are replaced while it is taken. Larger bears "
+        "more failovers, smaller reports trouble sooner.",
+        unit="attempts",
+        minimum=1,
+    )
     redirects_max: int = setting(
         8,
         "How many redirects in a row an append follows before it pauses. Larger finds a sequencer that "
@@ -103,6 +110,13 @@ class ClientSettings(Settings):
         True,
         "Keep memory that was freed in the process instead of giving it back and asking for it again with "
         "every message, which takes up to 40 % of a reader's time. When false, the process shrinks sooner.",
+    )
+    logs_window_bytes: int = setting(
+        64 * MIB,
+        "How many bytes of records may be on their way or waiting when several logs are read at a time, all "
+        "together. Larger reads faster, smaller needs less memory; a single record of each may go over.",
+        unit="bytes",
+        minimum=1,
     )
     delivery_bytes: int = setting(
         4 * MIB,

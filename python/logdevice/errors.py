@@ -4,7 +4,8 @@
     ├── UsageError               the caller must change something
     │   ├── InvalidSettingError  InvalidArgumentError  OutOfRangeError  PayloadTooLargeError
     │   ├── UnknownLogError  AccessError  WrongClusterError
-    │   └── ConflictError  NameTakenError  InvalidOptionError  WriterFencedError  WriterOutOfOrderError
+    │   ├── ConflictError  NameTakenError  InvalidOptionError  WriterFencedError  WriterOutOfOrderError
+    │   └── ReplayDiffersError  ClockAheadError
     ├── UnavailableError         (retriable) try again, perhaps elsewhere
     │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError  MetadataUnavailableError
     ├── OutcomeUnknownError      a change timed out: it may or may not have been made
@@ -47,6 +48,7 @@ class ErrorCode(IntEnum):
     WRITER_FENCED = 111
     WRITER_OUT_OF_ORDER = 112
     REPLAY_DIFFERS = 113
+    CLOCK_AHEAD = 114
     UNAVAILABLE = 200
     NO_SEQUENCER = 201
     NOT_ENOUGH_NODES = 202
@@ -195,6 +197,13 @@ class ReplayDiffersError(UsageError):
         "Nothing was doubled. The query must give the same rows in the same partitions when a batch is run "
         "again: no rand() or uuid(), repartition by columns. With a new checkpoint give a new writerId."
     )
+
+
+class ClockAheadError(UsageError):
+    """A time that this client has seen in some log is too far ahead of the clock of another log's node."""
+
+    code = ErrorCode.CLOCK_AHEAD
+    advice = "Set the clocks of the nodes; until they have caught up, raise clock_ahead_ms_max on the nodes."
 
 
 class UnavailableError(LogDeviceError):

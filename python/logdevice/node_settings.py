@@ -16,6 +16,12 @@ MIB = 1024 * 1024
 class NodeSettings(Settings):
     """A node's process."""
 
+    cuts_max: int = setting(
+        1_000,
+        "How many cuts may have a name. Larger keeps more, smaller keeps the epoch store small.",
+        unit="cuts",
+        minimum=1,
+    )
     ping_interval_ms: int = setting(
         400,
         "How often every node asks every other whether it is there. Larger sends less, smaller notices a "

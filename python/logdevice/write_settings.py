@@ -198,6 +198,35 @@ class WriteSettings(Settings):
         unit="records",
         minimum=1,
     )
+    clock_ahead_ms_max: int = setting(
+        600_000,
+        "How far a log's clock may be put ahead of its node's by what a client or a barrier has seen; beyond "
+        "that they are refused. Larger bears worse clocks, smaller keeps times of records closer to the true "
+        "ones.",
+        unit="ms",
+        minimum=1,
+    )
+    clock_places_max: int = setting(
+        4_096,
+        "For how many milliseconds in which something was appended a sequencer knows where they began. "
+        "Larger bears slower barriers, smaller needs less memory.",
+        unit="places",
+        minimum=1,
+    )
+    barriers_max: int = setting(
+        1_000,
+        "How many barriers of a log may wait for their answer. Larger serves more clients at a time, smaller "
+        "needs less memory.",
+        unit="barriers",
+        minimum=1,
+    )
+    barrier_timeout_ms: int = setting(
+        5_000,
+        "How long a barrier waits for what was given out to be released, before its client is told to ask "
+        "again. Larger asks less often, smaller frees room sooner.",
+        unit="ms",
+        minimum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,19 @@ from collections.abc import Mapping
 
 from logdevice.client.blocking import Client
 from logdevice.client.client import LogTail
+from logdevice.client.lineages import Checkpoint
+from logdevice.cuts import Cut
 from logdevice.errors import InvalidOptionError, TrimmedError
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice.offsets import Mark
-from pyspark_logdevice.option_values import Edge, Place, Places
+from pyspark_logdevice.option_values import AtCut, Edge, Places
 from pyspark_logdevice.options import ReadOptions
 
 
 class Endpoints:
     def __init__(self, options: ReadOptions, client: Client) -> None:
         self._options, self._client = options, client
+        self._cuts: dict[str, Cut] = {}
 
     def check_names(self, paths: Mapping[LogId, str]) -> None:
         """Every log has a position and every position a log: else a slip of the pen begins somewhere else."""
@@ -43,7 +46,7 @@ class Endpoints:
         if self._options.starting_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.starting_timestamp_ms)
             return self.counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
-        place = _place(self._options.starting_offsets, path, log, default)
+        place = self._place("startingOffsets", self._options.starting_offsets, path, log, default)
         if place is Edge.EARLIEST:
             return self.beginning(log, tail)
         if isinstance(place, Edge):
@@ -66,7 +69,7 @@ class Endpoints:
         if self._options.ending_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.ending_timestamp_ms)
             return self.counted(log, max(start, min(lsn, tail.next)), tail)
-        place = _place(self._options.ending_offsets, path, log, Edge.LATEST)
+        place = self._place("endingOffsets", self._options.ending_offsets, path, log, Edge.LATEST)
         if isinstance(place, Edge):
             return Mark(max(start, tail.next), tail.entry_end, tail.byte_end)
         self._check_range("endingOffsets", path, place, tail)
@@ -85,7 +88,18 @@ class Endpoints:
         if place > tail.next:
             raise InvalidOptionError(f"option {option} puts {path} at {place}, behind its end {tail.next}")
 
-
-def _place(places: Places | None, path: str, log: LogId, default: Edge) -> Place:
-    found = None if places is None else places.of(path, log)
-    return default if found is None else found
+    def _place(self, option: str, places: Places | None, path: str, log: LogId, default: Edge) -> Edge | Lsn:
+        found = None if places is None else places.of(path, log)
+        if not isinstance(found, AtCut):
+            return default if found is None else found
+        if found.name not in self._cuts:
+            self._cuts[found.name] = self._client.cut(found.name)
+        end = self._cuts[found.name].of(log)
+        if end is None:
+            raise InvalidOptionError(f"option {option} names cut {found.name!r}, which has nothing of {path}")
+        if end.lineage is not None:
+            # In another history than the log has now the position would mean something else.
+            checked = self._client.check(Checkpoint(path=path, log=log, next=end.end, lineage=end.lineage))
+            if checked.is_rollback:
+                raise checked.error()
+        return end.end

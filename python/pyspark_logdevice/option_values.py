@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from logdevice.client.config import parse_endpoints
+from logdevice.cuts import check_cut_name
 from logdevice.errors import InvalidArgumentError
 from logdevice.types import LSN_MAX, Location, Lsn
 
@@ -25,6 +26,7 @@ _SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _TIMES_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
 _TIME: Final = re.compile(r"(\d+)\s*(ms|s|min|m|h|)", re.IGNORECASE)
 _NUMBER_MAX: Final = (1 << 63) - 1
+_CUT: Final = "cut:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,14 @@ class Edge(Enum):
     LATEST = "latest"  # behind the last record that can be read
 
 
-Place = Edge | Lsn
+@dataclass(frozen=True, slots=True)
+class AtCut:
+    """Where a named cut lies in the log."""
+
+    name: str
+
+
+Place = Edge | Lsn | AtCut
 _EDGES: Final = {"earliest": Edge.EARLIEST, "oldest": Edge.EARLIEST, "latest": Edge.LATEST}
 
 
@@ -168,7 +177,7 @@ def pattern(value: str) -> str:
 
 
 def places(value: str) -> Places:
-    """`earliest`, `latest`, or JSON from logs to positions; `*` stands for all logs that are not named."""
+    """`earliest`, `latest`, `cut:NAME`, or JSON from logs to positions; `*` stands for all others."""
     if not value.strip().startswith("{"):
         return Places(others=_place(value))
     found = json.loads(value, object_pairs_hook=_without_repetition)
@@ -185,10 +194,19 @@ def _place(value: object) -> Place:
     edge = _EDGES.get(value.strip().lower()) if isinstance(value, str) else None
     if edge is not None:
         return edge
+    if isinstance(value, str) and value.strip().startswith(_CUT):
+        return AtCut(_cut_name(value.strip().removeprefix(_CUT)))
     lsn = Lsn.parse(str(value))
     if not 0 < lsn < LSN_MAX:
         raise ValueError
     return lsn
+
+
+def _cut_name(name: str) -> str:
+    try:
+        return check_cut_name(name)
+    except InvalidArgumentError:
+        raise ValueError from None
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

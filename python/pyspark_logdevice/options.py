@@ -21,7 +21,9 @@ _COUNT: Final = "an integer of at least 1"
 _SIZE: Final = "bytes, such as 1048576, 512k or 64m"
 _TIME: Final = "a time, such as 500ms, 30s or 5m; a plain number is milliseconds"
 _INSTANT: Final = "milliseconds since 1970, or ISO 8601 with a time zone, such as 2026-11-16T08:00:00Z"
-_PLACES: Final = 'earliest, latest, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}'
+_PLACES: Final = (
+    'earliest, latest, cut:NAME, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,15 @@ class ReadOptions:
         values.instant_ms,
         _INSTANT,
         "End before the first record appended at that time or later. Not for streams.",
+    )
+    cut: str = option(
+        "cut",
+        values.choice("none", "consistent"),
+        "none or consistent",
+        "End every batch at a consistent cut over all logs: no row without the rows that caused it. Limits "
+        "hold, except that records of one millisecond are never in two batches.",
+        default="none",
+        shown="none",
     )
     max_records_per_trigger: int | None = option(
         "maxRecordsPerTrigger",
@@ -254,6 +265,8 @@ def _check_together(options: ReadOptions, streaming: bool) -> None:
     for name, value in zip(_STREAM_REFUSES, ends, strict=True):
         if streaming and value is not None:
             raise InvalidOptionError(f"option {name} is for batch reads; a stream has no end, leave it out")
+    if options.cut == "consistent" and options.ending_offsets is not None:
+        raise InvalidOptionError("option endingOffsets says where to end; leave option cut out, or it")
     ending = options.ending_offsets
     if ending is not None and Edge.EARLIEST in (ending.others, *dict(ending.by_log).values()):
         raise InvalidOptionError("option endingOffsets must not be earliest: nothing would be read")

@@ -13,9 +13,11 @@ from typing import Final, TypeVar
 
 from logdevice.client.blocking import Client
 from logdevice.client.client import LogTail
+from logdevice.cuts import CutEnd, CutKind
 from logdevice.errors import CheckpointAheadError, CheckpointClusterError, CheckpointTrimmedError
 from logdevice.types import CountedRecord, LogId, Lsn
 from pyspark_logdevice.admission import Limits, Stretch, Taken, admit, cut_for_tasks
+from pyspark_logdevice.cutting import align
 from pyspark_logdevice.endpoints import Endpoints
 from pyspark_logdevice.lag import Lag, lag_of
 from pyspark_logdevice.offsets import Mark, Offsets, Position
@@ -49,7 +51,7 @@ class Planner:
         """The tasks of a batch read."""
         start = self.begin(Edge.EARLIEST)
         paths = {log: position.path for log, position in start.logs.items()}
-        tails = self._tails(paths)
+        tails = self._ends(paths)
         ends = self._each(
             paths, lambda log: self._endpoints.end(log, paths[log], tails[log], start.logs[log].next)
         )
@@ -74,7 +76,7 @@ class Planner:
 
     def hold_target(self) -> None:
         """From now on nothing is read that is appended later."""
-        self._target = self._tails(self._selection.chosen())
+        self._target = self._ends(self._selection.chosen())
 
     @property
     def has_target(self) -> bool:
@@ -89,9 +91,12 @@ class Planner:
         paths = self._selection.logs(start.logs)
         if self._target is None:
             tails = self._tails(paths)
+            if self._is_cut and any(log not in start.logs or _has_more(start, log, tails) for log in paths):
+                tails = self._ends(paths)
         else:
             # Logs that were read under another name were not among those that the target was made of.
-            self._target |= self._tails(log for log in start.logs if log in paths and log not in self._target)
+            missing = [log for log in start.logs if log in paths and log not in self._target]
+            self._target |= self._ends(missing) if missing else {}
             paths = {log: path for log, path in paths.items() if log in self._target}
             tails = self._target
         start = Offsets(start.cluster, self._rollbacks.checked(start.logs, paths))
@@ -105,6 +110,8 @@ class Planner:
         limits = self._limits if limited else _NO_LIMITS
         turn = sum(position.marks[-1].entries for position in start.logs.values())
         taken = admit(waiting, limits, self._find, self._each, turn) if waiting else {}
+        if self._is_cut:
+            taken = align(waiting, taken, self._find, self._client.find_time, self._each)
         self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
         is_something = bool(waiting) or any(position.undone for position in start.logs.values())
         return self._end(start, paths, taken) if is_something else None
@@ -193,6 +200,18 @@ class Planner:
             logs[log] = position.moved(path, marks[log]) if log in marks else position.resting()
         return Offsets(start.cluster, logs)
 
+    @property
+    def _is_cut(self) -> bool:
+        return self._options.cut == "consistent"
+
+    def _ends(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
+        """Where the logs end, or with option cut where a consistent cut does."""
+        listed = list(logs)
+        if not self._is_cut or not listed:
+            return self._tails(listed)
+        cut = self._client.barrier(listed, CutKind.CONSISTENT)
+        return {end.log: _tail_at(end, cut.time_ms) for end in cut.ends}
+
     def _tails(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
         listed = list(logs)
         return dict(zip(listed, self._client.tails(listed), strict=True))
@@ -213,6 +232,20 @@ class Planner:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_QUESTIONS_AT_A_TIME, "logdevice-planner")
         return dict(zip(listed, self._threads.map(ask, listed), strict=True))
+
+
+def _has_more(start: Offsets, log: LogId, tails: Mapping[LogId, LogTail]) -> bool:
+    return start.logs[log].next < tails[log].next
+
+
+def _tail_at(end: CutEnd, time_ms: int) -> LogTail:
+    return LogTail(
+        next=end.end,
+        released_end=end.end,
+        timestamp_ms=time_ms,
+        entry_end=end.entry_end,
+        byte_end=end.byte_end,
+    )
 
 
 def _end_of(tail: LogTail, *, wait: bool) -> Mark:

@@ -17,6 +17,7 @@ class Part(Enum):
     REBUILDING = "REBUILDING"
     CHAIN = "CHAIN"
     LINEAGE = "LINEAGE"
+    CUTS = "CUTS"
 
 
 @dataclass(frozen=True, slots=True)

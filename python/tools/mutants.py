@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.chain_mutant_table import CHAIN_MUTANTS
+from tools.cut_mutant_table import CUT_MUTANTS
 from tools.keyed_mutant_table import KEYED_MUTANTS
 from tools.lineage_mutant_table import LINEAGE_MUTANTS
 from tools.mutant_table import MUTANTS, Mutant, Part
@@ -69,6 +70,7 @@ TESTS = {
     Part.REBUILDING: REBUILDING_TESTS,
     Part.CHAIN: ("test_chain_*",),
     Part.LINEAGE: ("test_lineage*", "test_recovery_lineage*"),
+    Part.CUTS: ("test_hybrid_clock*", "test_barriers*", "test_cutting*"),
 }
 SIMULATIONS = {
     Part.READ_PATH: "from logdevice.simulation.run import simulate",
@@ -76,6 +78,7 @@ SIMULATIONS = {
     Part.REBUILDING: "from logdevice.simulation.rebuilding.run import simulate_rebuilding as simulate",
     Part.CHAIN: "from logdevice.simulation.chain.run import simulate_chain as simulate",
     Part.LINEAGE: "from logdevice.simulation.histories.run import simulate_histories as simulate",
+    Part.CUTS: "from logdevice.protocol.tests.cut_world import simulate_cut as simulate",
 }
 # No deadlines: on a busy machine a slow example would pass for a mutant that was noticed.
 PROFILE = ("--hypothesis-profile=ci", "--hypothesis-seed=0")
@@ -107,6 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
         *CHAIN_MUTANTS,
         *LINEAGE_MUTANTS,
         *KEYED_MUTANTS,
+        *CUT_MUTANTS,
     ]
     chosen = [mutant for mutant in known if options.only in f"{mutant.rule} {mutant.why} {mutant.file}"]
     problems = list(misfits(chosen))

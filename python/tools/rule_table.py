@@ -26,6 +26,7 @@ PAGES = tuple(
         "chain.md",
         "keyed_logs.md",
         "lineage.md",
+        "barriers.md",
     )
 )
 RULE = re.compile(r"^- \*\*([A-Z]\d{1,2})\*\*", re.MULTILINE)

@@ -14,7 +14,20 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from logdevice.cli import append, backup, bench, check, clusters, etl, faults, logs, read, rebuild, status
+from logdevice.cli import (
+    append,
+    backup,
+    bench,
+    check,
+    clusters,
+    cuts,
+    etl,
+    faults,
+    logs,
+    read,
+    rebuild,
+    status,
+)
 from logdevice.cli.output import Output
 from logdevice.errors import (
     DataError,
@@ -45,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for group in (clusters, status, logs, append, read, backup, etl, rebuild, check, faults, bench):
+    for group in (clusters, status, logs, append, read, backup, cuts, etl, rebuild, check, faults, bench):
         group.add_commands(commands)
     return top
 

@@ -8,10 +8,16 @@ from logdevice.client.appending import TaggedAppend, TagStatus
 from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
 from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
 from logdevice.client.blocking import Client, connect
-from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, BlockingWriter
+from logdevice.client.blocking_streams import (
+    BlockingLogsReader,
+    BlockingReader,
+    BlockingReceipt,
+    BlockingWriter,
+)
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
 from logdevice.client.lineages import Checked, Checkpoint
+from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.reader import Reader
 from logdevice.client.undo_ring import Change, UndoRing
 from logdevice.writer_tags import writer_number
@@ -20,6 +26,7 @@ __all__ = [
     "ENTRIES_READ",
     "AsyncClient",
     "BatchingWriter",
+    "BlockingLogsReader",
     "BlockingReader",
     "BlockingReceipt",
     "BlockingWriter",
@@ -29,7 +36,10 @@ __all__ = [
     "Client",
     "ClientConfig",
     "Entry",
+    "LogItem",
     "LogTail",
+    "LogsReader",
+    "Passed",
     "Position",
     "Reader",
     "Receipt",

@@ -16,8 +16,10 @@ import pyarrow as pa
 from logdevice import batch as batches
 from logdevice.client.arrow_batches import POSITION
 from logdevice.client.chain_appending import ChainAppending
+from logdevice.client.clock import SeenClock
 from logdevice.client.routing import Routing
 from logdevice.errors import (
+    ClockAheadError,
     InvalidArgumentError,
     LogDeviceError,
     NoSpaceError,
@@ -66,7 +68,9 @@ class Appending:
         settings: BatchSettings,
         chains: ChainAppending | None = None,
         is_chain: Callable[[LogId], bool] = lambda log: False,
+        clock: SeenClock | None = None,
     ) -> None:
+        self.clock = clock or SeenClock()
         self._chains, self._is_chain = chains, is_chain
         self._routing, self._settings = routing, settings
         self._codec = batches.Codec.of(settings.batch_codec)
@@ -88,19 +92,25 @@ class Appending:
 
     async def append_body(self, log: LogId, body: bytes, entries: int) -> Lsn:
         if self._chains is not None and self._is_chain(log):
-            end = await self._chains.append(log, body, entries, self.seen_epoch(log))
+            end = await self._chains.append(log, body, entries, self.seen_epoch(log), self.clock.time_ms)
             if isinstance(end, Finish):
-                self.saw(log, end.lsn)
+                self.saw(log, end.lsn, end.timestamp_ms)
                 return end.lsn
             if end.status is not AppendStatus.UNCHAINED:
                 raise refusal(log, Appended(log=log, status=end.status, lsn=end.lsn))
             # Its mode has changed since it was looked up: the sequencer stores the copies.
         answer = await self._routing.append(
-            Append(log=log, body=body, entries=entries, seen_epoch=self.seen_epoch(log))
+            Append(
+                log=log,
+                body=body,
+                entries=entries,
+                seen_epoch=self.seen_epoch(log),
+                clock_ms=self.clock.time_ms,
+            )
         )
         if answer.status is not AppendStatus.OK:
             raise refusal(log, answer)
-        self.saw(log, answer.lsn)
+        self.saw(log, answer.lsn, answer.timestamp_ms)
         return answer.lsn
 
     async def append_tagged(
@@ -115,11 +125,12 @@ class Appending:
             tag=tag,
             seen_epoch=self.seen_epoch(log),
             since=since,
+            clock_ms=self.clock.time_ms,
         )
         answer = await self._routing.append_tagged(append)
         if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
             raise refusal(log, answer)
-        self.saw(log, answer.lsn)
+        self.saw(log, answer.lsn, answer.timestamp_ms)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
     async def append_restored(self, log: LogId, record: Record, tag: WriterTag) -> None:
@@ -151,12 +162,17 @@ class Appending:
     def seen_epoch(self, log: LogId) -> Epoch:
         return self._seen_epochs.get(log, Epoch(0))
 
-    def saw(self, log: LogId, lsn: Lsn) -> None:
+    def saw(self, log: LogId, lsn: Lsn, time_ms: int = 0) -> None:
+        self.clock.saw(time_ms)
         self._seen_epochs[log] = max(self.seen_epoch(log), lsn.epoch)
 
 
 _REFUSALS: Final[Mapping[AppendStatus, tuple[type[LogDeviceError], str]]] = {
     AppendStatus.NO_SPACE: (NoSpaceError, "the disks of too many nodes are full"),
+    AppendStatus.CLOCK_AHEAD: (
+        ClockAheadError,
+        "this client has seen a time that is too far ahead of the clock of the log's sequencer",
+    ),
     AppendStatus.TOO_BIG: (PayloadTooLargeError, "the batch is larger than the cluster accepts"),
     AppendStatus.UNKNOWN: (OutcomeUnknownError, "nobody could find out whether it was stored"),
     AppendStatus.FENCED: (WriterFencedError, "process {incarnation} of the writer has appended"),

@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from logdevice.client.appending import TaggedAppend, TagStatus
 from logdevice.client.backup import Backup
-from logdevice.client.blocking_streams import BlockingReader, BlockingWriter
+from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
 from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import LogRef
 from logdevice.client.lineages import Checked, Checkpoint
 from logdevice.client.loop_thread import LoopThread, shared
+from logdevice.cuts import Cut, CutKind
 from logdevice.errors import LocalProtocolError
 from logdevice.knobs import Value
 from logdevice.protocol.lineage import Lineage
@@ -150,6 +151,11 @@ class Client:
 
         return engine.loop.run(make())
 
+    def read_logs(self, logs: Sequence[LogRef], **options: Any) -> BlockingLogsReader:
+        """Several logs at a time, fairly; `options` as in AsyncClient.read_logs."""
+        engine = self._started()
+        return BlockingLogsReader(engine.loop.run(engine.client.read_logs(logs, **options)), engine.loop)
+
     def tail(self, log: LogRef) -> LogTail:
         return self._run(lambda client: client.tail(log))
 
@@ -246,6 +252,30 @@ class Client:
 
     def epoch_metadata(self, log: LogRef, epoch: int) -> EpochMetadataIs:
         return self._run(lambda client: client.epoch_metadata(log, epoch))
+
+    @property
+    def clock_ms(self) -> int:
+        return self._started().client.clock_ms
+
+    def saw(self, clock_ms: int) -> None:
+        self._started().client.saw(clock_ms)
+
+    def barrier(
+        self, logs: Iterable[LogRef], kind: str | CutKind = CutKind.FRESH, *, cookie: str = ""
+    ) -> Cut:
+        return self._run(lambda client: client.barrier(logs, kind, cookie=cookie))
+
+    def create_cut(self, name: str, logs: Iterable[LogRef], kind: str | CutKind = CutKind.CONSISTENT) -> Cut:
+        return self._run(lambda client: client.create_cut(name, logs, kind))
+
+    def cuts(self) -> tuple[Cut, ...]:
+        return self._run(lambda client: client.cuts())
+
+    def cut(self, name: str) -> Cut:
+        return self._run(lambda client: client.cut(name))
+
+    def remove_cut(self, name: str) -> None:
+        self._run(lambda client: client.remove_cut(name))
 
     def node_status(self, node: int) -> NodeStatus:
         return self._run(lambda client: client.node_status(node))

@@ -18,12 +18,14 @@ from types import TracebackType
 from logdevice.client.batching_writer import BatchingWriter, Position
 from logdevice.client.collector import Collector, Entries
 from logdevice.client.lineages import Checkpoint
+from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.loop_thread import LoopThread
 from logdevice.client.reader import Item, Reader
 from logdevice.client_settings import ClientSettings
+from logdevice.cuts import Cut
 from logdevice.errors import LocalProtocolError
 from logdevice.protocol.read_stream.health import StreamHealth
-from logdevice.types import Lsn
+from logdevice.types import LogId, Lsn
 
 _LOCKED_PAUSE_S = 0.001
 
@@ -85,8 +87,47 @@ class BlockingReader(Iterator[Item]):
         self._loop.run(self._reader.close())
 
 
-def _abandon(reader: Reader, loop: LoopThread) -> None:
+def _abandon(reader: Reader | LogsReader, loop: LoopThread) -> None:
     loop.start(reader.close())
+
+
+class BlockingLogsReader(Iterator[LogItem | Passed]):
+    """Several logs at a time; as LogsReader."""
+
+    def __init__(self, reader: LogsReader, loop: LoopThread) -> None:
+        self._reader, self._loop = reader, loop
+        weakref.finalize(self, _abandon, reader, loop).atexit = False
+
+    def __next__(self) -> LogItem | Passed:
+        found = self.next()
+        if found is None:
+            raise StopIteration
+        return found
+
+    def __enter__(self) -> BlockingLogsReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def positions(self) -> dict[LogId, Lsn]:
+        return dict(self._reader.positions)
+
+    @property
+    def expected(self) -> tuple[Cut, ...]:
+        return self._reader.expected
+
+    def expect(self, cut: Cut) -> None:
+        self._reader.expect(cut)
+
+    def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
+        return self._loop.run(self._reader.next(timeout_ms))
+
+    def close(self) -> None:
+        self._loop.run(self._reader.close())
 
 
 class BlockingReceipt:

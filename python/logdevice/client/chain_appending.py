@@ -54,7 +54,9 @@ class ChainAppending:
         self.read_one = read_one
         self._rng = random.Random()
 
-    async def append(self, log: LogId, body: bytes, entries: int, seen_epoch: Epoch) -> Finish | Fail:
+    async def append(
+        self, log: LogId, body: bytes, entries: int, seen_epoch: Epoch, clock_ms: int
+    ) -> Finish | Fail:
         settings = self.settings
         request = AppendRequest(
             log=log,
@@ -62,6 +64,7 @@ class ChainAppending:
             body=body,
             entries=entries,
             seen_epoch=seen_epoch,
+            clock_ms=clock_ms,
             store_timeout_ms=settings.chain_store_timeout_ms,
             timeout_ms=settings.append_timeout_ms,
         )

@@ -24,13 +24,16 @@ from logdevice.client import key_search
 from logdevice.client.appending import Appending, TaggedAppend, TagStatus
 from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.backup import Backups
+from logdevice.client.barriers import BarrierOperations
 from logdevice.client.batching_writer import BatchingWriter
 from logdevice.client.chain_appending import ChainAppending
 from logdevice.client.chain_operations import ChainOperations
+from logdevice.client.clock import SeenClock
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.keyed_logs import KeyedLogs
 from logdevice.client.lineages import LineageOperations
+from logdevice.client.logs_reader import SeveralLogs
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.nodes import Nodes
 from logdevice.client.queries import Queries
@@ -77,7 +80,15 @@ class LogTail:
     byte_end: int  # and bytes of bodies
 
 
-class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperations, Backups):
+class AsyncClient(
+    NodeAdministration,
+    ChainOperations,
+    KeyedLogs,
+    LineageOperations,
+    Backups,
+    BarrierOperations,
+    SeveralLogs,
+):
     def __init__(
         self,
         endpoints: str | ClientConfig,
@@ -95,7 +106,10 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
         self._directory = Directory(self._nodes, self.config.client)
         self._routing = Routing(self._nodes, self._directory, self.config.client)
         self._chains = ChainAppending(self._nodes, self._routing, self.config.client, self._outcome_at)
-        self._appending = Appending(self._routing, self.config.batch, self._chains, self._directory.is_chain)
+        self._clock = SeenClock()
+        self._appending = Appending(
+            self._routing, self.config.batch, self._chains, self._directory.is_chain, self._clock
+        )
         self._queries = Queries(self._nodes, self._directory, self.config.client)
         self._in_use: WeakSet[Reader | BatchingWriter] = WeakSet()
 
@@ -232,7 +246,7 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
             )
 
         deletions_seen = partial(self.deletions_seen, log, start, purged_seen)
-        surroundings = Surroundings(self._nodes, self._directory, self.config)
+        surroundings = Surroundings(self._nodes, self._directory, self.config, self._clock)
         make_guard = None if lineage is None else partial(self.guard, lineage=lineage, is_checked=is_checked)
         reader = Reader(surroundings, open_request, stream_settings, deletions_seen, make_guard)
         self._in_use.add(reader)
@@ -254,6 +268,7 @@ class AsyncClient(NodeAdministration, ChainOperations, KeyedLogs, LineageOperati
     async def tail(self, log: LogRef) -> LogTail:
         number = await self._directory.number(log)
         tail = await self._routing.tail(number)
+        self._clock.saw(tail.timestamp_ms)
         return LogTail(
             next=tail.next,
             released_end=tail.released_end,

@@ -126,6 +126,8 @@ class Reader(AsyncIterator[Item]):
         taken = self._take()
         if isinstance(taken, Gap):
             self._look_at(taken)
+        else:
+            self._surroundings.clock.saw(max(record.timestamp_ms for record in taken))
         assert self._shell is not None, "it delivered something"
         self._position = taken.end if isinstance(taken, Gap) else taken[-1].lsn.next
         self._shell.feed(events.Consumed(self._position))

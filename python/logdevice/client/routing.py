@@ -28,6 +28,8 @@ from logdevice.protocol.write_messages import (
     Append,
     Appended,
     AppendStatus,
+    Barrier,
+    BarrierIs,
     GetTail,
     GetWriter,
     Tail,
@@ -36,8 +38,8 @@ from logdevice.protocol.write_messages import (
 from logdevice.types import LogId, NodeId
 from logdevice.wire.service_messages import FindSequencer, SequencerIs
 
-Question = Append | GetTail | GetWriter | Next
-Answer = TypeVar("Answer", Appended, Tail, WriterIs, Issued)
+Question = Append | GetTail | GetWriter | Next | Barrier
+Answer = TypeVar("Answer", Appended, Tail, WriterIs, Issued, BarrierIs)
 
 
 class Routing:
@@ -61,6 +63,9 @@ class Routing:
 
     async def writer(self, ask: GetWriter) -> WriterIs:
         return await self._ask(ask, WriterIs, self._settings.call_timeout_ms, idempotent=True)
+
+    async def barrier(self, barrier: Barrier) -> BarrierIs:
+        return await self._ask(barrier, BarrierIs, self._settings.call_timeout_ms, idempotent=True)
 
     async def position(self, next_: Next, timeout_ms: int) -> Issued:
         """A position of a chain log; asked for again with the same token, it is the same one."""
@@ -138,7 +143,9 @@ class Routing:
         self._forget(log, node)
         raise NoSequencerError("nodes point at each other for the sequencer", log=log)
 
-    def _is_elsewhere(self, log: LogId, asked: NodeId, answer: Appended | Tail | WriterIs | Issued) -> bool:
+    def _is_elsewhere(
+        self, log: LogId, asked: NodeId, answer: Appended | Tail | WriterIs | Issued | BarrierIs
+    ) -> bool:
         """Whether to ask again at once, and remembers where. Raises what is to be tried again later."""
         match answer.status:
             case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED if answer.node not in (None, asked):

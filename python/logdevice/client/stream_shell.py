@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 
 from logdevice.client.arrow_batches import is_readable
+from logdevice.client.clock import SeenClock
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, is_keyed, is_set
 from logdevice.client.node_stream import METHOD, NodeStream, Stream
@@ -52,6 +53,7 @@ class Surroundings:
     nodes: Nodes
     directory: Directory
     config: ClientConfig
+    clock: SeenClock
 
     async def is_keyed(self, log: LogId) -> bool:
         return is_keyed(await self.directory.find(log))

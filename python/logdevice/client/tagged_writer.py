@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -226,9 +226,10 @@ class TaggedWriter:
 
     async def _send(self, effect: forwarding.SendAppend) -> None:
         services = self._services
+        append = replace(effect.append, clock_ms=services.appending.clock.time_ms)
         try:
             appended = await services.nodes.ask(
-                effect.node, effect.append, Appended, timeout_ms=services.settings.call_timeout_ms
+                effect.node, append, Appended, timeout_ms=services.settings.call_timeout_ms
             )
         except UnknownLogError as error:
             await self._look_for_log(error)
@@ -236,6 +237,7 @@ class TaggedWriter:
         except LogDeviceError:
             self._feed(forwarding.AnswerLost(effect.seq, effect.send_id))
         else:
+            services.appending.clock.saw(appended.timestamp_ms)
             self._feed(forwarding.AnswerReceived(effect.seq, effect.send_id, appended))
 
     async def _look_for_log(self, error: LogDeviceError) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgpack
 
+from logdevice.cuts import Cut, cut_from_json
 from logdevice.errors import UnreadableMetadataError, UsageError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
@@ -195,3 +196,11 @@ def decode_directory(data: bytes, what: str) -> LogDirectory:
     except zlib.error as error:
         raise UnreadableMetadataError(f"{what} is damaged: {error}") from None
     return unpack(plain, LogDirectory.from_plain, what)
+
+
+def encode_cut(cut: Cut) -> bytes:
+    return pack(cut.to_json())
+
+
+def decode_cut(data: bytes, what: str) -> Cut:
+    return unpack(data, cut_from_json, what)

@@ -15,12 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Self, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
+from logdevice.cuts import Cut, check_cut_name
 from logdevice.errors import (
     ConflictError,
     InvalidArgumentError,
     MetadataOutcomeUnknownError,
+    NameTakenError,
+    OutOfRangeError,
     PayloadTooLargeError,
     UnreadableMetadataError,
     WrongClusterError,
@@ -54,6 +57,7 @@ class Group(Enum):
     LOGS = "logs"  # the epochs of each log
     WRITERS = "writers"  # the incarnations of each writer
     PURGES = "purges"  # up to where deletions of each keyed log may be gone
+    CUTS = "cuts"  # the cuts that have a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,34 @@ class EpochStore(ABC):
                 continue  # an event that is there already says nothing new
             return events
 
+    async def read_cut(self, name: str) -> Versioned[Cut] | None:
+        return await self._read(_cut(name), codec.decode_cut)
+
+    async def cuts(self) -> list[Cut]:
+        """Those that have a name, by name."""
+        found = [await self.read_cut(unquote(name)) for name in await self.names(Group.CUTS)]
+        return sorted((each.value for each in found if each is not None), key=lambda cut: cut.cookie)
+
+    async def keep_cut(self, cut: Cut, cuts_max: int) -> None:
+        """Under its cookie; NameTakenError if another cut has that name, or OutOfRangeError if there are too
+        many. The number is counted before it is written: of those who write at the same time, all may.
+        """
+        found = await self.read_cut(cut.cookie)
+        if found is None and len(await self.cuts()) >= cuts_max:
+            raise OutOfRangeError(f"there are {cuts_max} named cuts, as many as cuts_max allows; remove some")
+        try:
+            if found is None or found.value != cut:
+                await self._write(_cut(cut.cookie), codec.encode_cut(cut), ABSENT)
+        except ConflictError:
+            raise NameTakenError(f"there is already a cut named {cut.cookie!r}") from None
+
+    async def remove_cut(self, name: str) -> None:
+        while found := await self.read_cut(name):
+            try:
+                await self._write(_cut(name), None, found.version)
+            except ConflictError:
+                continue
+
     async def changes_since(self, version: Version) -> ConfigurationChanges:
         """Which parts of the configuration to read again. Cheap when nothing changed: meant for polling."""
         changes = await self.cell_changes(Group.CONFIGURATION, version)
@@ -260,6 +292,10 @@ def _number(name: str) -> int:
     if not name.isdecimal():
         raise UnreadableMetadataError(f"there is a cell {name!r} where a number was expected")
     return int(name)
+
+
+def _cut(name: str) -> Cell:
+    return Cell(Group.CUTS, check_cut_name(name).replace(".", "%2E"))
 
 
 def _writer(writer: str) -> Cell:

@@ -212,7 +212,7 @@ class Node:
                 membership=self._membership,
                 sequencers=self.sequencers,
                 logs=self._logs,
-                directory=DirectoryService(store, self.configuration),
+                directory=DirectoryService(store, self.configuration, settings.node.cuts_max),
                 queries=queries,
                 metrics=self.metrics,
                 statuses=self.statuses,

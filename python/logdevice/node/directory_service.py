@@ -14,9 +14,11 @@ from logdevice.metadata.log_directory import DEFAULT, ROOT, LogDirectory
 from logdevice.node.configuration import Configuration
 from logdevice.node.plan import usable
 from logdevice.protocol.quorum import can_replicate
+from logdevice.wire.cut_messages import CutsAre, GetCuts, KeepCut, RemoveCut
 from logdevice.wire.service_messages import (
     ChangeLogs,
     DirectoryChange,
+    Done,
     GetLogs,
     IncarnationIs,
     LogsView,
@@ -28,8 +30,9 @@ from logdevice.wire.service_messages import (
 
 
 class DirectoryService:
-    def __init__(self, store: EpochStore, configuration: Configuration) -> None:
+    def __init__(self, store: EpochStore, configuration: Configuration, cuts_max: int) -> None:
         self._store = store
+        self._cuts_max = cuts_max
         self._configuration = configuration
 
     async def get_logs(self, request: GetLogs) -> LogsView:
@@ -43,6 +46,20 @@ class DirectoryService:
     async def note_purge(self, request: NotePurge) -> PurgeIs:
         await self._configuration.require(request.log)
         return PurgeIs(request.log, await self._store.advance_purge(request.log, request.end))
+
+    async def get_cuts(self, request: GetCuts) -> CutsAre:
+        if not request.name:
+            return CutsAre(tuple(await self._store.cuts()))
+        found = await self._store.read_cut(request.name)
+        return CutsAre(() if found is None else (found.value,))
+
+    async def keep_cut(self, request: KeepCut) -> Done:
+        await self._store.keep_cut(request.cut, self._cuts_max)
+        return Done()
+
+    async def remove_cut(self, request: RemoveCut) -> Done:
+        await self._store.remove_cut(request.name)
+        return Done()
 
     async def change_logs(self, request: ChangeLogs) -> LogsView:
         await self._configuration.refresh()

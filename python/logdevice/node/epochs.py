@@ -17,6 +17,8 @@ from logdevice.errors import ConflictError, LogDeviceError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.values import ABSENT, LogEpochs, Version
 from logdevice.protocol.epoch_state import (
+    ConfirmEpoch,
+    EpochConfirmed,
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
@@ -49,6 +51,9 @@ class Epochs:
         else:
             self._run(self._write(effect, feed))
 
+    def confirm(self, effect: ConfirmEpoch, feed: Callable[[EpochConfirmed], None]) -> None:
+        self._run(self._confirm(effect, feed))
+
     def note_metadata_written(self, log: LogId, metadata: EpochMetadata) -> None:
         """The next write says so; nobody waits for it."""
         self._metadata_written[log] = metadata
@@ -70,6 +75,15 @@ class Epochs:
         else:
             self._seen[log] = found.value
             feed(EpochStoreRead(found.version, to_state(found.value)))
+
+    async def _confirm(self, effect: ConfirmEpoch, feed: Callable[[EpochConfirmed], None]) -> None:
+        epoch: Epoch | None = None
+        try:
+            found = await self._store.read(effect.log)
+            epoch = Epoch(0) if found is None else found.value.epoch
+        except LogDeviceError as error:
+            _logger.warning("the epochs of log %s cannot be read: %s", effect.log, error)
+        feed(EpochConfirmed(effect.question, epoch))
 
     async def _write(self, effect: WriteEpochStore, feed: Feed) -> None:
         value = self._to_stored(effect.log, effect.state)

@@ -44,6 +44,7 @@ from logdevice.protocol.chain.sequencer import ChainSequencer
 from logdevice.protocol.epoch_recovery import RecoveryContext
 from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
+    ConfirmEpoch,
     EpochStoreRead,
     EpochStoreWritten,
     MetadataLogRead,
@@ -54,9 +55,11 @@ from logdevice.protocol.epoch_state import (
     WriteMetadataLog,
 )
 from logdevice.protocol.sequencer_events import (
+    AnswerBarrier,
     AnswerTail,
     AnswerWriter,
     AppendReceived,
+    BarrierAsked,
     Effect,
     Event,
     NodeConnected,
@@ -74,6 +77,8 @@ from logdevice.protocol.write_messages import (
     Append,
     Appended,
     AppendStatus,
+    Barrier,
+    BarrierIs,
     GetWriter,
     Stored,
     Tail,
@@ -150,6 +155,10 @@ class SequencerHost:
         writer: WriterIs = await self._request(lambda number: WriterAsked(number, ask))
         return writer
 
+    async def barrier(self, barrier: Barrier) -> BarrierIs:
+        answer: BarrierIs = await self._request(lambda number: BarrierAsked(number, barrier))
+        return answer
+
     async def next(self, request: Next) -> Issued:
         issued: Issued = await self._request(lambda number: NextReceived(number, request))
         return issued
@@ -195,7 +204,7 @@ class SequencerHost:
         finally:
             self._requests.pop(number, None)
 
-    def _answer(self, number: int, answer: Appended | Tail | WriterIs | Issued | Settled) -> None:
+    def _answer(self, number: int, answer: Appended | Tail | WriterIs | BarrierIs | Issued | Settled) -> None:
         request = self._requests.get(number)
         if request is not None and not request.done():
             request.set_result(answer)
@@ -211,6 +220,8 @@ class SequencerHost:
                     self._answer_tail(effect)
                 case AnswerWriter():
                     self._answer(effect.request_id, effect.writer)
+                case AnswerBarrier():
+                    self._answer(effect.request_id, effect.barrier)
                 case AnswerNext():
                     services.metrics.positions.labels(effect.issued.status.value).inc()
                     self._answer(effect.request_id, effect.issued)
@@ -227,6 +238,8 @@ class SequencerHost:
                 case SendRelease():
                     services.metrics.releases.inc()
                     services.peers.tell(effect.node, effect.release)
+                case ConfirmEpoch():
+                    services.epochs.confirm(effect, self.feed)
                 case ReadEpochStore() | WriteEpochStore():
                     services.epochs.perform(effect, self._feed_epochs)
                 case ReadMetadataLog():

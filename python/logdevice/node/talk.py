@@ -29,6 +29,7 @@ from logdevice.protocol.chain import messages as chain
 from logdevice.protocol.chain.events import CompletedReceived
 from logdevice.protocol.placement import owner_of
 from logdevice.types import NodeId
+from logdevice.wire import cut_messages as cuts
 from logdevice.wire import service_messages as service
 from logdevice.wire.server import Peer
 from logdevice.writer_tags import check_tag
@@ -80,6 +81,7 @@ class Talk:
             chain.ChainRead: self._chain_store,
             write.GetTail: self._tail,
             write.GetWriter: self._writer,
+            write.Barrier: self._barrier,
             write.Trim: self._trim,
             write.Drop: self._drop,
             service.GetCluster: self._cluster,
@@ -88,6 +90,9 @@ class Talk:
             service.ChangeLogs: directory.change_logs,
             service.NextIncarnation: directory.next_incarnation,
             service.NotePurge: directory.note_purge,
+            cuts.GetCuts: directory.get_cuts,
+            cuts.KeepCut: directory.keep_cut,
+            cuts.RemoveCut: directory.remove_cut,
             service.FindSequencer: self._find_sequencer,
             service.GetEpochMetadata: queries.get_epoch_metadata,
             service.GetLineage: self._lineage,
@@ -131,6 +136,10 @@ class Talk:
     async def _writer(self, request: write.GetWriter) -> write.WriterIs:
         await self._parts.configuration.require(request.log)
         return await self._parts.sequencers.host(request.log).writer(request)
+
+    async def _barrier(self, request: write.Barrier) -> write.BarrierIs:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).barrier(request)
 
     async def _store(self, request: Any) -> Any:
         if self._parts.logs is None:

@@ -139,16 +139,17 @@ class Opening:
             return WriteMetadataLog(self._log, self._state.metadata)
         return None
 
-    def on_read(self, event: MetadataLogRead) -> None:
-        if event.history is None or self.history is not None:
-            return
+    def heard(self, event: MetadataLogRead | MetadataLogWritten) -> bool:
+        """Whether the metadata log has answered, and not failed."""
         metadata = self._state.metadata
-        self._is_metadata_written = metadata in event.history
-        self.history = event.history if self._is_metadata_written else (*event.history, metadata)
-
-    def on_written(self, event: MetadataLogWritten) -> None:
-        if event.is_done and event.metadata == self._state.metadata:
-            self._is_metadata_written = True
+        if isinstance(event, MetadataLogWritten):
+            if event.is_done and event.metadata == metadata:
+                self._is_metadata_written = True
+            return event.is_done
+        if event.history is not None and self.history is None:
+            self._is_metadata_written = metadata in event.history
+            self.history = event.history if self._is_metadata_written else (*event.history, metadata)
+        return event.history is not None
 
     def recovery(self) -> StartRecovery | None:
         """Once, when it can begin."""

@@ -17,6 +17,7 @@ from logdevice.protocol import appender as appending
 from logdevice.protocol.appender import Appender, AppendPlan
 from logdevice.protocol.copysets import Candidates, NodeHealth, StickyCopysets
 from logdevice.protocol.epoch_state import LogTail
+from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.timers import Timers, WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Tail
 from logdevice.protocol.writers.owed_answers import Owed, OwedAnswers
@@ -55,6 +56,7 @@ class EpochSequencer:
         candidates: Candidates,
         settings: WriteSettings,
         rng: random.Random,
+        clock: LogClock,
     ) -> None:
         self.epoch = epoch
         self.candidates = candidates
@@ -67,6 +69,7 @@ class EpochSequencer:
         self._me = me
         self._plan = plan
         self._settings = settings
+        self._clock = clock
         self._copysets = StickyCopysets(candidates, plan.replication, plan.extras, self.health, settings, rng)
         self._flights: dict[Lsn, _Flight] = {}
         self._owed = OwedAnswers()  # for records with a tag
@@ -93,11 +96,15 @@ class EpochSequencer:
     def begin_at(self, tail: LogTail) -> None:
         """Where the log stood before: counters and times go on from there, and never back (U6)."""
         self.tail = tail.joined(self.tail)
+        self._clock.begin_at(self.tail.timestamp_ms)
 
     def _number(self, append: Append, now_ms: int) -> Record:
+        # L37: a restored record has its old time again, unless the log is past it.
+        then_ms, seen_ms = (append.written_ms, 0) if append.written_ms else (now_ms, append.clock_ms)
+        time_ms = self._clock.stamp(then_ms, seen_ms, self.next_lsn, self.tail)
         record = Record(
             self.next_lsn,
-            timestamp_ms=max(append.written_ms or now_ms, self.tail.timestamp_ms),  # L37
+            timestamp_ms=time_ms,
             copyset=(),
             body=append.body,
             entries=append.entries,
@@ -109,7 +116,7 @@ class EpochSequencer:
         self.next_lsn = record.lsn.next
         return record
 
-    def tail_answer(self, released_end: Lsn) -> Tail:
+    def tail_answer(self, released_end: Lsn, now_ms: int) -> Tail:
         return Tail(
             log=self._log,
             status=AppendStatus.OK,
@@ -118,6 +125,7 @@ class EpochSequencer:
             timestamp_ms=self.tail.timestamp_ms,
             entry_end=self.tail.entry_end,
             byte_end=self.tail.byte_end,
+            clock_ms=self._clock.read(now_ms),
         )
 
     def append(self, request_id: int, append: Append, now_ms: int) -> list[Effect]:
@@ -146,6 +154,8 @@ class EpochSequencer:
             log=self._log,
             status=judgement.status,
             lsn=judgement.lsn,
+            # Where it is, and so its time, may be long forgotten: no record of the log is younger than this.
+            timestamp_ms=self.tail.timestamp_ms,
             incarnation=judgement.incarnation,
             expected=judgement.expected,
             horizon=judgement.horizon,

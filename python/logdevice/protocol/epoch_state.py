@@ -97,6 +97,22 @@ class EpochStoreWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmEpoch:
+    """Effect: which epoch is the newest? Ends in EpochConfirmed."""
+
+    log: LogId
+    question: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochConfirmed:
+    """Event: what the epoch store said after it was asked; None if it did not answer."""
+
+    question: int
+    epoch: Epoch | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadMetadataLog:
     """Effect: ends in MetadataLogRead."""
 

@@ -4,7 +4,7 @@ It takes an epoch from the epoch store, has earlier epochs recovered, and accept
 releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean.
 When a higher epoch shows up it steps down and says who took over. It lives as long as the node knows
 the log, active or not. It promises that of two nodes that believe to be the sequencer at most one gets
-records released. Rules U1 to U17 are in docs/protocol/write_path.md, O10 in docs/protocol/writers.md.
+records released. In docs/protocol/: U1 to U17 in write_path.md, O10 in writers.md, T12, T16 in barriers.md.
 """
 
 from __future__ import annotations
@@ -13,36 +13,23 @@ import random
 from enum import Enum
 from typing import assert_never
 
+from logdevice.protocol import sequencer_events as events
 from logdevice.protocol.activation import Activation, Opening, Phase
 from logdevice.protocol.appender import StoredReceived, StoreUnanswered
+from logdevice.protocol.barriers import Barriers
 from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
 from logdevice.protocol.epoch_state import (
+    EpochConfirmed,
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
     MetadataLogRead,
     MetadataLogWritten,
 )
+from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.releases import Releases
-from logdevice.protocol.sequencer_events import (
-    ActivationAsked,
-    AnswerTail,
-    AnswerWriter,
-    AppendReceived,
-    ConfigChanged,
-    Effect,
-    Event,
-    NodeConnected,
-    OwnerChanged,
-    RecoveryCompleted,
-    RecoveryPreempted,
-    SequencerConfig,
-    StopRecovery,
-    TailAsked,
-    TailFound,
-    WriterAsked,
-)
-from logdevice.protocol.timers import Timers, WakeAt, Woken
+from logdevice.protocol.sequencer_events import RecoveryEvent, SequencerConfig
+from logdevice.protocol.timers import Alarm, Timers, Woken
 from logdevice.protocol.write_messages import Appended, AppendStatus, Tail, WriterIs
 from logdevice.protocol.writers.tagged_appends import TaggedAppends
 from logdevice.types import Epoch, LogId, NodeId, epoch_start
@@ -58,7 +45,12 @@ class _Timer(Enum):
 
 class Sequencer:
     def __init__(
-        self, log: LogId, me: NodeId, config: SequencerConfig, settings: WriteSettings, rng: random.Random
+        self,
+        log: LogId,
+        me: NodeId,
+        config: SequencerConfig,
+        settings: WriteSettings,
+        rng: random.Random,
     ) -> None:
         self.current: EpochSequencer | None = None
         self._draining: EpochSequencer | None = None
@@ -66,6 +58,8 @@ class Sequencer:
         self._activation = Activation(log, me, settings)
         self._releases = Releases(log, me, settings)
         self._writers = TaggedAppends(log, settings)
+        self._clock = LogClock(settings)
+        self._barriers = Barriers(log, settings)
         self._log = log
         self._me = me
         self._config = config
@@ -74,22 +68,22 @@ class Sequencer:
         self._owner: NodeId | None = None  # who should be the sequencer
         self._successor: NodeId | None = None  # who preempted this one
         self._knows_tail = False  # where the counters of the current epoch begin
-        self._waiting: list[AppendReceived] = []
+        self._waiting: list[events.AppendReceived] = []
         self._timers: Timers[_Timer] = Timers()
-        self._promised_ms: int | None = None  # the earliest wake-up call on its way
+        self._alarm = Alarm()
         self._now_ms = 0
-        self._effects: list[Effect] = []
+        self._effects: list[events.Effect] = []
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects: list[Effect] = []
+    def handle(self, event: events.Event, now_ms: int) -> list[events.Effect]:
+        effects: list[events.Effect] = []
         self._now_ms, self._effects = now_ms, effects
         self._dispatch(event)
         self._settle()
         return effects
 
-    def _dispatch(self, event: Event) -> None:
+    def _dispatch(self, event: events.Event) -> None:
         match event:
-            case AppendReceived():
+            case events.AppendReceived():
                 self._on_append(event)
             case StoredReceived():
                 for part in self._parts(event.stored.lsn.epoch):
@@ -97,18 +91,22 @@ class Sequencer:
             case StoreUnanswered():
                 for part in self._parts(event.lsn.epoch):
                     self._effects += part.unanswered(event, self._now_ms)
-            case TailAsked():
+            case events.TailAsked():
                 self._on_tail_asked(event.request_id)
-            case WriterAsked():
+            case events.WriterAsked():
                 self._on_writer_asked(event)
-            case OwnerChanged():
+            case events.BarrierAsked():
+                self._on_barrier_asked(event)
+            case EpochConfirmed():
+                self._on_epoch_confirmed(event)
+            case events.OwnerChanged():
                 self._owner = event.node
                 self._successor = None
-            case ActivationAsked():
+            case events.ActivationAsked():
                 self._activate()
-            case ConfigChanged():
+            case events.ConfigChanged():
                 self._on_config(event.config)
-            case NodeConnected():
+            case events.NodeConnected():
                 self._on_node_connected(event.node)
             case EpochStoreRead():
                 self._on_epoch_store_read(event)
@@ -116,7 +114,7 @@ class Sequencer:
                 self._on_epoch_store_written(event)
             case MetadataLogRead() | MetadataLogWritten():
                 self._on_metadata_log(event)
-            case TailFound() | RecoveryCompleted() | RecoveryPreempted():
+            case events.TailFound() | events.RecoveryCompleted() | events.RecoveryPreempted():
                 self._on_recovery(event)
             case Woken():
                 self._on_woken()
@@ -140,16 +138,18 @@ class Sequencer:
         parts = [part for part in (self.current, self._draining) if part is not None]
         return [part for part in parts if epoch is None or part.epoch == epoch]
 
-    def _on_append(self, event: AppendReceived) -> None:
+    def _on_append(self, event: events.AppendReceived) -> None:
         append, current = event.append, self.current
         if len(append.body) > self._settings.body_bytes_max:
             self._answer(event.request_id, AppendStatus.TOO_BIG)
+        elif self._clock.is_too_far(append.clock_ms, self._now_ms):
+            self._answer(event.request_id, AppendStatus.CLOCK_AHEAD)  # T15
         elif current is not None and append.seen_epoch > current.epoch:
             # U4: somebody took over and nobody told us. The epoch store knows.
             self._answer(event.request_id, AppendStatus.NO_SEQUENCER)
             self._activate()
         elif current is None and not self._activation.is_running and not self._activate_if_owner():
-            self._answer_elsewhere(event.request_id)
+            self._answer(event.request_id, *self._elsewhere())
         elif len(self._waiting) >= self._writers.room(append):
             self._answer(event.request_id, AppendStatus.OVERLOADED)
         else:
@@ -170,7 +170,7 @@ class Sequencer:
             else:
                 self._take(current, event)
 
-    def _take(self, current: EpochSequencer, event: AppendReceived) -> None:
+    def _take(self, current: EpochSequencer, event: events.AppendReceived) -> None:
         append = event.append
         judgement = self._writers.judge(append)
         if judgement is not None:
@@ -184,26 +184,35 @@ class Sequencer:
     def _on_tail_asked(self, request_id: int) -> None:
         current = self.current
         if current is not None and self._knows_tail:
-            tail = current.tail_answer(self._releases.end)
+            tail = current.tail_answer(self._releases.end, self._now_ms)
         else:
             status, node = self._elsewhere()
             tail = Tail(log=self._log, status=status, node=node)
             self._activate_if_owner()
-        self._effects.append(AnswerTail(request_id, tail))
+        self._effects.append(events.AnswerTail(request_id, tail))
 
-    def _on_writer_asked(self, event: WriterAsked) -> None:
+    def _on_writer_asked(self, event: events.WriterAsked) -> None:
         answer = self._writers.state_of(event.ask)
         if answer is None:
             status, node = self._elsewhere()
             answer = WriterIs(log=self._log, status=status, node=node)
             self._activate_if_owner()
-        self._effects.append(AnswerWriter(event.request_id, answer))
+        self._effects.append(events.AnswerWriter(event.request_id, answer))
+
+    def _on_barrier_asked(self, event: events.BarrierAsked) -> None:
+        if self.current is not None and self._opening is not None and self._opening.may_release:  # T16
+            self._effects += self._barriers.ask(event, self.current, self._clock, self._now_ms)
+        else:
+            self._effects.append(self._barriers.refusal(event.request_id, *self._elsewhere()))
+            self._activate_if_owner()
+
+    def _on_epoch_confirmed(self, event: EpochConfirmed) -> None:
+        self._effects += self._barriers.confirmed(event)
+        if self.current is not None and event.epoch is not None and event.epoch > self.current.epoch:
+            self._activate()  # as in U4
 
     def _answer(self, request_id: int, status: AppendStatus, node: NodeId | None = None) -> None:
         self._effects.append(AnswerAppend(request_id, Appended(log=self._log, status=status, node=node)))
-
-    def _answer_elsewhere(self, request_id: int) -> None:
-        self._answer(request_id, *self._elsewhere())
 
     def _elsewhere(self) -> tuple[AppendStatus, NodeId | None]:
         node = self._owner if self._successor is None else self._successor
@@ -249,11 +258,10 @@ class Sequencer:
         self._timers.disarm(_Timer.ACTIVATION)
         waiting, self._waiting = self._waiting, []
         for event in waiting:
-            self._answer_elsewhere(event.request_id)
+            self._answer(event.request_id, *self._elsewhere())
 
     def _begin_epoch(self, state: EpochState) -> None:
-        for timer in _Timer:
-            self._timers.disarm(timer)
+        self._timers.clear()
         self._successor = None
         self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
         previous = self._draining = self.current
@@ -275,7 +283,9 @@ class Sequencer:
     def _new_epoch(self, state: EpochState) -> EpochSequencer:
         metadata, config = state.metadata, self._config
         plan, candidates = config.plan(metadata.replication), config.candidates_of(metadata.nodeset)
-        return EpochSequencer(self._log, state.epoch, self._me, plan, candidates, self._settings, self._rng)
+        return EpochSequencer(
+            self._log, state.epoch, self._me, plan, candidates, self._settings, self._rng, self._clock
+        )
 
     def _on_config(self, config: SequencerConfig) -> None:
         before, self._config = self._config, config
@@ -302,17 +312,12 @@ class Sequencer:
         if self._opening is None:
             return
         self._timers.disarm(_Timer.METADATA)
-        if isinstance(event, MetadataLogWritten):
-            self._opening.on_written(event)
-            has_failed = not event.is_done
-        else:
-            self._opening.on_read(event)
-            self._releases.set_nodes(self._opening.nodes)
-            has_failed = event.history is None
-        if has_failed:
-            self._arm(_Timer.METADATA, self._settings.activation_pause_ms_max)
-        else:
+        is_answered = self._opening.heard(event)
+        self._releases.set_nodes(self._opening.nodes)
+        if is_answered:
             self._ask_metadata_log()
+        else:
+            self._arm(_Timer.METADATA, self._settings.activation_pause_ms_max)
 
     def _start_recovery(self) -> None:
         opening = self._opening if self._draining is None else None  # U10
@@ -324,20 +329,20 @@ class Sequencer:
             self._effects += self._draining.abort(self._me)
             self._draining = None
 
-    def _on_recovery(self, event: TailFound | RecoveryCompleted | RecoveryPreempted) -> None:
+    def _on_recovery(self, event: RecoveryEvent) -> None:
         if self.current is None or self._opening is None or event.epoch != self.current.epoch:
             return
         match event:
-            case TailFound():
+            case events.TailFound():
                 self.current.begin_at(event.tail)
                 self._knows_tail = True
                 self._timers.disarm(_Timer.TAIL)
-            case RecoveryCompleted():
+            case events.RecoveryCompleted():
                 self._opening.is_recovered = True
                 self._activation.succeed()
                 start, nodes = epoch_start(event.epoch), self.current.candidates.locations
                 self._writers.begin(start, event.writers, nodes, self._now_ms)
-            case RecoveryPreempted():
+            case events.RecoveryPreempted():
                 self._step_down(event.sealed_by)
             case _:
                 assert_never(event)
@@ -348,7 +353,8 @@ class Sequencer:
             self._releases.advance(self.current.good_end)
         elif self._draining is not None and self._releases.end.epoch == self._draining.epoch:
             self._releases.advance(self._draining.good_end)
-        self._effects += self._releases.due(self._now_ms)
+        released = self._releases.due(self._now_ms)
+        self._effects += [*released, *self._barriers.due(self._releases.end, self._now_ms)]
         if self.current is not None:
             self._effects += self._writers.due(self.current.good_end, self._now_ms)
 
@@ -356,20 +362,20 @@ class Sequencer:
         """U11: a higher epoch exists. Answer everybody, and leave the log to whoever took it."""
         for part in self._parts():
             self._effects += part.abort(successor)
-        self._effects.append(StopRecovery(self._log))
+        self._effects.append(events.StopRecovery(self._log))
         self._writers.end()
         self.current = self._draining = self._opening = None
         self._knows_tail = False
-        for timer in _Timer:
-            self._timers.disarm(timer)
+        self._timers.clear()
         self._releases.stop()
         # Only for the pause that follows: if the cluster still wants this node, it takes the log back.
         self._successor = successor
         self._fail_activation()
+        self._clock.forget()
+        self._effects += self._barriers.abandon(*self._elsewhere())
 
     def _on_woken(self) -> None:
-        if self._promised_ms is not None and self._promised_ms <= self._now_ms:
-            self._promised_ms = None  # an early or second call leaves the one on its way as it is
+        self._alarm.rang(self._now_ms)
         for timer in self._timers.pop_passed(self._now_ms):
             match timer:
                 case _Timer.ACTIVATION:
@@ -389,10 +395,6 @@ class Sequencer:
         self._timers.arm(timer, self._now_ms + delay_ms)
 
     def _set_alarm(self) -> None:
-        """One wake-up call for the earliest of all deadlines, unless one is on its way."""
         deadlines = [part.deadline_ms() for part in self._parts()]
         deadlines += [self._releases.deadline_ms(), self._writers.deadline_ms(), self._timers.earliest_ms()]
-        earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
-        if earliest is not None and (self._promised_ms is None or earliest < self._promised_ms):
-            self._promised_ms = earliest
-            self._effects.append(WakeAt(earliest))
+        self._effects += self._alarm.set([*deadlines, self._barriers.deadline_ms()])

@@ -13,6 +13,8 @@ from logdevice.protocol.chain.events import ChainConfig, ChainEffect
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
+    ConfirmEpoch,
+    EpochConfirmed,
     EpochStoreRead,
     EpochStoreWritten,
     LogTail,
@@ -24,7 +26,15 @@ from logdevice.protocol.epoch_state import (
     WriteMetadataLog,
 )
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, GetWriter, Release, Tail, WriterIs
+from logdevice.protocol.write_messages import (
+    Append,
+    Barrier,
+    BarrierIs,
+    GetWriter,
+    Release,
+    Tail,
+    WriterIs,
+)
 from logdevice.protocol.writers.tagged_appends import SendWriters
 from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Replication
 
@@ -76,6 +86,12 @@ class WriterAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class BarrierAsked:
+    request_id: int
+    barrier: Barrier
+
+
+@dataclass(frozen=True, slots=True)
 class OwnerChanged:
     """Who should be the log's sequencer, as far as the cluster can tell; None: nobody can."""
 
@@ -122,12 +138,16 @@ class RecoveryPreempted:
     sealed_by: NodeId | None
 
 
+RecoveryEvent = TailFound | RecoveryCompleted | RecoveryPreempted
+
 Event = (
     AppendReceived
     | StoredReceived
     | StoreUnanswered
     | TailAsked
     | WriterAsked
+    | BarrierAsked
+    | EpochConfirmed
     | OwnerChanged
     | ActivationAsked
     | ConfigChanged
@@ -136,9 +156,7 @@ Event = (
     | EpochStoreWritten
     | MetadataLogRead
     | MetadataLogWritten
-    | TailFound
-    | RecoveryCompleted
-    | RecoveryPreempted
+    | RecoveryEvent
     | Woken
 )
 
@@ -153,6 +171,12 @@ class AnswerTail:
 class AnswerWriter:
     request_id: int
     writer: WriterIs
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBarrier:
+    request_id: int
+    barrier: BarrierIs
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +210,14 @@ Effect = (
     AnswerAppend
     | AnswerTail
     | AnswerWriter
+    | AnswerBarrier
     | SendWriters
     | SendStore
     | SendDelete
     | SendRelease
     | ReadEpochStore
     | WriteEpochStore
+    | ConfirmEpoch
     | ReadMetadataLog
     | WriteMetadataLog
     | StartRecovery

@@ -7,7 +7,7 @@ passed and does nothing, so there is no timer to cancel and no stale timer to re
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -42,6 +42,9 @@ class Timers(Generic[Name]):
     def disarm(self, name: Name) -> None:
         self._deadlines.pop(name, None)
 
+    def clear(self) -> None:
+        self._deadlines.clear()
+
     def is_armed(self, name: Name) -> bool:
         return name in self._deadlines
 
@@ -71,3 +74,25 @@ class Timers(Generic[Name]):
             return None
         self._promised = earliest
         return WakeAt(earliest)
+
+
+class Alarm:
+    """The single wake-up call of a machine made of parts that have deadlines of their own."""
+
+    __slots__ = ("_promised_ms",)
+
+    def __init__(self) -> None:
+        self._promised_ms: int | None = None  # the earliest call on its way
+
+    def rang(self, now_ms: int) -> None:
+        """An early or second call leaves the one on its way as it is."""
+        if self._promised_ms is not None and self._promised_ms <= now_ms:
+            self._promised_ms = None
+
+    def set(self, deadlines_ms: Iterable[int | None]) -> list[WakeAt]:
+        """What to ask of the shell, for the earliest of all: nothing while a call for it is on its way."""
+        earliest = min((deadline for deadline in deadlines_ms if deadline is not None), default=None)
+        if earliest is None or (self._promised_ms is not None and self._promised_ms <= earliest):
+            return []
+        self._promised_ms = earliest
+        return [WakeAt(earliest)]

@@ -1,7 +1,7 @@
 """What clients, sequencers, recoveries and storage nodes say to each other: the whole write protocol.
 
     client     ->  APPEND, GET TAIL,           sequencer ->  APPENDED, TAIL,
-                   GET WRITER                                WRITER
+                   GET WRITER, BARRIER                       WRITER, BARRIER IS
     sequencer  ->  STORE, DELETE, RELEASE,     node      ->  STORED
                    KEEP WRITERS
     recovery   ->  SEAL, DIGEST, STORE, CLEAN  node      ->  SEALED, DIGEST RECORDS, STORED, CLEANED
@@ -32,6 +32,7 @@ class Append:
     since: Lsn = Lsn(0)  # with a tag: a position of the log that is not younger than the tag
     # Of a record that is restored: when it was first appended. 0: now.
     written_ms: int = 0
+    clock_ms: int = 0  # the highest time the client has seen: the record's is not lower
 
 
 class AppendStatus(Enum):
@@ -47,6 +48,8 @@ class AppendStatus(Enum):
     UNKNOWN = "UNKNOWN"  # it may be in the log, or not; recovery decides
     UNCHAINED = "UNCHAINED"  # positions of this log are not given out: send the record itself
     TOO_FEW_NODES = "TOO_FEW_NODES"  # fewer than the log must have copies of every record: try later
+    CLOCK_AHEAD = "CLOCK_AHEAD"  # the time the client has seen is too far ahead of the node's clock
+    TOO_LATE = "TOO_LATE"  # to a barrier: its time has long passed here, try a later one
     # About the tag of an append; all but DUPLICATE say that it is not in the log by this request.
     DUPLICATE = "DUPLICATE"  # it is in the log already, at `lsn`
     FENCED = "FENCED"  # a newer process of the writer has appended
@@ -61,7 +64,7 @@ class Appended:
     log: LogId
     status: AppendStatus
     lsn: Lsn = Lsn(0)  # with OK and DUPLICATE, and with UNKNOWN where it would be
-    timestamp_ms: int = 0
+    timestamp_ms: int = 0  # of the record; with DUPLICATE perhaps a later one; with CLOCK_AHEAD the node's
     node: NodeId | None = None  # who to ask instead, if known
     incarnation: int = 0  # with DUPLICATE and FENCED: whose append is in the log
     expected: int = 0  # with DUPLICATE and OUT_OF_ORDER: the number of the writer's next append
@@ -110,6 +113,33 @@ class Tail:
     timestamp_ms: int = 0
     entry_end: int = 0
     byte_end: int = 0
+    node: NodeId | None = None
+    clock_ms: int = 0  # no record so far is younger, none to come will be older
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Where does everything of this time or earlier end? No record to come may be of it any more.
+
+    Without a time: where does everything end that was given out? Answered once all of it is released.
+    """
+
+    log: LogId
+    time_ms: int = 0
+    confirm: bool = False  # make sure that nobody else had taken the log when this was asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierIs:
+    """Answer to BARRIER; with another status than OK only `node` and `clock_ms` mean something."""
+
+    log: LogId
+    status: AppendStatus
+    epoch: Epoch = Epoch(0)  # of the sequencer that answers
+    end: Lsn = Lsn(0)
+    entry_end: int = 0  # the log's counters there
+    byte_end: int = 0
+    clock_ms: int = 0  # the sequencer's clock after the barrier
     node: NodeId | None = None
 
 

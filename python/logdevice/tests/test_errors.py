@@ -44,6 +44,7 @@ def test_codes_are_the_ones_already_given_out() -> None:
         "WRITER_FENCED": 111,
         "WRITER_OUT_OF_ORDER": 112,
         "REPLAY_DIFFERS": 113,
+        "CLOCK_AHEAD": 114,
         "UNAVAILABLE": 200,
         "NO_SEQUENCER": 201,
         "NOT_ENOUGH_NODES": 202,

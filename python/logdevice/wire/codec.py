@@ -21,6 +21,7 @@ from logdevice.protocol import messages as read
 from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write
 from logdevice.protocol.chain import messages as chain
+from logdevice.wire import cut_messages as cuts
 from logdevice.wire import service_messages as service
 from logdevice.wire.forms import Form, Misfit, Parts, Section, fields_of
 from logdevice.wire.hello import Hello
@@ -36,7 +37,6 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     8: read.Start,  # with lineage; 1 was without
     17: write.Appended,
     18: write.GetTail,
-    19: write.Tail,
     20: write.Store,
     21: write.Stored,
     22: write.Delete,
@@ -54,10 +54,12 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     34: write.GetWriter,
     35: write.WriterIs,
     36: write.KeepWriters,
-    37: write.Append,  # with written_ms; 16 was without
+    37: write.Append,  # with written_ms and clock_ms; 16 was without
+    38: write.Tail,
+    39: write.Barrier,
     40: write.Drop,
     41: write.Dropped,
-    48: chain.Next,
+    42: write.BarrierIs,
     49: chain.Issued,
     50: chain.Settle,
     51: chain.Settled,
@@ -66,6 +68,7 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     54: chain.ChainRead,
     55: chain.ChainCopy,
     56: chain.ChainCompleted,
+    57: chain.Next,
     64: service.Failure,
     65: service.Done,
     66: service.GetCluster,
@@ -108,6 +111,10 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     107: rebuilding.GetCopies,
     108: rebuilding.CopiesAre,
     112: service.DataPort,
+    113: cuts.GetCuts,
+    114: cuts.CutsAre,
+    115: cuts.KeepCut,
+    116: cuts.RemoveCut,
 }
 
 _LENGTH: Final = Struct("<I")

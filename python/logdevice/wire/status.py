@@ -38,6 +38,7 @@ STATUSES: Final[dict[type[LogDeviceError], grpc.StatusCode]] = {
     errors.WriterFencedError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.WriterOutOfOrderError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ReplayDiffersError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.ClockAheadError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.UnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.NoSequencerError: grpc.StatusCode.UNAVAILABLE,
     errors.NotEnoughNodesError: grpc.StatusCode.UNAVAILABLE,

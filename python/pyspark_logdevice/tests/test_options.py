@@ -9,7 +9,7 @@ import pytest
 from logdevice.client import connect
 from logdevice.errors import InvalidOptionError
 from logdevice.types import Lsn
-from pyspark_logdevice.option_values import Edge, Places
+from pyspark_logdevice.option_values import AtCut, Edge, Places
 from pyspark_logdevice.options import OPTIONS, ReadOptions, parse
 
 GIVEN = {"endpoint": "a:1", "logs": "/x"}
@@ -22,6 +22,16 @@ def refusal(changes: dict[str, str], *, streaming: bool = False) -> str:
         f"{caught.value.message}. Correct the option; docs/spark.md lists what is allowed."
     )
     return caught.value.message
+
+
+def test_positions_at_named_cuts() -> None:
+    good = parse({"endpoint": "a:1", "logs": "/a", "startingOffsets": " cut:x-1 "})
+    assert good.starting_offsets == Places(others=AtCut("x-1"))
+    for bad in ("cut:", "cut:a b", "cut:../x"):
+        with pytest.raises(InvalidOptionError, match="startingOffsets"):
+            parse({"endpoint": "a:1", "logs": "/a", "startingOffsets": bad})
+    with pytest.raises(InvalidOptionError, match="option cut"):
+        parse({"endpoint": "a:1", "logs": "/a", "cut": "consistent", "endingOffsets": "latest"})
 
 
 def test_what_is_not_given_has_a_default() -> None:
@@ -118,7 +128,7 @@ COUNT = "an integer of at least 1"
 SIZE = "bytes, such as 1048576, 512k or 64m"
 TIME = "a time, such as 500ms, 30s or 5m; a plain number is milliseconds"
 INSTANT = "milliseconds since 1970, or ISO 8601 with a time zone, such as 2026-11-16T08:00:00Z"
-PLACES = 'earliest, latest, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}'
+PLACES = 'earliest, latest, cut:NAME, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}'
 LOGS = "paths and numbers of logs, such as /ads/clicks,/ads/views,7, or a JSON list of them"
 WRONG = [
     ("endpoint", "host:port,host:port", ["", "nowhere", "a:0", "a:99999", "a:1,b"]),
@@ -135,6 +145,7 @@ WRONG = [
     ("minPartitions", "an integer from 1 to 10000", ["", "0", "10001", "two"]),
     ("maxRecordsPerPartition", COUNT, ["0", "x"]),
     ("maxBytesPerPartition", SIZE, ["0"]),
+    ("cut", "none or consistent", ["", "fresh", "true"]),
     ("gaps", "dataloss, all or none", ["", "some", "DATA LOSS"]),
     ("failOnDataLoss", "true or false", ["", "yes", "1"]),
     ("onRollback", "fail or emit", ["", "ignore"]),

@@ -11,10 +11,12 @@ import pytest
 from logdevice.client import Client, connect
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import CLUSTER, FIRST_RECORD_MS, QUICK, SmallCluster
+from logdevice.cuts import Cut, CutEnd, CutKind
 from logdevice.errors import (
     CheckpointAheadError,
     CheckpointClusterError,
     CheckpointTrimmedError,
+    InvalidArgumentError,
     InvalidOptionError,
     LogRemovedError,
     TrimmedError,
@@ -105,6 +107,44 @@ def test_a_query_begins_where_the_options_say(client: Client) -> None:
     begun = planner(client, "/a", startingOffsets=str(int(a[3]))).begin(Edge.EARLIEST)
     assert begun.logs[number(client, "/a")].marks[0].entries == 6
     assert begun.cluster == CLUSTER
+
+
+def test_a_named_cut_says_where_to_begin_and_to_end(client: Client, cluster: SmallCluster) -> None:
+    a, b = fill(client, "/a"), fill(client, "/b")
+    places = {"/a": a[2], "/b": b[4]}
+    ends = [CutEnd(log=number(client, path), path=path, end=lsn) for path, lsn in places.items()]
+    cluster.cuts = [Cut(kind=CutKind.CONSISTENT, time_ms=1, ends=tuple(ends), cookie="x.1")]
+    assert starts(planner(client, "/a,/b", startingOffsets="cut:x.1").begin(Edge.LATEST)) == places
+    found = planner(client, "/a,/b", endingOffsets='{"/a": "cut:x.1", "*": "latest"}').plan_batch()
+    assert [part.end for split in found for part in split.ranges] == [a[2], b[5].next]
+    fill(client, "/c")
+    with pytest.raises(InvalidOptionError, match="which has nothing of /c"):
+        planner(client, "/a,/c", startingOffsets="cut:x.1").begin(Edge.LATEST)
+    with pytest.raises(InvalidArgumentError, match="no cut"):
+        planner(client, "/a", endingOffsets="cut:y").plan_batch()
+
+
+def test_batches_that_end_at_cuts(client: Client) -> None:
+    """A record is a second younger than the one before: /b, where more waits, is not read ahead of /a."""
+    a, b = fill(client, "/a", records=3), fill(client, "/b", records=6)
+    planning = planner(client, "/a,/b", cut="consistent", maxRecordsPerTrigger="7")
+    at = planning.begin(Edge.EARLIEST)
+    ends = []
+    while (end := planning.next_end(kept(at), limited=True)) is not None:
+        assert entries(end) <= 7
+        ends.append(starts(end))
+        at = kept(end)
+    assert ends[0] == {"/a": a[1], "/b": b[1]}
+    assert ends[-1] == {"/a": a[2].next, "/b": b[5].next}
+    for found in ends:
+        seen = {path: sum(lsn < found[path] for lsn in lsns) for path, lsns in (("/a", a), ("/b", b))}
+        assert seen["/a"] == min(3, seen["/b"]), "everything up to one time, and nothing else"
+
+
+def test_a_batch_read_ends_at_a_cut(client: Client) -> None:
+    fill(client, "/a"), fill(client, "/b", records=2)
+    found = planner(client, "/a,/b", cut="consistent").plan_batch()
+    assert len([part for split in found for part in split.ranges]) == 2
 
 
 def test_a_query_begins_at_a_time(client: Client) -> None:

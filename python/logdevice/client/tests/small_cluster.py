@@ -11,12 +11,13 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from logdevice.client import AsyncClient
 from logdevice.client.tests.small_node import SmallNode
+from logdevice.cuts import Cut
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.protocol import write_messages as write
@@ -35,6 +36,7 @@ from logdevice.types import (
     RecordFlags,
     nodes,
 )
+from logdevice.wire import cut_messages
 from logdevice.wire import service_messages as service
 from logdevice.wire.service_messages import DirectoryChange
 
@@ -60,6 +62,7 @@ class _Log:
     timestamp_ms: int = FIRST_RECORD_MS - 1000
     entry_end: int = 0
     byte_end: int = 0
+    began: list[tuple[int, Lsn, int, int]] = field(default_factory=list)  # where each record began
 
 
 class SmallCluster:
@@ -74,6 +77,7 @@ class SmallCluster:
         self.sequencer = self.ids[0]
         self.directory = LogDirectory()
         self.asked: list[tuple[NodeId, Any]] = []  # every request but those about the cluster
+        self.cuts: list[Cut] = []  # that have a name
         self.scripted: deque[Any] = deque()  # answers to appends: a message, an error, None for the usual
         self._logs: dict[LogId, _Log] = {}
         self.lineages: dict[LogId, Lineage] = {}  # of logs whose history a test has changed
@@ -90,6 +94,10 @@ class SmallCluster:
             ),
             write.Append: self._append,
             write.GetTail: self._tail,
+            write.Barrier: self._barrier,
+            cut_messages.GetCuts: lambda node, ask: cut_messages.CutsAre(
+                tuple(cut for cut in self.cuts if not ask.name or cut.cookie == ask.name)
+            ),
             write.GetWriter: self._writer,
             service.NextIncarnation: self._incarnation,
             write.Trim: self._trim,
@@ -139,6 +147,7 @@ class SmallCluster:
         lsn, first = state.next, state.next.esn % len(self.ids)
         state.next = lsn.next
         state.timestamp_ms += 1000
+        state.began.append((state.timestamp_ms, state.next, state.entry_end, state.byte_end))
         state.entry_end += entries
         state.byte_end += len(body)
         ring = self.ids[first:] + self.ids[:first]
@@ -278,6 +287,25 @@ class SmallCluster:
             timestamp_ms=state.timestamp_ms,
             entry_end=state.entry_end,
             byte_end=state.byte_end,
+            clock_ms=state.timestamp_ms,
+        )
+
+    def _barrier(self, node: NodeId, ask: write.Barrier) -> write.BarrierIs:
+        if node != self.sequencer:
+            return write.BarrierIs(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+        state = self._logs.setdefault(ask.log, _Log())
+        end, entry_end, byte_end = state.next, state.entry_end, state.byte_end
+        younger = [began for began in state.began if ask.time_ms and began[0] > ask.time_ms]
+        if younger:
+            _, end, entry_end, byte_end = younger[0]
+        return write.BarrierIs(
+            log=ask.log,
+            status=AppendStatus.OK,
+            epoch=state.next.epoch,
+            end=end,
+            entry_end=entry_end,
+            byte_end=byte_end,
+            clock_ms=max(state.timestamp_ms, ask.time_ms),
         )
 
     def _trim(self, node: NodeId, ask: write.Trim) -> write.Trimmed:

@@ -130,6 +130,7 @@ class AppendRequest:
     body: bytes
     entries: int
     seen_epoch: Epoch = Epoch(0)
+    clock_ms: int = 0  # the highest time the client has seen
     store_timeout_ms: int  # for one node
     timeout_ms: int  # for all of it
 
@@ -145,6 +146,7 @@ class ChainAppend:
             entries=request.entries,
             body_bytes=len(request.body),
             seen_epoch=request.seen_epoch,
+            clock_ms=request.clock_ms,
         )
         self._walk: Walk | None = None
         self._position: Position | None = None

@@ -29,6 +29,7 @@ from logdevice.protocol.chain.messages import (
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
 from logdevice.protocol.epoch_state import LogTail
+from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.timers import WakeAt
 from logdevice.protocol.write_messages import Append, AppendStatus
 from logdevice.protocol.writers.owed_answers import Owed
@@ -59,11 +60,12 @@ class ChainEpoch(EpochSequencer):
         candidates: Candidates,
         settings: WriteSettings,
         rng: random.Random,
+        clock: LogClock,
         *,
         chains: tuple[tuple[NodeId, ...], ...],
         chain_settings: ChainSettings,
     ) -> None:
-        super().__init__(log, epoch, me, plan, candidates, settings, rng)
+        super().__init__(log, epoch, me, plan, candidates, settings, rng, clock)
         self.chains = chains  # none: too few nodes are there
         self.suspects: set[NodeId] = set()
         self.is_regrow_due = False
@@ -93,7 +95,7 @@ class ChainEpoch(EpochSequencer):
         lsn = self._tokens.get(next_.token)
         effects: list[Effect] = []
         if lsn is None:
-            wanted = Append(log=self._log, body=b"", entries=next_.entries)
+            wanted = Append(log=self._log, body=b"", entries=next_.entries, clock_ms=next_.clock_ms)
             record = self._number(wanted, now_ms)
             # The body is not here, but it counts.
             record = replace(record, byte_end=record.byte_end + next_.body_bytes)

@@ -26,6 +26,7 @@ class Next:
     entries: int
     body_bytes: int
     seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
+    clock_ms: int = 0  # the highest time the client has seen: the record's is not lower
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,8 @@ class ChainSequencer(Sequencer):
         next_, current = event.next, self.current
         if next_.body_bytes > self._settings.body_bytes_max:
             self._refuse_next(event.request_id, AppendStatus.TOO_BIG)
+        elif self._clock.is_too_far(next_.clock_ms, self._now_ms):
+            self._refuse_next(event.request_id, AppendStatus.CLOCK_AHEAD)  # T15
         elif current is not None and next_.seen_epoch > current.epoch:
             self._refuse_next(event.request_id, AppendStatus.NO_SEQUENCER)  # U4
             self._activate()
@@ -201,6 +203,7 @@ class ChainSequencer(Sequencer):
             candidates,
             self._settings,
             self._rng,
+            self._clock,
             chains=choose_chains(usable, wanted, counted, chain.chains, state.epoch),
             chain_settings=self._chain_settings,
         )

@@ -73,9 +73,11 @@ class Chaining(Sequencing):
                 self.settled[effect.request_id] = effect.settled
         return list(effects)
 
-    def next(self, token: int, *, size: int = 10, seen: int = 0) -> int:
+    def next(self, token: int, *, size: int = 10, seen: int = 0, clock_ms: int = 0) -> int:
         self.requests += 1
-        asked = Next(log=LOG, token=token, entries=2, body_bytes=size, seen_epoch=Epoch(seen))
+        asked = Next(
+            log=LOG, token=token, entries=2, body_bytes=size, seen_epoch=Epoch(seen), clock_ms=clock_ms
+        )
         self.feed(NextReceived(self.requests, asked))
         return self.requests
 

@@ -105,10 +105,18 @@ class Sequencing:
         self.feed(RecoveryCompleted(Epoch(read.epoch + 1)))
 
     def append(
-        self, body: bytes = b"body", *, entries: int = 2, seen: int = 0, tag: WriterTag | None = None
+        self,
+        body: bytes = b"body",
+        *,
+        entries: int = 2,
+        seen: int = 0,
+        tag: WriterTag | None = None,
+        clock_ms: int = 0,
     ) -> int:
         self.requests += 1
-        append = Append(log=LOG, body=body, entries=entries, seen_epoch=Epoch(seen), tag=tag)
+        append = Append(
+            log=LOG, body=body, entries=entries, seen_epoch=Epoch(seen), tag=tag, clock_ms=clock_ms
+        )
         self.feed(AppendReceived(self.requests, append))
         return self.requests
 

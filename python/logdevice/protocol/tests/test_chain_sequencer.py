@@ -218,6 +218,15 @@ def test_a_client_that_saw_a_higher_epoch_is_believed() -> None:
     assert chaining.wanted(ReadEpochStore)
 
 
+def test_a_position_is_not_older_than_what_its_writer_has_seen() -> None:
+    """T11, and T15: nor is any put too far ahead."""
+    chaining = active()
+    position = chaining.issued[chaining.next(1, clock_ms=5000)].position
+    assert position is not None
+    assert position.timestamp_ms == 5000
+    assert chaining.issued[chaining.next(2, clock_ms=10_000_000)].status is AppendStatus.CLOCK_AHEAD
+
+
 def test_what_is_too_big_or_too_much_is_refused() -> None:
     # U8
     chaining = active()

@@ -1,0 +1,81 @@
+"""`logdevice cuts ...`: positions in several logs that belong together, kept under names."""
+
+from __future__ import annotations
+
+import argparse
+
+from logdevice.cli import arguments, commands
+from logdevice.cli.finding import connect
+from logdevice.cli.output import Output, shown_time
+from logdevice.cuts import Cut, CutKind
+
+
+def add_commands(group: commands.Commands) -> None:
+    help = "take, show and remove cuts: positions in several logs that belong together"
+    parser = group.add_parser("cuts", help=help, description=f"{help.capitalize()}.")
+    inner = parser.add_subparsers(metavar="COMMAND", required=True)
+    create = commands.add(
+        inner, "create", run_create, "take a cut and keep it under a name", details="docs/cuts.md says more."
+    )
+    create.add_argument("name", metavar="NAME", help="letters, digits, '.', '_' and '-'")
+    create.add_argument(
+        "logs", type=arguments.log, metavar="LOG", nargs="+", help="a path, such as /ads/clicks, or a number"
+    )
+    create.add_argument(
+        "--kind",
+        choices=[kind.value for kind in CutKind],
+        default=CutKind.CONSISTENT.value,
+        help="fresh: all that was acknowledged; consistent: also nothing without its causes (the default)",
+    )
+    commands.add(inner, "list", run_list, "list the cuts that have a name")
+    show = commands.add(inner, "show", run_show, "show where a cut lies in each of its logs")
+    show.add_argument("name", metavar="NAME", help="as given to `create`")
+    remove = commands.add(inner, "remove", run_remove, "forget a cut", details="The logs stay as they are.")
+    remove.add_argument("name", metavar="NAME", help="as given to `create`")
+
+
+def run_create(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        _show(client.create_cut(options.name, options.logs, options.kind), output)
+    return 0
+
+
+def run_list(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        cuts = client.cuts()
+    for cut in cuts:
+        output.json(cut.to_json())
+    rows = [
+        {
+            "name": cut.cookie,
+            "kind": cut.kind.value,
+            "time": shown_time(cut.time_ms),
+            "logs": ", ".join(end.path for end in cut.ends),
+        }
+        for cut in cuts
+    ]
+    output.table(rows, ("name", "kind", "time", "logs"))
+    return 0
+
+
+def run_show(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        _show(client.cut(options.name), output)
+    return 0
+
+
+def run_remove(options: argparse.Namespace, output: Output) -> int:
+    with connect(options) as client:
+        client.remove_cut(options.name)
+    output.text(f"removed {options.name}")
+    output.json({"removed": options.name})
+    return 0
+
+
+def _show(cut: Cut, output: Output) -> None:
+    output.json(cut.to_json())
+    output.text(f"name  {cut.cookie}")
+    output.text(f"kind  {cut.kind.value}")
+    output.text(f"time  {shown_time(cut.time_ms)}")
+    rows = [{"log": end.path, "end": str(end.end), "entries": end.entry_end} for end in cut.ends]
+    output.table(rows, ("log", "end", "entries"))

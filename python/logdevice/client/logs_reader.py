@@ -1,0 +1,166 @@
+"""Reading several logs at a time, fairly: whichever has something is served in turn, none waits for another.
+
+Each log has a reader of its own and at most one item that is ready; all streams together stay within
+`logs_window_bytes`. Cuts that are expected come back in the order in which they were given, each when all of
+its logs were handed out that far. Nothing about them is kept in the cluster: a process that starts again
+gives the positions it had reached and the cuts it still waits for. Lives from its making to `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import Directory, LogRef
+from logdevice.client.reader import Item, Reader
+from logdevice.cuts import Cut
+from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.types import LSN_OLDEST, LogId, Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class LogItem:
+    """Records or a gap of one of the logs."""
+
+    log: LogId
+    path: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Everything of the cut has been handed out, perhaps more."""
+
+    cut: Cut
+
+
+class LogsReader(AsyncIterator[LogItem | Passed]):
+    """To be used by one task at a time. Ends when all of its logs have ended and all cuts have come back."""
+
+    def __init__(
+        self, readers: Mapping[LogId, Reader], paths: Mapping[LogId, str], starts: Mapping[LogId, Lsn]
+    ) -> None:
+        self.positions = dict(starts)  # what was not handed out begins here, in each log
+        self._readers, self._paths = dict(readers), paths
+        self._order = deque(self._readers)  # whose turn it is, the next first
+        self._coming: dict[LogId, asyncio.Task[Item | None]] = {}
+        self._cuts: deque[Cut] = deque()
+
+    @property
+    def expected(self) -> tuple[Cut, ...]:
+        """The cuts that have not come back, in order."""
+        return tuple(self._cuts)
+
+    def expect(self, cut: Cut) -> None:
+        """Has a cut come back, as Passed, behind all that is in it."""
+        for end in cut.ends:
+            if end.log not in self.positions:
+                raise InvalidArgumentError(f"the cut has a position in {end.path}, which is not read here")
+        self._cuts.append(cut)
+
+    async def __anext__(self) -> LogItem | Passed:
+        found = await self.next()
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def __aenter__(self) -> LogsReader:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
+        """A cut that was passed, or something of the next log that has something; None at the end of all.
+        TimeoutError if there is nothing within `timeout_ms`.
+        """
+        if self._cuts and all(end.end <= self.positions[end.log] for end in self._cuts[0].ends):
+            return Passed(self._cuts.popleft())
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            while self._order:
+                for log in self._order:
+                    if log not in self._coming:
+                        self._coming[log] = asyncio.ensure_future(self._readers[log].next())
+                await asyncio.wait(self._coming.values(), return_when=asyncio.FIRST_COMPLETED)
+                found = self._take_turn()
+                if found is not None:
+                    return found
+        if self._cuts:
+            raise LocalProtocolError(
+                f"all logs have ended, and cut {self._cuts[0].cookie!r} lies behind their ends"
+            )
+        return None
+
+    def _take_turn(self) -> LogItem | None:
+        """Of the first whose turn it is and who has something; it comes last then."""
+        for log in list(self._order):
+            if not self._coming[log].done():
+                continue
+            item = self._coming.pop(log).result()
+            self._order.remove(log)
+            if item is not None:
+                self._order.append(log)
+                self.positions[log] = max(self.positions[log], item.end)
+                return LogItem(log, self._paths[log], item)
+        return None
+
+    async def close(self) -> None:
+        for task in self._coming.values():
+            task.cancel()
+        await asyncio.gather(*self._coming.values(), return_exceptions=True)
+        await asyncio.gather(*(reader.close() for reader in self._readers.values()))
+        self._order.clear()
+
+
+class SeveralLogs(ABC):
+    """A part of the client."""
+
+    _directory: Directory
+    config: ClientConfig
+
+    @abstractmethod
+    def read(self, log: LogRef, *, follow: bool = False, **options: Any) -> Reader: ...
+
+    async def read_logs(
+        self,
+        logs: Sequence[LogRef],
+        starts: Mapping[LogId, Lsn] | None = None,
+        *,
+        until: Cut | None = None,
+        follow: bool = False,
+        **options: Any,
+    ) -> LogsReader:
+        """Several logs at a time, from `starts` or their beginnings: up to a cut, or to where they end now,
+        or for ever. `options` as in `read`.
+        """
+        views = await asyncio.gather(*map(self._directory.find, logs))
+        paths = {view.log: view.path for view in views if view.log is not None}
+        if not paths:
+            raise InvalidArgumentError("at least one log is read, got none")
+        ends = {} if until is None else {end.log: end.end for end in until.ends}
+        if until is not None and (missing := [path for log, path in paths.items() if log not in ends]):
+            raise InvalidArgumentError(f"the cut has no position in {', '.join(missing)}")
+        first = {log: (starts or {}).get(log, LSN_OLDEST) for log in paths}
+        usual, share = self.config.stream.window_bytes, self.config.client.logs_window_bytes // len(paths)
+        options = {"window_bytes": max(1, min(usual, share)), **options}
+        readers = {
+            log: self.read(
+                log, start=(starts or {}).get(log, "oldest"), until=ends.get(log), follow=follow, **options
+            )
+            for log in paths
+        }
+        reader = LogsReader(readers, paths, first)
+        try:
+            await asyncio.gather(*(each.open() for each in readers.values()))
+        except BaseException:
+            await reader.close()
+            raise
+        return reader

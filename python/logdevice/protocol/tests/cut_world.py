@@ -1,0 +1,259 @@
+"""Several logs whose sequencers' clocks differ, clients that read and append, and cuts taken meanwhile.
+
+The sequencers and the cut are the real machines; nodes, the epoch store and recovery are played. Sequencers
+are replaced at any moment, and the old ones go on to answer whoever still asks them. Everything is drawn
+from one seed. `Rules` removes what the promise rests on, to see that it is missed.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+
+from logdevice.protocol.appender import SendStore
+from logdevice.protocol.cutting import CutFailed, CutFound, CutTaking
+from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed, EpochState, LogTail
+from logdevice.protocol.sequencer_events import AnswerBarrier, BarrierAsked, Event
+from logdevice.protocol.tests.sequencing import LOG, METADATA, Sequencing
+from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs, GetTail, Tail
+from logdevice.types import Epoch, LogId, Lsn, NodeId
+from logdevice.write_settings import WriteSettings
+
+Key = tuple[int, Lsn]  # a record: of which log, and where
+LOGS = 3
+SKEW_MS = 40
+SETTINGS = WriteSettings(release_interval_ms=0, clock_places_max=8)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All true: as the product is."""
+
+    clients_carry_time: bool = True  # T11
+    is_confirmed: bool = True  # T23
+    is_tails: bool = False  # the cut is one look at the tail of each log
+
+
+@dataclass
+class _Kept:
+    time_ms: int
+    causes: frozenset[Key]
+
+
+@dataclass
+class _Client:
+    seen_ms: int = 0
+    knows: set[Key] = field(default_factory=set)
+
+
+class _Machine(Sequencing):
+    """One sequencer of one log, with the answers it gave to barriers."""
+
+    def __init__(self, offset_ms: int) -> None:
+        super().__init__(SETTINGS)
+        self.offset_ms = offset_ms
+        self.barriers: dict[int, BarrierIs] = {}
+        self.questions: list[int] = []  # to the epoch store, on their way
+        self.released_end = Lsn(0)
+
+    def feed(self, event: Event) -> list[object]:  # type: ignore[override]
+        effects = super().feed(event)
+        for effect in self.effects:
+            if isinstance(effect, AnswerBarrier):
+                self.barriers[effect.request_id] = effect.barrier
+            elif isinstance(effect, ConfirmEpoch):
+                self.questions.append(effect.question)
+        self.released_end = max([self.released_end, *self.released().values()])
+        return list(effects)
+
+
+class _Log:
+    def __init__(self) -> None:
+        self.epoch = 1  # in the epoch store
+        self.records: dict[Lsn, _Kept] = {}  # that are in the log for good
+        self.machine = _Machine(0)
+        self.old: _Machine | None = None
+        self.flights: list[tuple[_Client, int, list[SendStore], frozenset[Key]]] = []
+
+    def replace_sequencer(self, now_ms: int, offset_ms: int) -> None:
+        """What is on its way is lost; nobody was told of it."""
+        self.flights = []
+        last = max(self.records, default=Lsn(0))
+        time_ms = self.records[last].time_ms if last else 0
+        tail = LogTail(end=Lsn(last + 1), timestamp_ms=time_ms)
+        self.old, self.machine = self.machine, _Machine(offset_ms)
+        self.machine.now_ms = now_ms + offset_ms
+        read = EpochState(
+            epoch=Epoch(self.epoch),
+            last_clean=Epoch(self.epoch),
+            metadata=METADATA,
+            owner=NodeId(4),
+            tail=tail,
+        )
+        self.machine.activate(read)
+        self.epoch += 1
+
+
+@dataclass(frozen=True)
+class CutOutcome:
+    violations: list[str]
+
+
+def simulate_cut(seed: int) -> CutOutcome:
+    """For `tools/mutants.py`: one cut, with all rules."""
+    problem = CutWorld(seed, Rules()).play(is_consistent=True)
+    return CutOutcome([] if problem is None else [problem])
+
+
+class CutWorld:
+    def __init__(self, seed: int, rules: Rules) -> None:
+        self._rng = random.Random(seed)
+        self._rules = rules
+        self._now_ms = 10_000
+        self._requests = 1_000
+        self._logs = [_Log() for _ in range(LOGS)]
+        self._clients = [_Client() for _ in range(3)]
+        for log in self._logs:
+            log.replace_sequencer(self._now_ms, self._skew())
+            log.old = None
+
+    def play(self, *, is_consistent: bool) -> str | None:
+        """Takes one cut in the midst of everything. What is wrong with it, if something is."""
+        self._noise(self._rng.randint(5, 25))
+        before = [max(log.records, default=Lsn(0)) for log in self._logs]
+        found = self._look_at_tails() if self._rules.is_tails else self._cut(is_consistent)
+        if found is None:
+            return None  # given up: sequencers were replaced too often
+        self._noise(5)
+        inside = {
+            (number, lsn)
+            for number, log in enumerate(self._logs)
+            for lsn in log.records
+            if lsn < found[number]
+        }
+        for number, lsn in enumerate(before):
+            if lsn and (number, lsn) not in inside:
+                return f"log {number} had {lsn} acknowledged before, and the cut ends at {found[number]}"
+        for number, lsn in sorted(inside) if is_consistent else ():
+            missing = self._logs[number].records[lsn].causes - inside
+            if missing:
+                return f"log {number} has {lsn} in the cut, and not its causes {sorted(missing)}"
+        return None
+
+    def _look_at_tails(self) -> list[Lsn]:
+        found = dict.fromkeys(range(LOGS), Lsn(0))
+        for number in self._rng.sample(range(LOGS), LOGS):
+            found[number] = self._logs[number].machine.tail().next
+            self._noise(self._rng.randint(0, 3))
+        return [found[number] for number in range(LOGS)]
+
+    def _cut(self, is_consistent: bool) -> list[Lsn] | None:
+        taking = CutTaking(
+            [LogId(number) for number in range(LOGS)],
+            is_consistent=is_consistent,
+            seen_ms=0,
+            attempts_max=20,
+        )
+        while True:
+            answers = self._round(taking.questions())
+            if not self._rules.is_confirmed and all(isinstance(a, BarrierIs) and a.end for a in answers):
+                return [answer.end for answer in answers if isinstance(answer, BarrierIs)]
+            outcome = taking.answered(answers)
+            if isinstance(outcome, CutFound):
+                return [end.end for end in outcome.ends]
+            if isinstance(outcome, CutFailed):
+                return None
+            assert outcome is None, f"{outcome}"
+
+    def _round(self, questions: list[GetTail | Barrier]) -> list[Tail | BarrierIs]:
+        """Asked in any order, answered in any order, and asked again where the answer is to do so."""
+        answers: dict[int, Tail | BarrierIs] = {}
+        asked: dict[int, tuple[_Machine, int]] = {}
+        while len(answers) < LOGS:
+            number = self._rng.choice([number for number in range(LOGS) if number not in answers])
+            answer = self._ask(number, questions[number], asked)
+            if answer is not None:
+                answers[number] = answer
+            self._noise(self._rng.randint(0, 3))
+        return [answers[number] for number in range(LOGS)]
+
+    def _ask(
+        self, number: int, question: GetTail | Barrier, asked: dict[int, tuple[_Machine, int]]
+    ) -> Tail | BarrierIs | None:
+        log = self._logs[number]
+        if number in asked:
+            machine, request = asked[number]
+            answer = machine.barriers.get(request)
+            if answer is None:
+                if machine is not log.machine:
+                    del asked[number]  # it may never answer: ask somebody else
+                return None
+            del asked[number]
+            final = (AppendStatus.OK, AppendStatus.TOO_LATE)
+            return replace(answer, log=LogId(number)) if answer.status in final else None
+        is_outdated = log.old is not None and self._rng.random() < 0.2
+        machine = log.old if log.old is not None and is_outdated else log.machine
+        machine.now_ms = max(machine.now_ms, self._now_ms + machine.offset_ms)
+        if isinstance(question, GetTail):
+            tail = machine.tail()
+            return tail if tail.status is AppendStatus.OK else None
+        self._requests += 1
+        asked[number] = machine, self._requests
+        machine.feed(BarrierAsked(self._requests, replace(question, log=LOG)))
+        return None
+
+    def _noise(self, steps: int) -> None:
+        for _ in range(steps):
+            self._now_ms += self._rng.randint(0, 2)
+            draw = self._rng.random()
+            log = self._rng.choice(self._logs)
+            log.machine.now_ms = max(log.machine.now_ms, self._now_ms + log.machine.offset_ms)
+            if draw < 0.45:
+                self._append(log)
+            elif draw < 0.75:
+                self._finish(log)
+            elif draw < 0.92:
+                self._read(log)
+            elif draw < 0.97:
+                self._confirm(log)
+            elif draw < 0.985:
+                log.replace_sequencer(self._now_ms, self._skew())
+        for log in self._logs:
+            self._confirm(log)
+
+    def _append(self, log: _Log) -> None:
+        client = self._rng.choice(self._clients)
+        seen_ms = client.seen_ms if self._rules.clients_carry_time else 0
+        request = log.machine.append(clock_ms=seen_ms)
+        log.flights.append((client, request, log.machine.stores(), frozenset(client.knows)))
+        if self._rng.random() < 0.7:
+            self._finish(log)
+
+    def _finish(self, log: _Log) -> None:
+        """The oldest record on its way is stored and acknowledged."""
+        if not log.flights:
+            return
+        client, request, stores, causes = log.flights.pop(0)
+        log.machine.store(stores)
+        answer = log.machine.answers[request]
+        number = self._logs.index(log)
+        log.records[answer.lsn] = _Kept(answer.timestamp_ms, causes)
+        client.seen_ms = max(client.seen_ms, answer.timestamp_ms)
+        client.knows.add((number, answer.lsn))
+
+    def _read(self, log: _Log) -> None:
+        """A client reads a record, of which it then knows all that its writer knew."""
+        readable = [lsn for lsn in log.records if lsn < log.machine.released_end]
+        if readable:
+            client, lsn = self._rng.choice(self._clients), self._rng.choice(readable[-3:])
+            kept = log.records[lsn]
+            client.seen_ms = max(client.seen_ms, kept.time_ms)
+            client.knows |= {(self._logs.index(log), lsn), *kept.causes}
+
+    def _confirm(self, log: _Log) -> None:
+        for machine in (log.machine, log.old):
+            if machine is not None and machine.questions:
+                machine.feed(EpochConfirmed(machine.questions.pop(0), Epoch(log.epoch)))
+
+    def _skew(self) -> int:
+        return self._rng.randint(-SKEW_MS, SKEW_MS)
