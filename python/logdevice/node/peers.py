@@ -95,6 +95,11 @@ class Peers:
         except LogDeviceError as error:
             lost(error)
             return
+        except Exception as error:
+            # A mistake of ours. Whoever asked would wait for ever.
+            _logger.exception("%s could not be asked %s", node, type(request).__name__)
+            lost(LogDeviceError(f"{node} could not be asked: {type(error).__name__}", node=node))
+            return
         if isinstance(answer, wanted):
             done(answer)
         else:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from logdevice.errors import LogDeviceError, UnavailableError
+from logdevice.errors import LogDeviceError, UnavailableError, UnknownLogError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.node.clock import now_ms
 from logdevice.node.configuration import Configuration
@@ -64,6 +64,7 @@ class Rebuilds:
         self._returning: asyncio.Task[None] | None = None
         self._hosts: dict[LogId, RebuildHost] = {}
         self._sizes: dict[LogId, int] = {}  # of what they have to look at
+        self._ends: dict[LogId, Lsn] = {}  # P71, as far as known in this rebuilding
         self._logs_left = 0
         self._logs_all = 0
         self._bytes_before = 0
@@ -125,6 +126,7 @@ class Rebuilds:
         parts = self._parts
         logs = sorted(parts.configuration.directory.logs().values())
         self._logs_left = self._logs_all = len(logs)
+        self._ends.clear()
         _logger.info("%s begins to copy what lost nodes held, version %s", parts.me, events.rebuilding)
         places = asyncio.Semaphore(self._settings.rebuild_logs_max)
 
@@ -145,19 +147,17 @@ class Rebuilds:
     async def _until_done(self, log: LogId, events: NodeEvents) -> bool:
         while True:
             try:
-                found = await self._rebuild_log(log, events)
+                return await self._rebuild_log(log, events)
+            except UnknownLogError:
+                return True  # it was removed meanwhile
             except LogDeviceError as error:
                 _logger.info("log %s cannot be copied now: %s", log, error)
-                found = None
             except Exception:
                 _logger.exception("log %s could not be copied", log)
-                found = None
-            if found is not None:
-                return found
             await self._pause()
 
-    async def _rebuild_log(self, log: LogId, events: NodeEvents) -> bool | None:
-        """Whether nothing can have been lost; None: try again."""
+    async def _rebuild_log(self, log: LogId, events: NodeEvents) -> bool:
+        """Whether nothing can have been lost."""
         parts, losses = self._parts, Losses.of(events)
         history = await self._history(log)
         if not any(losses.touches(entry) for entry in history):
@@ -167,10 +167,12 @@ class Rebuilds:
         # Who stores none of its epochs has no copy, and hears of no release either.
         if not any(parts.me in entry.nodeset for entry in history):
             return is_authoritative
-        end = await self._end(log, history, losses)
-        stored = parts.logs.host(log).stored
-        if end is None or stored.released_end < end:
-            return None
+        if log not in self._ends:
+            # Once: on a log that is written to, what is released never gets as far as a later answer.
+            self._ends[log] = await self._end(log, history, losses)
+        stored, end = parts.logs.host(log).stored, self._ends[log]
+        if stored.released_end < end:
+            raise UnavailableError(f"it is released up to {stored.released_end} here, not to {end}", log=log)
         usable = frozenset(node for node in locations if parts.is_alive(node))
         plans: dict[Epoch, MovePlan] = {}
 
@@ -183,7 +185,7 @@ class Rebuilds:
         task = RebuildTask(log, parts.me, events.rebuilding, stored.trim_end, end, losses)
         ended = await self._run_host(task, plan_of)
         if not ended.is_done:
-            return None
+            raise UnavailableError("something could not be read or stored; it is begun again", log=log)
         await self._trim_refilled(log, losses)
         is_leaving = any(case.mode is CaseMode.DRAIN for case in events.cases)
         if ended.short and is_leaving:
@@ -215,18 +217,19 @@ class Rebuilds:
             self._bytes_before += host.bytes_copied
             self._parts.metrics.rebuild_seconds.inc((now_ms() - started_ms) / 1000)
 
-    async def _end(self, log: LogId, history: History, losses: Losses) -> Lsn | None:
-        """P71: nothing at or above it was or will be stored on a node that is gone; None: not yet known."""
+    async def _end(self, log: LogId, history: History, losses: Losses) -> Lsn:
+        """P71: nothing at or above it was or will be stored on a node that is gone."""
         parts = self._parts
         sequencers = parts.configuration.sequencer_nodes
         owner = owner_of(log, [node for node in sequencers if parts.is_alive(node)])
         if owner is None:
-            return None
+            raise UnavailableError("nobody numbers its records", log=log)
         tail = await parts.peers.request(owner, GetTail(log))
         if not isinstance(tail, Tail) or tail.status is not AppendStatus.OK:
-            return None
-        is_without = not losses.gone & set(metadata_of(history, tail.next.epoch).nodeset)
-        return tail.next if is_without else None
+            raise UnavailableError(f"{owner} does not number its records yet", log=log)
+        if losses.gone & set(metadata_of(history, tail.next.epoch).nodeset):
+            raise UnavailableError(f"epoch {tail.next.epoch} still counts on nodes that are gone", log=log)
+        return tail.next
 
     async def _trim_refilled(self, log: LogId, losses: Losses) -> None:
         """A node that lost everything has lost the trim point, too."""
@@ -241,21 +244,27 @@ class Rebuilds:
     # ---- as a node that was lost, or has left -------------------------------------------------------
 
     async def _settle(self) -> None:
-        parts = self._parts
         try:
             while self._has_to_speak:
-                mine, version = parts.statuses.mine, parts.statuses.events.rebuilding
-                if mine is not None and mine.mode is CaseMode.DRAIN:
-                    await self._leave(version, is_settled=mine.is_settled)
-                elif parts.logs.has_metadata:
-                    await self._tell(EventKind.ACKNOWLEDGED, version)
-                    _logger.info("%s has its data back", parts.me)
-                else:
+                try:
+                    await self._speak()
+                except Exception:
+                    # Nobody else would: the event log waits for this node.
+                    _logger.exception("what follows from a rebuilding could not be done")
                     await self._pause()
-        except Exception:
-            _logger.exception("what follows from a rebuilding could not be done")
         finally:
             self._returning = None
+
+    async def _speak(self) -> None:
+        parts = self._parts
+        mine, version = parts.statuses.mine, parts.statuses.events.rebuilding
+        if mine is not None and mine.mode is CaseMode.DRAIN:
+            await self._leave(version, is_settled=mine.is_settled)
+        elif parts.logs.has_metadata:
+            await self._tell(EventKind.ACKNOWLEDGED, version)
+            _logger.info("%s has its data back", parts.me)
+        else:
+            await self._pause()
 
     async def _leave(self, version: int, *, is_settled: bool) -> None:
         """P74: nothing more is taken; is there anything that nobody has copied?"""
@@ -268,12 +277,13 @@ class Rebuilds:
                     return
             await self._tell(EventKind.ACKNOWLEDGED, version)
         elif self._is_emptied != version:
-            self._is_emptied = version
             for log in logs:
                 done: asyncio.Future[Persisted | PersistFailed] = asyncio.get_running_loop().create_future()
                 write = Persist(0, (DeleteRecords(log, Lsn(0), LSN_MAX),))
                 self._parts.logs.disk.write(write, done.set_result)
-                await done
+                if isinstance(await done, PersistFailed):
+                    raise UnavailableError("the copies of a drained node could not be removed", log=log)
+            self._is_emptied = version
             _logger.info("%s is empty", self._parts.me)
 
     async def _tell(self, kind: EventKind, version: int) -> None:
@@ -286,6 +296,8 @@ class Rebuilds:
                 return
             except LogDeviceError as error:
                 _logger.warning("the event log cannot be written: %s", error)
+            except Exception:
+                _logger.exception("the event log could not be written")
             await self._pause()
 
     async def _pause(self) -> None:
@@ -293,13 +305,14 @@ class Rebuilds:
 
 
 def _has_undrained(logs: Logs, log: LogId, store: LogStore) -> bool:
-    """Whether there is a copy that is not marked as being elsewhere."""
+    """P74: whether there is a copy that counts and is not marked as being elsewhere."""
     position = Lsn(0)
     while position < LSN_MAX:
         found = store.scan(logs.read_all(log, position, LSN_MAX, headers_only=True))
         if isinstance(found, ReadFailed):
             return True
-        if any(isinstance(item, Record) and not item.flags & _DRAINED for item in found.items):
+        records = [item for item in found.items if isinstance(item, Record)]
+        if any(logs.me in record.copyset and not record.flags & _DRAINED for record in records):
             return True
         position = found.next
     return False

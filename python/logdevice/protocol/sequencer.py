@@ -102,8 +102,7 @@ class Sequencer:
             case WriterAsked():
                 self._on_writer_asked(event)
             case OwnerChanged():
-                self._owner = event.node
-                self._successor = None
+                self._owner, self._successor = event.node, None
             case ActivationAsked():
                 self._activate()
             case ConfigChanged():
@@ -131,6 +130,8 @@ class Sequencer:
         if self._draining is not None and self._draining.is_drained:
             self._draining = None
             self._timers.disarm(_Timer.DRAINING)
+        if self._renewal_ms is not None:
+            self._activate()
         self._start_recovery()
         self._take_waiting()
         self._release()
@@ -149,7 +150,7 @@ class Sequencer:
             self._answer(event.request_id, AppendStatus.NO_SEQUENCER)
             self._activate()
         elif current is None and not self._activation.is_running and not self._activate_if_owner():
-            self._answer_elsewhere(event.request_id)
+            self._answer(event.request_id, *self._elsewhere())
         elif len(self._waiting) >= self._writers.room(append):
             self._answer(event.request_id, AppendStatus.OVERLOADED)
         else:
@@ -202,9 +203,6 @@ class Sequencer:
     def _answer(self, request_id: int, status: AppendStatus, node: NodeId | None = None) -> None:
         self._effects.append(AnswerAppend(request_id, Appended(log=self._log, status=status, node=node)))
 
-    def _answer_elsewhere(self, request_id: int) -> None:
-        self._answer(request_id, *self._elsewhere())
-
     def _elsewhere(self) -> tuple[AppendStatus, NodeId | None]:
         node = self._owner if self._successor is None else self._successor
         if node is None or node == self._me:
@@ -249,7 +247,7 @@ class Sequencer:
         self._timers.disarm(_Timer.ACTIVATION)
         waiting, self._waiting = self._waiting, []
         for event in waiting:
-            self._answer_elsewhere(event.request_id)
+            self._answer(event.request_id, *self._elsewhere())
 
     def _begin_epoch(self, state: EpochState) -> None:
         for timer in _Timer:
@@ -278,12 +276,16 @@ class Sequencer:
         return EpochSequencer(self._log, state.epoch, self._me, plan, candidates, self._settings, self._rng)
 
     def _on_config(self, config: SequencerConfig) -> None:
-        before, self._config = self._config, config
-        is_nodeset_new = (config.nodeset, config.replication) != (before.nodeset, before.replication)
+        self._config = config
         for part in self._parts():
             part.health.away = config.away
-        if is_nodeset_new and self.current is not None:
-            self._activate()  # U5: a new nodeset needs a new epoch
+
+    @property
+    def _renewal_ms(self) -> int | None:
+        """U5: from when on another epoch may be tried for, if the nodeset or the replication is a new one."""
+        opening, activation = self._opening, self._activation
+        is_wanted = opening is not None and opening.is_outdated(self._config) and not activation.is_running
+        return activation.not_before_ms if is_wanted else None
 
     def _on_node_connected(self, node: NodeId) -> None:
         for part in self._parts():
@@ -390,7 +392,7 @@ class Sequencer:
 
     def _set_alarm(self) -> None:
         """One wake-up call for the earliest of all deadlines, unless one is on its way."""
-        deadlines = [part.deadline_ms() for part in self._parts()]
+        deadlines = [part.deadline_ms() for part in self._parts()] + [self._renewal_ms]
         deadlines += [self._releases.deadline_ms(), self._writers.deadline_ms(), self._timers.earliest_ms()]
         earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
         if earliest is not None and (self._promised_ms is None or earliest < self._promised_ms):
