@@ -63,22 +63,30 @@ class Rebuilds:
         self._task: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._hosts: dict[LogId, RebuildHost] = {}
-        self._sizes: dict[LogId, int] = {}  # of what they have to look at
+        self._sizes: dict[LogId, int] = {}  # of all logs of this rebuilding, in bytes of records
+        self._left: set[LogId] = set()  # of these, those that are not done
+        self._began_ms = 0
         self._ends: dict[LogId, Lsn] = {}  # P71, as far as known in this rebuilding
-        self._logs_left = 0
-        self._logs_all = 0
         self._bytes_before = 0
         self._is_emptied = -1  # the rebuilding after which this node has thrown its copies away
         parts.metrics.rebuild_share.set_function(lambda: self.share)
+        parts.metrics.rebuild_elapsed.set_function(lambda: self.elapsed_s)
         parts.metrics.rebuild_bytes.set_function(lambda: self.bytes_copied)
 
     @property
     def share(self) -> float:
         """How much of what this donor has to look at it has looked at; 1 if there is nothing to do."""
-        if not self._logs_left:
+        if not self._left:
             return 1.0
-        begun = sum(self._share_of(log, host) for log, host in self._hosts.items())
-        return min(1.0, (self._logs_all - self._logs_left + begun) / self._logs_all)
+        # A log without records is something to do, too.
+        left = sum(self._sizes[log] + 1 for log in self._left)
+        begun = sum(min(host.bytes_passed, self._sizes.get(log, 0)) for log, host in self._hosts.items())
+        return 1 - (left - begun) / (sum(self._sizes.values()) + len(self._sizes))
+
+    @property
+    def elapsed_s(self) -> float:
+        """For how long it has been at it; 0 if there is nothing to do."""
+        return (now_ms() - self._began_ms) / 1000 if self._left else 0.0
 
     @property
     def bytes_copied(self) -> int:
@@ -118,22 +126,24 @@ class Rebuilds:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self._logs_left = 0
+        self._left.clear()
 
     # ---- as a donor ---------------------------------------------------------------------------------
 
     async def _rebuild(self, events: NodeEvents) -> None:
         parts = self._parts
         logs = sorted(parts.configuration.directory.logs().values())
-        self._logs_left = self._logs_all = len(logs)
         self._ends.clear()
+        self._began_ms = now_ms()
+        self._sizes = {log: await parts.logs.disk.ask(partial(_size, log)) for log in logs}
+        self._left = set(logs)
         _logger.info("%s begins to copy what lost nodes held, version %s", parts.me, events.rebuilding)
         places = asyncio.Semaphore(self._settings.rebuild_logs_max)
 
         async def one(log: LogId) -> bool:
             async with places:
                 is_authoritative = await self._until_done(log, events)
-                self._logs_left -= 1
+                self._left.discard(log)
                 return is_authoritative
 
         results = await asyncio.gather(*(one(log) for log in logs))
@@ -147,6 +157,7 @@ class Rebuilds:
     async def _until_done(self, log: LogId, events: NodeEvents) -> bool:
         while True:
             try:
+                self._parts.configuration.path(log)
                 return await self._rebuild_log(log, events)
             except UnknownLogError:
                 return True  # it was removed meanwhile
@@ -207,7 +218,6 @@ class Rebuilds:
     async def _run_host(self, task: RebuildTask, plan_of: Callable[[Epoch], MovePlan]) -> EndRebuilding:
         disk = self._parts.logs.disk
         host = RebuildHost(task, self._settings, plan_of, disk, self._parts.peers)
-        self._sizes[task.log] = await disk.ask(lambda store: store.size(task.log, task.start, task.end))
         self._hosts[task.log] = host
         started_ms = now_ms()
         try:
@@ -237,9 +247,6 @@ class Rebuilds:
         if trim_end:
             for node in sorted(losses.refilled):
                 await self._parts.peers.request(node, Trim(log, trim_end))
-
-    def _share_of(self, log: LogId, host: RebuildHost) -> float:
-        return min(1.0, host.bytes_passed / max(1, self._sizes[log]))
 
     # ---- as a node that was lost, or has left -------------------------------------------------------
 
@@ -302,6 +309,10 @@ class Rebuilds:
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._settings.rebuild_retry_ms / 1000)
+
+
+def _size(log: LogId, store: LogStore) -> int:
+    return store.size(log, Lsn(0), LSN_MAX)
 
 
 def _has_undrained(logs: Logs, log: LogId, store: LogStore) -> bool:
