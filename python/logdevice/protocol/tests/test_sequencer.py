@@ -10,7 +10,6 @@ from logdevice.protocol.epoch_state import (
     EpochStoreWritten,
     LogTail,
     MetadataLogRead,
-    MetadataLogWritten,
     ReadEpochStore,
     WriteEpochStore,
     WriteMetadataLog,
@@ -158,41 +157,6 @@ def test_a_new_nodeset_needs_a_new_epoch() -> None:
     assert sorted(store.node for store in sequencing.stores()) == [5, 6, 7]
     sequencing.feed(MetadataLogRead((METADATA,)))
     assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, metadata)]
-
-
-def test_a_nodeset_that_changes_while_an_epoch_is_taken_gets_the_one_after_it() -> None:
-    """U5: nobody would say it a second time."""
-    sequencing = Sequencing()
-    sequencing.activate(state(1))
-    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
-    sequencing.feed(EpochStoreRead(3, state(2)))
-    sequencing.feed(MetadataLogWritten(METADATA, True))
-    assert sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([4, 5, 6])))) == []
-    sequencing.feed(EpochStoreWritten(True, 4))
-    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
-    read = replace(state(3), metadata=EpochMetadata(Epoch(3), nodes([5, 6, 7]), METADATA.replication))
-    sequencing.take_epoch(read)
-    sequencing.append()
-    assert sorted(store.node for store in sequencing.stores()) == [4, 5, 6]
-    assert sequencing.wanted(ReadEpochStore) == []
-
-
-def test_a_new_nodeset_is_tried_for_again_after_a_pause() -> None:
-    """U3, U5: recovery writes to the epoch store, too, so the compare-and-set may fail."""
-    sequencing = Sequencing()
-    sequencing.activate(state(1))
-    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
-    sequencing.feed(EpochStoreRead(3, state(2)))
-    sequencing.feed(MetadataLogWritten(METADATA, True))
-    sequencing.feed(EpochStoreWritten(False))
-    assert WakeAt(sequencing.now_ms + 100) in sequencing.effects
-    sequencing.wait(99)
-    assert sequencing.wanted(ReadEpochStore) == []
-    sequencing.wait(1)
-    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
-    sequencing.take_epoch(state(2))
-    sequencing.append()
-    assert sorted(store.node for store in sequencing.stores()) == [5, 6, 7]
 
 
 def test_a_changed_configuration_waits_while_nobody_needs_the_sequencer() -> None:
