@@ -63,7 +63,7 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
 	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup -m "not unsettled" --cov --cov-report=term
 
-test-unsettled: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## the tests that make test leaves out for now: Spark, chain logs and rebuilding with real processes
+test-unsettled: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## the tests that make test leaves out for now: Spark and rebuilding with real processes
 	@$(BIN)/pytest --quiet -m unsettled integration_tests
 
 format: setup ## format the code and sort its imports

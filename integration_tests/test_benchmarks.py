@@ -13,7 +13,7 @@ from logdevice.cli.main import main
     ("name", "last"),
     [
         ("append", "with tags / without"),
-        pytest.param("chain", "chain / copyset, 256 KB, 4 writers", marks=pytest.mark.unsettled),
+        ("chain", "chain / copyset, 256 KB, 4 writers"),
         ("read", "memory growth over the other nine tenths"),
         pytest.param("rebuild", "restored / bare copy", marks=pytest.mark.unsettled),
         ("failover", "longest pause of a reader after kill -9 of a node that sends"),

@@ -5,9 +5,9 @@ The log is on three of the five nodes, so that a chain that loses a node gets sh
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeVar
 
 import pytest
@@ -25,6 +25,7 @@ from logdevice.protocol.chain.walk import Walk, record_at
 from logdevice.types import GapType, LogId, Lsn, NodeId
 
 CHAIN: dict[str, int | str] = {"replication_mode": "chain", "nodeset_size": 3}
+ROLES = ("head", "middle", "tail")
 Result = TypeVar("Result")
 
 
@@ -64,41 +65,58 @@ class Hand:
 
 
 def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]], token: int = 1) -> Result:
-    async def run() -> Result:
-        async with AsyncClient(cluster.endpoint) as client:
-            return await work(Hand(client, await client._directory.number(log), token))
+    async def run(client: AsyncClient) -> Result:
+        return await work(Hand(client, await client._directory.number(log), token))
 
-    return asyncio.run(run())
+    # In the loop that all clients of the process share: gRPC does not bear loops that come and go.
+    with cluster.client() as client:
+        return client._run(run)
 
 
-def chain_of(cluster: Cluster, log: str) -> tuple[NodeId, ...]:
-    """The nodes of the log's chain, head first."""
+def look(cluster: Cluster, log: str) -> Position:
+    """A position like those that appends get now: its chain, its sequencer."""
 
-    async def look(hand: Hand) -> tuple[NodeId, ...]:
+    async def look(hand: Hand) -> Position:
         position = await hand.position()
         await hand.give_up(position)
-        return position.chain
+        return position
 
     return by_hand(cluster, log, look)
 
 
+def chain_of(cluster: Cluster, log: str) -> tuple[NodeId, ...]:
+    """The nodes of the log's chain, head first."""
+    return look(cluster, log).chain
+
+
+def whole_chain(cluster: Cluster, log: str) -> Position:
+    """A position whose chain has three nodes; the next one may be shorter again."""
+    seen: list[Position] = []
+
+    def is_whole() -> bool:
+        seen.append(look(cluster, log))
+        return len(seen[-1].chain) == 3
+
+    assert wait_until(is_whole, PATIENCE_MS), f"the chains were {[position.chain for position in seen]}"
+    return seen[-1]
+
+
 def test_work_goes_on_when_the_head_the_middle_or_the_tail_is_killed(cluster: Cluster, log: str) -> None:
+    left = set(product(ROLES, (False, True)))
     with working(cluster, log, CHAIN, clients=4) as work:
-        for role in (0, 1, 2):
-            wait_for_copies(cluster, log, 3)
-            node = chain_of(cluster, log)[role]
-            cluster.kill(node)
+        while left:
+            position = whole_chain(cluster, log)
+            # The sequencer is one of the three. Every epoch begins one node further on, so each role of it
+            # comes, also where another one has to be killed first.
+            roles = {
+                (role, node == position.sequencer): node
+                for role, node in zip(ROLES, position.chain, strict=True)
+            }
+            role = min(left & roles.keys(), default=min(roles))
+            cluster.kill(roles[role])
             work.goes_on(5)
-            cluster.start(node)
-
-
-def wait_for_copies(cluster: Cluster, log: str, copies: int) -> None:
-    """Until the chains of the log have so many nodes."""
-
-    def have() -> bool:
-        return len(chain_of(cluster, log)) == copies
-
-    assert wait_until(have, PATIENCE_MS), f"the chain is {chain_of(cluster, log)}"
+            cluster.start(roles[role])
+            left.discard(role)
 
 
 def test_two_of_three_gone_leave_one_and_a_warning(cluster: Cluster, log: str) -> None:
@@ -112,7 +130,7 @@ def test_two_of_three_gone_leave_one_and_a_warning(cluster: Cluster, log: str) -
         cluster.start(chain[0])
         work.goes_on(5)  # what one node alone can tell is not enough for readers
         cluster.start(chain[1])
-        wait_for_copies(cluster, log, 3)
+        whole_chain(cluster, log)
         work.goes_on(5)
 
 

@@ -9,9 +9,11 @@ from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
 from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
 from logdevice.client.blocking import Client, connect
 from logdevice.client.blocking_streams import BlockingReader, BlockingReceipt, BlockingWriter
+from logdevice.client.chain_operations import Filled, Point
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
 from logdevice.client.reader import Reader
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.writer_tags import writer_number
 
 __all__ = [
@@ -24,7 +26,10 @@ __all__ = [
     "Client",
     "ClientConfig",
     "Entry",
+    "Filled",
     "LogTail",
+    "Point",
+    "PointStatus",
     "Position",
     "Reader",
     "Receipt",

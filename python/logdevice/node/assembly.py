@@ -313,6 +313,8 @@ class Node:
             self._rebuilds.follow()
 
     def _node_changed(self, came: NodeId | None) -> None:
+        if came is not None:
+            self._peers.heard_from(came)
         self._plan()
         if came is not None:
             self.sequencers.node_connected(came)

@@ -48,6 +48,12 @@ class Peers:
             if addresses.get(node) != address:
                 self._run(self._conversations.pop((node, address)).close())
 
+    def heard_from(self, node: NodeId) -> None:
+        """It is there, perhaps again: whoever asks it something now need not be refused by an old failure."""
+        address = self._addresses.get(node)
+        if address is not None and node != self._me:
+            self._channels.get(address, node).try_now()
+
     def ask(self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost) -> None:
         """`wanted` is the only kind of answer that is one."""
         self._run(self._ask(node, request, wanted, done, lost))

@@ -22,11 +22,13 @@ from logdevice.node.peers import Peers
 from logdevice.node.recovery_host import RecoveryHost
 from logdevice.protocol.appender import SendDelete, SendStore, StoredReceived, StoreUnanswered
 from logdevice.protocol.chain.events import (
+    AnswerLocate,
     AnswerNext,
     AnswerSettle,
     ChainAnswered,
     ChainEvent,
     ChainUnanswered,
+    LocateReceived,
     NextReceived,
     SendChain,
     SettleReceived,
@@ -36,6 +38,8 @@ from logdevice.protocol.chain.messages import (
     ChainStore,
     ChainStored,
     Issued,
+    Locate,
+    Located,
     Next,
     Settle,
     Settled,
@@ -158,6 +162,10 @@ class SequencerHost:
         settled: Settled = await self._request(lambda number: SettleReceived(number, request))
         return settled
 
+    async def locate(self, request: Locate) -> Located:
+        located: Located = await self._request(lambda number: LocateReceived(number, request))
+        return located
+
     def feed(self, event: Event | ChainEvent) -> None:
         if not self._is_closed:
             self._perform(self._sequencer.handle(event, now_ms()))
@@ -195,7 +203,7 @@ class SequencerHost:
         finally:
             self._requests.pop(number, None)
 
-    def _answer(self, number: int, answer: Appended | Tail | WriterIs | Issued | Settled) -> None:
+    def _answer(self, number: int, answer: Appended | Tail | WriterIs | Issued | Settled | Located) -> None:
         request = self._requests.get(number)
         if request is not None and not request.done():
             request.set_result(answer)
@@ -216,6 +224,8 @@ class SequencerHost:
                     self._answer(effect.request_id, effect.issued)
                 case AnswerSettle():
                     self._answer(effect.request_id, effect.settled)
+                case AnswerLocate():
+                    self._answer(effect.request_id, effect.located)
                 case SendChain():
                     self._send_chain(effect)
                 case SendStore():
