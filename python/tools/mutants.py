@@ -58,6 +58,7 @@ WRITE_PATH_TESTS = (
     "test_mutation*",
     "test_purge*",
     "test_received_table*",
+    "test_recovery_*",
     "test_sequencer*",
 )
 REBUILDING_TESTS = ("test_node_status*", "test_rebuilding*", "test_log_*")

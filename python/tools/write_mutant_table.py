@@ -146,8 +146,8 @@ WRITE_MUTANTS = [
         "V9",
         "an epoch ends without a bridge",
         PROTOCOL + "digest.py",
-        "kept[bridge] = _hole(bridge, _BRIDGE)",
-        "kept[bridge] = _hole(bridge)",
+        "replace(_hole(bridge, _BRIDGE), body=writers)",
+        "replace(_hole(bridge), body=writers)",
         Part.WRITE_PATH,
     ),
     Mutant(
@@ -164,6 +164,14 @@ WRITE_MUTANTS = [
         PROTOCOL + "epoch_recovery.py",
         "return answer.attempt == self._attempt",
         "return True",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
+        "V20",
+        "an attempt forgets what the one before it has decided",
+        PROTOCOL + "epoch_recovery.py",
+        "self._digest = Digest(self._decided, self._context.seal_epoch)",
+        "self._digest = Digest()",
         Part.WRITE_PATH,
     ),
     Mutant(
