@@ -27,9 +27,6 @@ NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
-# Of capabilities that are not finished: one of these still finds something wrong now and then, or takes too
-# long. `make test` leaves them out, `make test-unsettled` runs them. Each goes back when it is always right.
-UNSETTLED = (HERE / "spark",)
 
 
 # Before xdist looks at the groups.
@@ -38,11 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
-            if any(item.path == place or place in item.path.parents for place in UNSETTLED):
-                item.add_marker(pytest.mark.unsettled)
             # Longer than anything is waited for inside, so that a test says itself what did not happen.
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
-            # One worker runs them all: two clusters at a time would only slow each other down.
+            # One worker runs them all, with one cluster; those with Spark, which are a group of their own,
+            # another worker with another.
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 

@@ -15,7 +15,7 @@ from logdevice.cli.main import main
         ("append", "with tags / without"),
         ("chain", "chain / copyset, 256 KB, 4 writers"),
         ("read", "memory growth over the other nine tenths"),
-        pytest.param("rebuild", "restored / bare copy", marks=pytest.mark.unsettled),
+        ("rebuild", "restored / bare copy"),
         ("failover", "longest pause of a reader after kill -9 of a node that sends"),
     ],
 )
