@@ -89,8 +89,8 @@ WRITE_MUTANTS = [
         "J7",
         "a store is answered before it is durable",
         PROTOCOL + "log_copies.py",
-        "            self._answer(reply_to, store, status)\n\n        self._turn.persist(writes",
-        "\n        self._answer(reply_to, store, StoreStatus.OK)\n        self._turn.persist(writes",
+        "            end(status)\n\n        self._turn.persist(writes",
+        "\n        end(StoreStatus.OK)\n        self._turn.persist(writes",
         Part.WRITE_PATH,
     ),
     Mutant(
