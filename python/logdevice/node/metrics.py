@@ -59,6 +59,11 @@ class Metrics:
         self.requests_failed = counter("requests_failed", "Requests answered by an error.", ("error",))
         self._server: Any = None
 
+    def sent_to_readers(self) -> int:
+        """Bytes of records, since the process began."""
+        (family,) = self.bytes_sent.collect()
+        return int(family.samples[0].value)
+
     def watch_store(self, stats: Callable[[], StoreStats]) -> None:
         self.registry.register(_StoreCollector(stats))
 

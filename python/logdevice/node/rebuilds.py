@@ -23,6 +23,7 @@ from logdevice.node.metrics import Metrics
 from logdevice.node.peers import Peers
 from logdevice.node.rebuild_host import RebuildHost
 from logdevice.node.statuses import Statuses
+from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.epoch_state import metadata_of
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvents
 from logdevice.protocol.placement import owner_of
@@ -30,7 +31,7 @@ from logdevice.protocol.rebuilding import EndRebuilding, RebuildTask
 from logdevice.protocol.rebuilding_plan import Losses, MovePlan
 from logdevice.protocol.store_read import ReadFailed
 from logdevice.protocol.store_write import DeleteRecords, Persist, Persisted, PersistFailed
-from logdevice.protocol.write_messages import AppendStatus, GetTail, Seal, Tail, Trim
+from logdevice.protocol.write_messages import AppendStatus, GetTail, Release, Seal, Tail, Trim
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.storage.log_store import LogStore
 from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, NodeId, Record, RecordFlags
@@ -59,6 +60,7 @@ class Rebuilds:
     def __init__(self, parts: RebuildParts) -> None:
         self._parts = parts
         self._settings = parts.settings
+        self._budget = CopyBudget(parts.settings)
         self._version = -1  # of the rebuilding that is being worked on, or was last
         self._task: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
@@ -66,7 +68,7 @@ class Rebuilds:
         self._sizes: dict[LogId, int] = {}  # of all logs of this rebuilding, in bytes of records
         self._left: set[LogId] = set()  # of these, those that are not done
         self._began_ms = 0
-        self._ends: dict[LogId, Lsn] = {}  # P71, as far as known in this rebuilding
+        self._ends: dict[LogId, Release] = {}  # P71, as far as known in this rebuilding, and from whom
         self._bytes_before = 0
         self._is_emptied = -1  # the rebuilding after which this node has thrown its copies away
         parts.metrics.rebuild_share.set_function(lambda: self.share)
@@ -135,6 +137,7 @@ class Rebuilds:
         logs = sorted(parts.configuration.directory.logs().values())
         self._ends.clear()
         self._began_ms = now_ms()
+        self._budget.look(parts.metrics.sent_to_readers(), now_ms())
         self._sizes = {log: await parts.logs.disk.ask(partial(_size, log)) for log in logs}
         self._left = set(logs)
         _logger.info("%s begins to copy what lost nodes held, version %s", parts.me, events.rebuilding)
@@ -181,10 +184,13 @@ class Rebuilds:
         if log not in self._ends:
             # Once: on a log that is written to, what is released never gets as far as a later answer.
             self._ends[log] = await self._end(log, history, losses)
-        stored, end = parts.logs.host(log).stored, self._ends[log]
+        stored, released = parts.logs.host(log).stored, self._ends[log]
+        end = released.end
         if stored.released_end < end:
             raise UnavailableError(f"it is released up to {stored.released_end} here, not to {end}", log=log)
         usable = frozenset(node for node in locations if parts.is_alive(node))
+        if absent := losses.refilled - usable:
+            raise UnavailableError(f"{min(absent)} is to get copies back and is not there", log=log)
         plans: dict[Epoch, MovePlan] = {}
 
         def plan_of(epoch: Epoch) -> MovePlan:
@@ -193,6 +199,7 @@ class Rebuilds:
                 plans[entry.first_epoch] = MovePlan(parts.me, losses, entry, locations, usable)
             return plans[entry.first_epoch]
 
+        self._tell_released(released, losses)
         task = RebuildTask(log, parts.me, events.rebuilding, stored.trim_end, end, losses)
         ended = await self._run_host(task, plan_of)
         if not ended.is_done:
@@ -217,7 +224,15 @@ class Rebuilds:
 
     async def _run_host(self, task: RebuildTask, plan_of: Callable[[Epoch], MovePlan]) -> EndRebuilding:
         disk = self._parts.logs.disk
-        host = RebuildHost(task, self._settings, plan_of, disk, self._parts.peers)
+        host = RebuildHost(
+            task,
+            self._settings,
+            plan_of,
+            disk,
+            self._parts.peers,
+            self._budget,
+            self._parts.metrics.sent_to_readers,
+        )
         self._hosts[task.log] = host
         started_ms = now_ms()
         try:
@@ -227,8 +242,10 @@ class Rebuilds:
             self._bytes_before += host.bytes_copied
             self._parts.metrics.rebuild_seconds.inc((now_ms() - started_ms) / 1000)
 
-    async def _end(self, log: LogId, history: History, losses: Losses) -> Lsn:
-        """P71: nothing at or above it was or will be stored on a node that is gone."""
+    async def _end(self, log: LogId, history: History, losses: Losses) -> Release:
+        """P71: nothing at or above it was or will be stored on a node that is gone. It is what the sequencer
+        will release, or has.
+        """
         parts = self._parts
         sequencers = parts.configuration.sequencer_nodes
         owner = owner_of(log, [node for node in sequencers if parts.is_alive(node)])
@@ -239,7 +256,14 @@ class Rebuilds:
             raise UnavailableError(f"{owner} does not number its records yet", log=log)
         if losses.gone & set(metadata_of(history, tail.next.epoch).nodeset):
             raise UnavailableError(f"epoch {tail.next.epoch} still counts on nodes that are gone", log=log)
-        return tail.next
+        return Release(log, tail.next, owner)
+
+    def _tell_released(self, release: Release, losses: Losses) -> None:
+        """A node that lost everything takes copies once it knows that they are released (P67). The sequencer
+        says so, too, when it repeats itself: this is sooner.
+        """
+        for node in sorted(losses.refilled):
+            self._parts.peers.tell(node, release)
 
     async def _trim_refilled(self, log: LogId, losses: Losses) -> None:
         """A node that lost everything has lost the trim point, too."""

@@ -175,6 +175,22 @@ def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
     run(story())
 
 
+def test_lost_data_is_given_up_by_itself_where_a_setting_says_so(tmp_path: Path) -> None:
+    """P70: nobody marks anything here."""
+    hasty = replace(SETTINGS.rebuild, auto_unrecoverable_ms=200)
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=hasty)) as cluster:
+            log = await cluster.create(replication=2)
+            await append_some(cluster, log)
+            for number in (1, 2):
+                await lose_disk(cluster, tmp_path, number)
+            await cluster.start(1, 2)
+            await whole(cluster)
+
+    run(story())
+
+
 def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere_after_a_while(tmp_path: Path) -> None:
     """P55, P69, P71: and new epochs do without it."""
     impatient = replace(
