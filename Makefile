@@ -61,7 +61,7 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 
 # pytest runs last, so that its summary is the last line.
 test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
-	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope --cov --cov-report=term
 
 format: setup ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from integration_tests.cluster import NODE_COMMAND, Cluster
 from logdevice.cli.clusters import bring_up
@@ -29,17 +31,28 @@ TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 
 
-# Before xdist looks at the groups.
-@pytest.hookimpl(tryfirst=True)
+class OnePlaceOneWorker(LoadScopeScheduling):
+    """One worker has all tests with Spark, another all others that share a cluster; the rest goes anywhere.
+
+    xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = (HERE / "spark", HERE)
+        place = self.config.rootpath / nodeid.partition("::")[0]
+        return next((str(directory) for directory in shared if directory in place.parents), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return OnePlaceOneWorker(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
             # Longer than anything is waited for inside, so that a test says itself what did not happen.
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
-            # One worker runs them all, with one cluster; those with Spark, which are a group of their own,
-            # another worker with another.
-            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @contextmanager
