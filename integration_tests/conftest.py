@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from integration_tests.cluster import NODE_COMMAND, Cluster
 from logdevice.cli.clusters import bring_up
@@ -31,7 +31,7 @@ TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 
 
-class OnePlaceOneWorker(LoadScopeScheduling):
+class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
     """One worker has all tests with Spark, another all others that share a cluster; the rest goes anywhere.
 
     xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
