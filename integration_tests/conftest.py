@@ -1,7 +1,8 @@
 """One cluster of real processes for all tests of a run; every test finds it whole and makes its own log.
 
 With LOGDEVICE_REPLICATION_MODE=chain all logs that do not say otherwise are written along chains: the same
-tests, those with Spark included, then hold for the other kind of log.
+tests, those with Spark included, then hold for the other kind of log (`make test-chain`). Tests that are
+marked `both_kinds` are run with both kinds of log at any time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MODE = os.environ.get("LOGDEVICE_REPLICATION_MODE", "copyset")
+KINDS = ("copyset", "chain") if MODE == "copyset" else (MODE,)
 NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
@@ -47,6 +49,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return OnePlaceOneWorker(config, log)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("both_kinds"):
+        metafunc.parametrize("log", KINDS, indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
@@ -61,8 +68,10 @@ def running(data: Path) -> Iterator[Cluster]:
     cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION, command=NODE_COMMAND)
     try:
         bring_up(cluster)
-        if MODE != "copyset":
-            with cluster.client() as client:
+        with cluster.client() as client:
+            for kind in KINDS:
+                client.create_directory(f"/{kind}", {"replication_mode": kind})
+            if MODE != "copyset":
                 client.set_attributes("/", {"replication_mode": MODE})
         yield cluster
     finally:
@@ -92,4 +101,5 @@ def cluster_to_damage(tmp_path: Path) -> Iterator[Cluster]:
 def log(request: pytest.FixtureRequest) -> str:
     """The path of a log that belongs to this test alone."""
     name: str = request.node.name
-    return "/tests/" + re.sub(r"[^\w-]+", "-", name).strip("-")[:100]
+    directory = getattr(request, "param", "tests")  # one of KINDS, if the test is run for several
+    return f"/{directory}/" + re.sub(r"[^\w-]+", "-", name).strip("-")[:100]

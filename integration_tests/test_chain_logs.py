@@ -21,8 +21,9 @@ from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnavailableError
 from logdevice.protocol.chain.messages import ChainStatus, ChainStore, ChainStored, Next, Position, Settle
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
-from logdevice.types import GapType, LogId, Lsn, NodeId
+from logdevice.types import GapType, LogId, Lsn, NodeId, RecordFlags
 
 CHAIN: dict[str, int | str] = {"replication_mode": "chain", "nodeset_size": 3}
 ROLES = ("head", "middle", "tail")
@@ -181,3 +182,36 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
         reading = read_all(cluster, log)
         assert [payload for _, _, payload in reading.entries] == [b"first", b"left", b"next"]
         assert [gap.type for gap in reading.gaps] == [GapType.BRIDGE, GapType.HOLE]
+
+
+def test_a_node_that_comes_back_has_what_the_others_decided(cluster: Cluster, log: str) -> None:
+    """It has a record that nobody else has, and is away while recovery decides without it."""
+    with cluster.client() as client:
+        client.create_log(log, CHAIN)
+        client.append(log, b"first")
+
+        async def leave_at_head(hand: Hand) -> Position:
+            position = await hand.position()
+            body = await hand.client._appending.encode(batches.from_entries(None, [b"left"], None))
+            assert await hand.store(position, 1, body) == [ChainStatus.DATA]
+            return position
+
+        left = by_hand(cluster, log, leave_at_head)
+        head = left.chain[0]
+        cluster.kill(head)
+        assert client.append(log, b"without the head").epoch > left.lsn.epoch
+        cluster.start(head)
+        whole_chain(cluster, log)
+        assert client.append(log, b"with it again") > left.lsn
+        reading = read_all(cluster, log)
+        # On a slow machine the sequencer may have completed it before the head was gone.
+        is_there = left.lsn in {lsn for lsn, _, _ in reading.entries}
+
+        def records_at_head() -> bool:
+            copies = client.copies(log, head, left.lsn, left.lsn.next).records
+            return any(not copy.flags & RecordFlags.HOLE for copy in copies)
+
+        assert wait_until(lambda: records_at_head() == is_there, PATIENCE_MS), f"{head} kept its own"
+        assert client.read_at(log, left.lsn).status is (PointStatus.WRITTEN if is_there else PointStatus.HOLE)
+        payloads = [payload for _, _, payload in reading.entries if payload != b"left"]
+        assert payloads == [b"first", b"without the head", b"with it again"]
