@@ -61,7 +61,7 @@ WRITE_PATH_TESTS = (
     "test_recovery_*",
     "test_sequencer*",
 )
-REBUILDING_TESTS = ("test_node_status*", "test_rebuilding*", "test_log_*")
+REBUILDING_TESTS = ("test_node_status*", "test_rebuilding*", "test_copy_budget*", "test_log_*")
 TESTS = {
     Part.READ_PATH: READ_PATH_TESTS,
     Part.WRITE_PATH: WRITE_PATH_TESTS,

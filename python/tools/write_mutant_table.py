@@ -22,6 +22,14 @@ WRITE_MUTANTS = [
         Part.WRITE_PATH,
     ),
     Mutant(
+        "U5",
+        "a new nodeset is not tried for again",
+        PROTOCOL + "sequencer.py",
+        "deadlines = [part.deadline_ms() for part in self._parts()] + [self._renewal_ms]",
+        "deadlines = [part.deadline_ms() for part in self._parts()]",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
         "U6",
         "counters begin anew in every epoch",
         PROTOCOL + "epoch_sequencer.py",
