@@ -20,7 +20,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unsettled demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage soak-cuts build clean
+.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,10 +61,10 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 
 # pytest runs last, so that its summary is the last line.
 test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
-	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadgroup -m "not unsettled" --cov --cov-report=term
+	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope --cov --cov-report=term
 
-test-unsettled: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## the tests that make test leaves out for now: Spark, chain logs and rebuilding with real processes
-	@$(BIN)/pytest --quiet -m unsettled integration_tests
+test-chain: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## all tests with real processes once more, every log of them written along chains
+	@LOGDEVICE_REPLICATION_MODE=chain $(BIN)/pytest --quiet integration_tests
 
 format: setup ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples

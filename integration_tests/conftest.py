@@ -1,7 +1,8 @@
 """One cluster of real processes for all tests of a run; every test finds it whole and makes its own log.
 
 With LOGDEVICE_REPLICATION_MODE=chain all logs that do not say otherwise are written along chains: the same
-tests, those with Spark included, then hold for the other kind of log.
+tests, those with Spark included, then hold for the other kind of log (`make test-chain`). Tests that are
+marked `both_kinds` are run with both kinds of log at any time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from integration_tests.cluster import NODE_COMMAND, Cluster
 from logdevice.cli.clusters import bring_up
@@ -23,27 +26,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MODE = os.environ.get("LOGDEVICE_REPLICATION_MODE", "copyset")
+KINDS = ("copyset", "chain") if MODE == "copyset" else (MODE,)
 NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
-# Of capabilities that are not finished: one of these still finds something wrong now and then, or takes too
-# long. `make test` leaves them out, `make test-unsettled` runs them. Each goes back when it is always right.
-UNSETTLED = (HERE / "spark", HERE / "test_chain_logs.py", HERE / "test_rebuilding.py")
 
 
-# Before xdist looks at the groups.
-@pytest.hookimpl(tryfirst=True)
+class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
+    """One worker has all tests with Spark, another all others that share a cluster; the rest goes anywhere.
+
+    xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = (HERE / "spark", HERE)
+        place = self.config.rootpath / nodeid.partition("::")[0]
+        return next((str(directory) for directory in shared if directory in place.parents), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return OnePlaceOneWorker(config, log)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("both_kinds"):
+        metafunc.parametrize("log", KINDS, indirect=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
-            if any(item.path == place or place in item.path.parents for place in UNSETTLED):
-                item.add_marker(pytest.mark.unsettled)
             # Longer than anything is waited for inside, so that a test says itself what did not happen.
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
-            # One worker runs them all: two clusters at a time would only slow each other down.
-            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @contextmanager
@@ -52,8 +68,10 @@ def running(data: Path) -> Iterator[Cluster]:
     cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION, command=NODE_COMMAND)
     try:
         bring_up(cluster)
-        if MODE != "copyset":
-            with cluster.client() as client:
+        with cluster.client() as client:
+            for kind in KINDS:
+                client.create_directory(f"/{kind}", {"replication_mode": kind})
+            if MODE != "copyset":
                 client.set_attributes("/", {"replication_mode": MODE})
         yield cluster
     finally:
@@ -83,4 +101,5 @@ def cluster_to_damage(tmp_path: Path) -> Iterator[Cluster]:
 def log(request: pytest.FixtureRequest) -> str:
     """The path of a log that belongs to this test alone."""
     name: str = request.node.name
-    return "/tests/" + re.sub(r"[^\w-]+", "-", name).strip("-")[:100]
+    directory = getattr(request, "param", "tests")  # one of KINDS, if the test is run for several
+    return f"/{directory}/" + re.sub(r"[^\w-]+", "-", name).strip("-")[:100]

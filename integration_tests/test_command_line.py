@@ -97,7 +97,8 @@ def test_a_reader_of_the_output_may_stop(logdevice: CommandLine, log: str, tmp_p
 
 def test_attributes_are_set_inherited_and_taken_back(logdevice: CommandLine, log: str) -> None:
     path = f"{log}-directory/inner"
-    logdevice.done("logs", "create", path, "extras=1")
+    # Extras are about copysets; chains have none.
+    logdevice.done("logs", "create", path, "extras=1", "replication_mode=copyset")
     logdevice.done("logs", "set", f"{log}-directory", "backlog_s=60")
     (shown,) = logdevice.done("logs", "show", path, "--json").objects
     assert (shown["attributes"]["extras"], shown["set_at"]["extras"]) == ("1", path)

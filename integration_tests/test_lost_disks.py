@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -52,7 +53,8 @@ def lose_disk(cluster: Cluster, node: NodeId) -> None:
 def written(cluster: Cluster, client: Client, log: str) -> Holders:
     """A log of several blocks, and who holds each record."""
     client.create_log(log, {"replication": str(COPIES), "sticky_copyset_bytes_max": str(BLOCK_BYTES)})
-    lsns = [client.append(log, b"%d" % number * 900) for number in range(RECORDS)]
+    # Bodies that do not compress, so that there is more than one block.
+    lsns = [client.append(log, Random(number).randbytes(900)) for number in range(RECORDS)]
     held = {node: client.copies(log, node, Lsn(0), LSN_MAX).records for node in cluster.nodes}
     return {
         lsn: frozenset(node for node, records in held.items() if any(record.lsn == lsn for record in records))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integration_tests.cluster import Cluster
 from integration_tests.workload import working
+
+pytestmark = pytest.mark.both_kinds
 
 
 def test_any_node_may_be_killed_and_come_back(cluster: Cluster, log: str) -> None:

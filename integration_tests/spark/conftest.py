@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,18 +12,8 @@ from integration_tests.spark import session
 from integration_tests.spark.reading import Source
 from logdevice.client.blocking import Client
 
-HERE = Path(__file__).parent
 # Tests of the JVM surface alone, left out like its half of the others.
 collect_ignore_glob = [] if "jvm" in session.SURFACES else ["test_jvm_*.py"]
-
-
-# Before xdist looks at the groups, and before those of the directory above are given.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            # One worker runs them all: a Spark takes seconds to start and much memory.
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

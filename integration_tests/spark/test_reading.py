@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import Row
 
 from integration_tests.cluster import Cluster
@@ -27,6 +28,7 @@ def flat(batches: Iterable[list[Row]]) -> list[Row]:
     return [row for batch in batches for row in batch]
 
 
+@pytest.mark.both_kinds
 def test_a_batch_and_a_stream_read_what_was_appended_in_order(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
@@ -133,6 +135,7 @@ def test_union_and_self_join_read_the_log_twice(source: Source, client: Client, 
     assert sorted(tuple(row) for row in joined.collect()) == [(e.lsn, e.batch_offset) for e in appended]
 
 
+@pytest.mark.both_kinds
 def test_all_gaps_can_be_seen(source: Source, client: Client, cluster: Cluster, log: str) -> None:
     """A sequencer that is replaced leaves a bridge behind; nobody sees it who did not ask."""
     client.create_log(log)

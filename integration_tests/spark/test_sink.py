@@ -85,6 +85,7 @@ def test_a_task_that_is_tried_again_appends_what_is_missing(
     assert sorted(map(int, payloads(client, log))) == list(range(40))
 
 
+@pytest.mark.both_kinds
 def test_a_stream_copies_a_log_and_a_batch_that_is_run_again_is_not_doubled(
     source: Source, cluster: Cluster, client: Client, log: str, tmp_path: Path
 ) -> None:

@@ -40,8 +40,23 @@ class RebuildSettings(Settings):
     )
     rebuild_bytes_per_s_max: int = setting(
         64 * MIB,
-        "How many bytes a second one node copies to others. Larger restores sooner, smaller leaves more of "
-        "disks and network to readers and writers.",
+        "How many bytes a second one node copies to others, all logs together. Larger restores sooner, "
+        "smaller leaves more of disks and network to readers and writers.",
+        unit="bytes",
+        minimum=1,
+    )
+    rebuild_busy_percent_max: int = setting(
+        10,
+        "How much of its time a node that serves readers spends on copying. Larger restores sooner, smaller "
+        "leaves more to readers.",
+        unit="percent",
+        minimum=1,
+        maximum=100,
+    )
+    rebuild_yield_bytes_per_s: int = setting(
+        MIB,
+        "From how many bytes a second on that it sends to readers a node counts as serving them. Larger "
+        "restores sooner, smaller gives way to fewer readers.",
         unit="bytes",
         minimum=1,
     )

@@ -52,4 +52,6 @@ def _nearest(key: str, table: Table) -> str:
     near = get_close_matches(key, table, n=1)
     if near:
         return f"; the nearest is {table[near[0]][1].name}"
-    return f"; there are: {', '.join(about.name for _, about in table.values())}"
+    # Those that begin with _ are not for users.
+    names = [about.name for _, about in table.values() if not about.name.startswith("_")]
+    return f"; there are: {', '.join(names)}"

@@ -41,7 +41,7 @@ class Option:
 
 
 def option(name: str, parse: Parser, allowed: str, text: str, *, default: Any = None, shown: str = "") -> Any:
-    """A field of ReadOptions. `shown` is the default as a user would write it."""
+    """A field of a class of options. `shown` is the default as a user would write it."""
     about = {"name": name, "parse": parse, "allowed": allowed, "shown_default": shown, "text": text}
     return field(default=default, metadata=about)
 

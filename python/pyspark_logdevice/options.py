@@ -14,12 +14,12 @@ from typing import Final
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import option_values as values
+from pyspark_logdevice.cluster_options import TIME, ClusterOptions
 from pyspark_logdevice.option_reading import table_of, values_of
 from pyspark_logdevice.option_values import Edge, Places, option
 
 _COUNT: Final = "an integer of at least 1"
 _SIZE: Final = "bytes, such as 1048576, 512k or 64m"
-_TIME: Final = "a time, such as 500ms, 30s or 5m; a plain number is milliseconds"
 _INSTANT: Final = "milliseconds since 1970, or ISO 8601 with a time zone, such as 2026-11-16T08:00:00Z"
 _PLACES: Final = (
     'earliest, latest, cut:NAME, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}'
@@ -27,18 +27,7 @@ _PLACES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    endpoint: str = option(
-        "endpoint",
-        values.endpoint,
-        "host:port,host:port",
-        "Some nodes of the cluster; the others are found from these.",
-        default="",
-        shown="required",
-    )
-    cluster: str | None = option(
-        "cluster", values.text, "the name of the cluster", "Refuse to talk to any other cluster."
-    )
+class ReadOptions(ClusterOptions):
     logs: tuple[str, ...] = option(
         "logs",
         values.names,
@@ -180,23 +169,15 @@ class ReadOptions:
     read_timeout_ms: int = option(
         "readTimeout",
         values.duration_ms,
-        _TIME,
+        TIME,
         "How long a read may stand still before its task fails, saying which nodes it waits for.",
-        default=120_000,
-        shown="2m",
-    )
-    retry_timeout_ms: int = option(
-        "retryTimeout",
-        values.duration_ms,
-        _TIME,
-        "How long a question to the cluster is asked again before the query fails.",
         default=120_000,
         shown="2m",
     )
     poll_timeout_ms: int = option(
         "pollTimeout",
         values.duration_ms,
-        _TIME,
+        TIME,
         "How long a stream waits for new records before it tells Spark that there are none. Longer costs "
         "less when idle, but delays other sources of the same query.",
         default=100,
@@ -205,19 +186,10 @@ class ReadOptions:
     log_refresh_ms: int = option(
         "logRefresh",
         values.duration_ms,
-        _TIME,
+        TIME,
         "How often the list of logs is asked for: how soon new ones join and removed ones are noticed.",
         default=5_000,
         shown="5s",
-    )
-
-    surface: str = option(
-        "surface",
-        values.choice("auto", "python", "jvm"),
-        "auto, python or jvm",
-        "Which of the two ways into Spark reads; auto takes the JVM one when its jar is there.",
-        default="auto",
-        shown="auto",
     )
     pushdown: bool = option(
         "_pushdown", values.flag, "true or false", "Set by the JVM connector, not by users.", default=False
@@ -245,8 +217,7 @@ def parse(given: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
 
 
 def _check_together(options: ReadOptions, streaming: bool) -> None:
-    if not options.endpoint:
-        raise InvalidOptionError("option endpoint is missing; it must be host:port,host:port")
+    options.check()
     if bool(options.logs) == bool(options.logs_pattern):
         both = "one of logs and logsPattern, not both"
         raise InvalidOptionError(f"give {both if options.logs else 'option logs or option logsPattern'}")

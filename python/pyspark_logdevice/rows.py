@@ -136,7 +136,8 @@ class LogRows:
         if name in self._constants:
             return self._constant(name, rows)
         found = column(name)
-        return found.cast(_ARROW_TYPES[name]) if name == "timestamp" else found
+        # Milliseconds as microseconds: unchecked, because no time of an append comes near the end of either.
+        return found.cast(_ARROW_TYPES[name], safe=False) if name == "timestamp" else found
 
     def _constant(self, name: str, rows: int) -> pa.Array:
         made = self._repeated.get(name)

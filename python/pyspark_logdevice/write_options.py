@@ -12,6 +12,7 @@ from typing import Final
 
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import option_values as values
+from pyspark_logdevice.cluster_options import ClusterOptions
 from pyspark_logdevice.option_reading import table_of, values_of
 from pyspark_logdevice.option_values import option
 
@@ -20,18 +21,7 @@ _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    endpoint: str = option(
-        "endpoint",
-        values.endpoint,
-        "host:port,host:port",
-        "Some nodes of the cluster; the others are found from these.",
-        default="",
-        shown="required",
-    )
-    cluster: str | None = option(
-        "cluster", values.text, "the name of the cluster", "Refuse to talk to any other cluster."
-    )
+class WriteOptions(ClusterOptions):
     log: str | None = option(
         "log",
         values.text,
@@ -72,22 +62,6 @@ class WriteOptions:
         default=65_536,
         shown="65536",
     )
-    retry_timeout_ms: int = option(
-        "retryTimeout",
-        values.duration_ms,
-        "a time, such as 500ms, 30s or 5m; a plain number is milliseconds",
-        "How long an append is sent again before its task fails.",
-        default=120_000,
-        shown="2m",
-    )
-    surface: str = option(
-        "surface",
-        values.choice("auto", "python", "jvm"),
-        "auto, python or jvm",
-        "As for reading; both write in the same way.",
-        default="auto",
-        shown="auto",
-    )
 
     @property
     def location(self) -> str:
@@ -109,8 +83,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """The options as values. InvalidOptionError names the first that is wrong, and what is allowed."""
     ours = {name: text for name, text in given.items() if name.lower() not in _OF_SPARK}
     options = WriteOptions(**values_of(ours, WRITE_OPTIONS, path_means="log"))
-    if not options.endpoint:
-        raise InvalidOptionError("option endpoint is missing; it must be host:port,host:port")
+    options.check()
     if streaming and options.batch_id is not None:
         raise InvalidOptionError("option batchId is for df.write; a stream numbers its batches by itself")
     if options.batch_id is not None and options.writer_id is None:

@@ -1,7 +1,7 @@
 """The rules of chain.md that `mutants.py` breaks, one at a time.
 
 The first ones are those of the small model that the design was tried out with: any order, no epoch check,
-nothing adopted, no purge.
+nothing adopted, no purge, no recovery.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CHAIN_MUTANTS = [
         "P6",
         "a node takes stores of sealed epochs",
         _CHAIN + "copies.py",
-        "        if epoch > max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean):\n",
-        "        if epoch > 0:\n",
+        "return epoch <= max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean)",
+        "return False",
     ),
     _mutant(
         "P9",
@@ -44,6 +44,13 @@ CHAIN_MUTANTS = [
         PROTOCOL + "log_state.py",
         _PURGE,
         "deletes: list[DeleteRecords] = []",
+    ),
+    _mutant(
+        "U13",
+        "an epoch is released though nobody has recovered the one before",
+        PROTOCOL + "activation.py",
+        "return self._is_metadata_written and self.is_recovered",
+        "return self._is_metadata_written",
     ),
     _mutant(
         "P2",
@@ -156,5 +163,26 @@ CHAIN_MUTANTS = [
         _CHAIN + "append.py",
         "        if self._position is None:\n            self._end(Fail(AppendStatus.NO_SEQUENCER))\n",
         "        if self._position is not None:\n            self._end(Fail(AppendStatus.NO_SEQUENCER))\n",
+    ),
+    _mutant(
+        "P26",
+        "the head is asked what is at a position",
+        _CHAIN + "sequencer.py",
+        "return Place.TAIL, current.chain_of(lsn)[-1]",
+        "return Place.TAIL, current.chain_of(lsn)[0]",
+    ),
+    _mutant(
+        "P27",
+        "a tail that is sealed is believed",
+        _CHAIN + "point_read.py",
+        "copy.has_failed or copy.is_sealed:",
+        "copy.has_failed:",
+    ),
+    _mutant(
+        "P27",
+        "a tail does not say that it is sealed",
+        _CHAIN + "copies.py",
+        "is_sealed=self._is_sealed(request.lsn.epoch),",
+        "is_sealed=False,",
     ),
 ]

@@ -280,7 +280,7 @@ MUTANTS = [
         "S12",
         "a node that lost its data answers like any other",
         PROTOCOL + "server_read_stream.py",
-        "self._rebuilding = rebuilding\n        if rebuilding:",
-        "self._rebuilding = False\n        if rebuilding:",
+        "StartedStatus.REBUILDING if self._rebuilding else StartedStatus.OK",
+        "StartedStatus.OK",
     ),
 ]

@@ -11,6 +11,20 @@ def _mutant(rule: str, why: str, file: str, old: str, new: str) -> Mutant:
 
 REBUILD_MUTANTS = [
     _mutant(
+        "P66",
+        "a node that serves readers does not rest",
+        "copy_budget.py",
+        "        if self.is_serving:\n",
+        "        if not self.is_serving:\n",
+    ),
+    _mutant(
+        "P66",
+        "every log has a budget of its own",
+        "copy_budget.py",
+        "self.next_ms = max(self.next_ms, now_ms) + duration_ms",
+        "self.next_ms = now_ms + duration_ms",
+    ),
+    _mutant(
         "P51",
         "a node is called empty before all donors are done",
         "node_status.py",
@@ -121,22 +135,22 @@ REBUILD_MUTANTS = [
         "P65",
         "what was not stored is not sent again",
         "rebuilding.py",
-        "sending.retry_ms = self._now_ms + self._settings.rebuild_retry_ms",
+        "sending.retry_ms = self._now_ms + back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)",
         "sending.retry_ms = None",
     ),
     _mutant(
         "P66",
         "a donor copies as fast as it can",
         "rebuilding.py",
-        "+ size * 1000 // rate  # P66",
-        "",
+        "self._budget.copied(size, self._now_ms)",
+        "self._budget.copied(0, self._now_ms)",
     ),
     _mutant(
         "P67",
         "copies are taken before their epoch is released",
         "log_rebuilds.py",
-        "if any(record.lsn >= stored.released_end for record in put.records):",
-        "if not put.records:",
+        "if self._drops.is_busy or any(record.lsn >= stored.released_end for record in put.records):",
+        "if self._drops.is_busy:",
     ),
     _mutant(
         "P69",

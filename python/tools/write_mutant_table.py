@@ -22,6 +22,14 @@ WRITE_MUTANTS = [
         Part.WRITE_PATH,
     ),
     Mutant(
+        "U5",
+        "a new nodeset is not tried for again",
+        PROTOCOL + "sequencer.py",
+        "deadlines = [part.deadline_ms() for part in self._parts()] + [self._renewal_ms]",
+        "deadlines = [part.deadline_ms() for part in self._parts()]",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
         "U6",
         "counters begin anew in every epoch",
         PROTOCOL + "epoch_sequencer.py",
@@ -89,8 +97,8 @@ WRITE_MUTANTS = [
         "J7",
         "a store is answered before it is durable",
         PROTOCOL + "log_copies.py",
-        "            self._answer(reply_to, store, status)\n\n        self._turn.persist(writes",
-        "\n        self._answer(reply_to, store, StoreStatus.OK)\n        self._turn.persist(writes",
+        "            end(status)\n\n        self._turn.persist(writes",
+        "\n        end(StoreStatus.OK)\n        self._turn.persist(writes",
         Part.WRITE_PATH,
     ),
     Mutant(
@@ -146,8 +154,8 @@ WRITE_MUTANTS = [
         "V9",
         "an epoch ends without a bridge",
         PROTOCOL + "digest.py",
-        "kept[bridge] = _hole(bridge, _BRIDGE)",
-        "kept[bridge] = _hole(bridge)",
+        "replace(_hole(bridge, _BRIDGE), body=writers)",
+        "replace(_hole(bridge), body=writers)",
         Part.WRITE_PATH,
     ),
     Mutant(
@@ -164,6 +172,14 @@ WRITE_MUTANTS = [
         PROTOCOL + "epoch_recovery.py",
         "return answer.attempt == self._attempt",
         "return True",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
+        "V20",
+        "an attempt forgets what the one before it has decided",
+        PROTOCOL + "epoch_recovery.py",
+        "self._digest = Digest(self._decided, self._context.seal_epoch)",
+        "self._digest = Digest()",
         Part.WRITE_PATH,
     ),
     Mutant(

@@ -34,7 +34,11 @@ def add_commands(group: commands.Commands) -> None:
         ("chain", bench_chain.chain, "appends along chains, against appends to copysets"),
         ("read", bench_read.read, "one reader, against the bare transport; and its memory"),
         ("failover", bench_read.failover, "the longest pause of a reader when a node is killed"),
-        ("rebuild", bench_rebuild.rebuild, "the restoring of a lost disk, against a bare copy"),
+        (
+            "rebuild",
+            bench_rebuild.rebuild,
+            "the restoring of a lost disk, against a bare copy; readers meanwhile, against alone",
+        ),
         (
             "scd",
             bench_read.wire_bytes,

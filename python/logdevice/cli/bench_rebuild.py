@@ -1,8 +1,9 @@
-"""Restoring a lost disk, measured against a bare copy from one store to another.
+"""Restoring a lost disk, measured against a bare copy from one store to another, and what readers feel of it.
 
 The bare copy does what must be done at least: one process reads records from its store and sends them, a
 second one writes and syncs them, with as many on their way as a donor has. Rebuilding besides finds out
-which records are missing, from whom each comes, and leaves nobody waiting who reads or writes.
+which records are missing, from whom each comes, and leaves nobody waiting who reads or writes. The disk is
+lost twice: once nobody reads, once a reader goes through the log all the time, before and meanwhile.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ import json
 import multiprocessing
 import shutil
 import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from logdevice.cli import clusters, probe
 from logdevice.cli.bench_result import Result
 from logdevice.cli.bench_write import LOG, MEGABYTE, fill, store_rate
 from logdevice.cli.local_cluster import LocalCluster
-from logdevice.client import AsyncClient
+from logdevice.cli.processes import wait_until
+from logdevice.client import AsyncClient, RecordsBatch
+from logdevice.errors import UnavailableError
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.messages import Start
 from logdevice.protocol.node_status import CaseMode
@@ -36,9 +41,12 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, ServerStream, WireServer
 
+# Without the limit in bytes: that one is chosen for a network, not for this machine.
 SETTINGS: Final = {"rebuild": {"rebuild_bytes_per_s_max": 1 << 40}}
 _CLUSTER: Final = "bench"
 _LOST: Final = 3
+_PASSES: Final = 3  # through the log, for the reader alone
+_PATIENCE_S: Final = 300
 _WAITING_BYTES_MAX: Final = 1 << 28
 _DEFAULTS: Final = RebuildSettings()
 
@@ -53,25 +61,107 @@ async def rebuild(cluster: LocalCluster, megabytes: int) -> list[Result]:
         await client.create_log(LOG, {"sticky_copyset_bytes_max": 0})
         await fill(client, megabytes)
         rate = await _rebuild_rate(cluster, client)
+        async with _reading(client) as reading:
+            alone = await reading.rate(reading.passes_end(_PASSES))
+            await asyncio.to_thread(_lose_disk, cluster)
+            meanwhile = await reading.rate(_restored(client))
     return [
         Result("one store copied to another, over the wire", raw, "MB/s"),
         Result("copies of a lost disk restored", rate, "MB/s"),
         Result("restored / bare copy", rate / raw, "", least=0.5),
+        Result("reader, alone", alone, "MB/s"),
+        Result("reader, while a lost disk is restored", meanwhile, "MB/s"),
+        Result("reader while restoring / alone", meanwhile / alone, "", least=0.7),
     ]
 
 
 async def _rebuild_rate(cluster: LocalCluster, client: AsyncClient) -> float:
     """What all donors together have copied, over the time that the slowest of them took."""
-    cluster.kill(_LOST)
-    shutil.rmtree(cluster.find(_LOST).directory / "store")
-    await asyncio.to_thread(clusters.start, cluster)
-    while any(state.mode is CaseMode.RESTORE for state in (await client.node_states()).nodes):
-        await asyncio.sleep(0.1)
+    await asyncio.to_thread(_lose_disk, cluster)
+    await _restored(client)
     addresses = [entry.address for node, entry in cluster.nodes.items() if node != NodeId(_LOST)]
     found = await probe.ask_for_statuses(cluster.name, addresses)
     metrics = [json.loads(status.metrics) for status in found.values() if status is not None]
     copied = sum(each["logdevice_rebuild_bytes"] for each in metrics)
-    return float(copied / MEGABYTE / max(each["logdevice_rebuild_seconds_total"] for each in metrics))
+    seconds = max((each["logdevice_rebuild_seconds_total"] for each in metrics), default=0.0)
+    if not copied or not seconds:
+        raise UnavailableError(f"{len(metrics)} donors answer, and have copied {copied:.0f} bytes")
+    return float(copied / MEGABYTE / seconds)
+
+
+def _lose_disk(cluster: LocalCluster) -> None:
+    """The others have noticed that the node is gone before it comes back, so that none of them tries to reach
+    it meanwhile: copying is to be measured, not waiting.
+    """
+    cluster.kill(_LOST)
+    shutil.rmtree(cluster.find(_LOST).directory / "store")
+    others = [entry.address for node, entry in cluster.nodes.items() if node != NodeId(_LOST)]
+
+    def is_seen_dead() -> bool:
+        views = probe.views(cluster.name, others).values()
+        alive = [{entry.node for entry in view.nodes if entry.is_alive} for view in views if view is not None]
+        return len(alive) == len(others) and not any(NodeId(_LOST) in nodes for nodes in alive)
+
+    if not wait_until(is_seen_dead, clusters.READY_TIMEOUT_MS):
+        raise UnavailableError(f"{NodeId(_LOST)} was killed and is still taken for alive")
+    clusters.start(cluster)
+
+
+async def _restored(client: AsyncClient) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            while any(state.mode is CaseMode.RESTORE for state in (await client.node_states()).nodes):
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        states = (await client.node_states()).nodes
+        raise UnavailableError(f"nothing was restored within {_PATIENCE_S} s: {states}") from None
+
+
+class _Reading:
+    """A reader that goes through the log again and again."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._body_bytes = 0
+        self._passes = 0
+        self.task = asyncio.create_task(self._run(client))
+
+    async def rate(self, work: Coroutine[Any, Any, None]) -> float:
+        """MB per second while the work goes on, and until a pass has ended since it began."""
+        started, before, passes = time.monotonic(), self._body_bytes, self._passes
+        await self._beside(work)
+        await self._beside(self.passes_end(passes + 1 - self._passes))
+        return (self._body_bytes - before) / MEGABYTE / (time.monotonic() - started)
+
+    async def passes_end(self, count: int) -> None:
+        wanted = self._passes + count
+        while self._passes < wanted:
+            await asyncio.sleep(0.01)
+
+    async def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        working = asyncio.create_task(work)
+        await asyncio.wait({working, self.task}, return_when=asyncio.FIRST_COMPLETED)
+        if self.task.done():
+            working.cancel()
+            await self.task  # raises what ended it
+        await working
+
+    async def _run(self, client: AsyncClient) -> None:
+        while True:
+            async with client.read(LOG) as reader:
+                async for item in reader:
+                    if isinstance(item, RecordsBatch):
+                        self._body_bytes += item.body_bytes
+            self._passes += 1
+
+
+@asynccontextmanager
+async def _reading(client: AsyncClient) -> AsyncIterator[_Reading]:
+    reading = _Reading(client)
+    try:
+        yield reading
+    finally:
+        reading.task.cancel()
+        await asyncio.gather(reading.task, return_exceptions=True)
 
 
 async def copy_rate(directory: Path) -> float:

@@ -38,8 +38,9 @@ class Process:
     @property
     def state(self) -> ProcessState:
         letter, command = _look(self.pid)
-        # A process that ended and was not waited for is still listed, as Z, without a command line.
-        if self.word not in command or letter in ("", "Z", "X"):
+        # A process that ended and was not waited for is still listed, as Z, without a command line. One that
+        # is alive and has none is just replacing its program.
+        if letter in ("", "Z", "X") or (command and self.word not in command):
             return ProcessState.DOWN
         return ProcessState.PAUSED if letter in ("T", "t") else ProcessState.RUNNING
 

@@ -29,9 +29,9 @@ class Progress:
             sys.stderr.flush()
 
 
-def bar(share: float, elapsed_s: float) -> str:
-    """How far, and how long it will take if it goes on like this."""
+def bar(share: float, left_s: float | None) -> str:
+    """How far it is, and how long it will still take; None: nobody can tell."""
     share = min(1.0, max(0.0, share))
     filled = round(share * _WIDTH)
-    left = f", about {elapsed_s * (1 - share) / share:.0f} s left" if 0.02 < share < 1 else ""
+    left = "" if left_s is None or share == 1 else f", about {left_s:.0f} s left"
     return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:.0%}{left}"

@@ -16,6 +16,8 @@ from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, plain_bytes, shown_time
 from logdevice.client.arrow_batches import Entry, RecordsBatch
 from logdevice.client.blocking import Client
+from logdevice.client.chain_operations import Point
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 
 DATA_LOST: Final = 5
@@ -44,6 +46,13 @@ def add_commands(group: commands.Commands) -> None:
         metavar="LSN",
         help="print what is before this one; tail (the default): what is in the log now",
     )
+    cat.add_argument(
+        "--at",
+        type=arguments.lsn,
+        default=None,
+        metavar="LSN",
+        help="print only what is at this one, or why there is nothing; also before readers may have it",
+    )
     tail = commands.add(group, "tail", run_tail, "print the last entries of a log, or what comes")
     _add_log(tail)
     tail.add_argument("-f", "--follow", action="store_true", help="go on with what is appended from now on")
@@ -66,6 +75,10 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
 
 def run_cat(options: argparse.Namespace, output: Output) -> int:
     printer = Printer(output, with_quiet_gaps=options.gaps)
+    if options.at is not None:
+        with connect(options) as client:
+            printer.print_point(options.at, client.read_at(options.log, options.at))
+        return printer.exit_code
     with connect(options) as client, client.read(options.log, options.start, options.until) as reader:
         printer.print_all(reader)
     return printer.exit_code
@@ -121,6 +134,16 @@ class Printer:
                 self.print_payloads(item.columns["payload"].to_pylist())
             # At once: somebody may be following.
             self._output.flush()
+
+    def print_point(self, lsn: Lsn, point: Point) -> None:
+        if point.records is not None:
+            self.print_all([point.records])
+            return
+        if point.status is PointStatus.LOST:
+            self.exit_code = DATA_LOST
+        self._output.json({"lsn": str(lsn), "status": point.status.value})
+        if not self._output.is_json:
+            self._output.remark(f"{lsn}: {point.status.value}")
 
     def print_entries(self, entries: Iterable[Entry]) -> None:
         for entry in entries:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from typing import Final
 
 from logdevice.cli import arguments, commands, confirming, probe
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, Row
-from logdevice.cli.progress import Progress, bar
+from logdevice.cli.progress import Progress
+from logdevice.cli.rebuild_progress import progress_of
 from logdevice.client.blocking import Client
 from logdevice.errors import UnavailableError
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import AuthoritativeStatus, NodeId
-from logdevice.wire.service_messages import ClusterView, NodeState, NodeStates
+from logdevice.wire.service_messages import ClusterView, NodeState, NodeStates, NodeStatus
 
 _LOOK_S: Final = 0.3
-_SHARE: Final = "logdevice_rebuild_share"
 
 
 def add_commands(group: commands.Commands) -> None:
@@ -99,16 +98,19 @@ def run_remove(options: argparse.Namespace, output: Output) -> int:
 
 def _wait(client: Client, options: argparse.Namespace, output: Output) -> int:
     """Until what was ordered about the node is done."""
-    progress, began_s = Progress(output), time.monotonic()
+    progress = Progress(output)
     while True:
-        state = state_of(client.node_states(), options.node)
+        states = client.node_states()
+        state = state_of(states, options.node)
         if options.no_wait or state is None or _is_done(state):
             break
         try:
             view = client.cluster()
             if state.mode is CaseMode.CHECK and not all(node.is_alive for node in view.nodes):
                 break  # the node is whole; the last look waits for those that are away
-            progress.show(f"{options.node} {bar(rebuild_share(view), time.monotonic() - began_s)}")
+            found = progress_of(states.nodes, storage_statuses(view))
+            if found is not None:
+                progress.show(found.line)
         except UnavailableError:
             pass  # nobody to ask at the moment
         time.sleep(_LOOK_S)
@@ -123,12 +125,9 @@ def _is_done(state: NodeState) -> bool:
     return state.is_settled and (state.mode is CaseMode.DRAIN or not state.is_ready)
 
 
-def rebuild_share(view: ClusterView) -> float:
-    """How far the nodes are with what they have to copy, on average."""
+def storage_statuses(view: ClusterView) -> list[NodeStatus | None]:
     addresses = [entry.address for entry in view.nodes if entry.is_storage and entry.is_alive]
-    found = [status for status in probe.statuses(view.cluster, addresses).values() if status is not None]
-    shares = [float(json.loads(status.metrics).get(_SHARE, 1.0)) for status in found]
-    return sum(shares) / len(shares) if shares else 0.0
+    return list(probe.statuses(view.cluster, addresses).values())
 
 
 def show(states: NodeStates, output: Output) -> None:

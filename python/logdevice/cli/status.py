@@ -17,6 +17,7 @@ from logdevice.cli.finding import Place, find
 from logdevice.cli.output import Output, Row, shown_bytes, shown_time
 from logdevice.cli.processes import ProcessState
 from logdevice.cli.rebuild import shown_state
+from logdevice.cli.rebuild_progress import progress_of
 from logdevice.errors import UnavailableError
 from logdevice.types import NodeId
 from logdevice.wire.service_messages import ClusterView, NodeState, NodeStatus, NodeView
@@ -40,11 +41,23 @@ def run_status(options: argparse.Namespace, output: Output) -> int:
     states = node_states(place)
     nodes = [node_row(place, entry, statuses[entry.address], states.get(entry.node)) for entry in view.nodes]
     logs = log_rows([status for status in statuses.values() if status is not None])
-    output.json({"cluster": view.cluster, "nodes": nodes, "logs": logs})
+    storage = [statuses[entry.address] for entry in view.nodes if entry.is_storage]
+    rebuilding = progress_of(list(states.values()), storage)
+    output.json(
+        {
+            "cluster": view.cluster,
+            "nodes": nodes,
+            "logs": logs,
+            "rebuilding": None if rebuilding is None else rebuilding.plain,
+        }
+    )
     alive = sum(row["state"] == "alive" for row in nodes)
     output.text(f"cluster {view.cluster}: {alive} of {len(nodes)} nodes are alive")
     output.table(nodes, _NODE_COLUMNS)
     output.text()
+    if rebuilding is not None:
+        output.text(rebuilding.line)
+        output.text()
     output.table(logs, _LOG_COLUMNS)
     return 0
 

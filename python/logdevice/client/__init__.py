@@ -14,12 +14,14 @@ from logdevice.client.blocking_streams import (
     BlockingReceipt,
     BlockingWriter,
 )
+from logdevice.client.chain_operations import Filled, Point
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
 from logdevice.client.lineages import Checked, Checkpoint
 from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.reader import Reader
 from logdevice.client.undo_ring import Change, UndoRing
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.writer_tags import writer_number
 
 __all__ = [
@@ -36,10 +38,13 @@ __all__ = [
     "Client",
     "ClientConfig",
     "Entry",
+    "Filled",
     "LogItem",
     "LogTail",
     "LogsReader",
     "Passed",
+    "Point",
+    "PointStatus",
     "Position",
     "Reader",
     "Receipt",

@@ -156,13 +156,13 @@ def _positions(records: Sequence[Record], counts: Any) -> list[pa.Array]:
     size = len(records)
     lsns = np.fromiter((record.lsn for record in records), np.int64, size)
     times = np.fromiter((record.timestamp_ms for record in records), np.int64, size)
-    firsts = np.cumsum(counts) - counts  # the row where each record begins
-    offsets = np.arange(counts.sum(), dtype=np.int64) - np.repeat(firsts, counts)
-    return [
-        pa.array(np.repeat(lsns, counts)),
-        pa.array(offsets.astype(np.int32)),
-        pa.array(np.repeat(times, counts)).cast(POSITION.field("timestamp").type),
-    ]
+    ends = np.cumsum(counts)
+    firsts = (ends - counts).astype(np.int32)  # the row where each record begins
+    offsets = np.arange(ends[-1], dtype=np.int32)
+    offsets -= np.repeat(firsts, counts)
+    # Looked at as times, not cast: a cast checks and copies every row.
+    stamps = pa.array(np.repeat(times, counts)).view(POSITION.field("timestamp").type)
+    return [pa.array(np.repeat(lsns, counts)), pa.array(offsets), stamps]
 
 
 def _batch(records: Sequence[Record], columns: pa.RecordBatch | Unjoined) -> RecordsBatch:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from logdevice.client.appending import TaggedAppend, TagStatus
 from logdevice.client.backup import Backup
 from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
-from logdevice.client.chain_operations import Filled
+from logdevice.client.chain_operations import Filled, Point
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import LogRef
@@ -118,6 +118,9 @@ class Client:
 
     def peek(self, log: LogRef) -> Lsn:
         return self._run(lambda client: client.peek(log))
+
+    def read_at(self, log: LogRef, lsn: Lsn | int | str) -> Point:
+        return self._run(lambda client: client.read_at(log, lsn))
 
     def fill(self, log: LogRef, lsn: Lsn | int | str) -> Filled:
         return self._run(lambda client: client.fill(log, lsn))

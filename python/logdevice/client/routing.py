@@ -22,7 +22,7 @@ from logdevice.errors import (
     UnavailableError,
     UnknownLogError,
 )
-from logdevice.protocol.chain.messages import Issued, Next
+from logdevice.protocol.chain.messages import Issued, Locate, Located, Next
 from logdevice.protocol.read_stream.turn import back_off_ms
 from logdevice.protocol.write_messages import (
     Append,
@@ -38,8 +38,8 @@ from logdevice.protocol.write_messages import (
 from logdevice.types import LogId, NodeId
 from logdevice.wire.service_messages import FindSequencer, SequencerIs
 
-Question = Append | GetTail | GetWriter | Next | Barrier
-Answer = TypeVar("Answer", Appended, Tail, WriterIs, Issued, BarrierIs)
+Question = Append | GetTail | GetWriter | Next | Barrier | Locate
+Answer = TypeVar("Answer", Appended, Tail, WriterIs, Issued, BarrierIs, Located)
 
 
 class Routing:
@@ -70,6 +70,10 @@ class Routing:
     async def position(self, next_: Next, timeout_ms: int) -> Issued:
         """A position of a chain log; asked for again with the same token, it is the same one."""
         return await self._ask(next_, Issued, timeout_ms, idempotent=True)
+
+    async def locate(self, locate: Locate) -> Located:
+        """Who can tell what is at a position."""
+        return await self._ask(locate, Located, self._settings.call_timeout_ms, idempotent=True)
 
     async def sequencer(self, log: LogId) -> NodeId:
         """Who gives out numbers for the log now, as far as this client knows."""
@@ -144,7 +148,7 @@ class Routing:
         raise NoSequencerError("nodes point at each other for the sequencer", log=log)
 
     def _is_elsewhere(
-        self, log: LogId, asked: NodeId, answer: Appended | Tail | WriterIs | Issued | BarrierIs
+        self, log: LogId, asked: NodeId, answer: Appended | Tail | WriterIs | Issued | BarrierIs | Located
     ) -> bool:
         """Whether to ask again at once, and remembers where. Raises what is to be tried again later."""
         match answer.status:

@@ -205,6 +205,7 @@ class ZookeeperEpochStore(EpochStore):
         return found.zxid if found and found.value is not None else ABSENT
 
     def _cell_changes(self, group: Group, since: Version) -> CellChanges:
+        self._ask(self._client.sync_async, self._root)
         # In this order: what is written after the group was looked at is found again the next time.
         version = Version(self._ask(self._client.get_async, self._path(group))[1].mzxid)
         if version <= since:

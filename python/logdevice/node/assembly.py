@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from logdevice.compaction.service import CompactionService, KeyedLog
-from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
+from logdevice.errors import ConflictError, MetadataOutcomeUnknownError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
 from logdevice.node import identity
+from logdevice.node.chores import Chores
 from logdevice.node.clock import now_ms
 from logdevice.node.config import NodeConfig
 from logdevice.node.configuration import Configuration
@@ -63,7 +64,8 @@ class Node:
         self.metrics = Metrics()
         self._settings = config.settings
         self._disk: Disk | None = None
-        self._chores: list[asyncio.Task[None]] = []
+        self._chores = Chores()
+        self._adopted: set[NodeId] = set()  # nodes whose metadata logs were copied to this one
         self._open = AsyncExitStack()  # how to close what is open, last opened first
 
     async def start(self) -> None:
@@ -161,7 +163,7 @@ class Node:
         if self._disk is not None:
             services = PurgeServices(peers, metadata_log)
             self._logs = Logs(me, self._disk, settings.recovery, self.metrics, services)
-            self.retention = Retention(self._logs, self.configuration, settings.node)
+            self.retention = Retention(self._logs, self.configuration)
             self._open.callback(self._logs.close)
         self._open.push_async_callback(metadata_log.close)
         self._open.push_async_callback(self._epochs.close)
@@ -255,14 +257,14 @@ class Node:
         self._open.push_async_callback(self.statuses.close)
         self.configuration.start()
         self._open.push_async_callback(self.configuration.close)
-        self._chores = [asyncio.create_task(self._nudge()), asyncio.create_task(self._adopt())]
-        self._open.push_async_callback(self._stop_chores)
+        self._open.push_async_callback(self._chores.close)
+        self._chores.add("the activation of sequencers", self._settings.node.activation_check_ms, self._nudge)
         self._watch()
         if self._disk is not None:
             self._disk.start()
         if self.retention is not None:
-            self.retention.start()
-            self._open.push_async_callback(self.retention.close)
+            interval_ms = self._settings.node.retention_interval_ms
+            self._chores.add("retention", interval_ms, self.retention.trim_all)
         self._begin_compaction()
         if self._logs is not None:
             self._begin_rebuilding(self._logs)
@@ -298,11 +300,10 @@ class Node:
             )
         )
         self._open.push_async_callback(self._rebuilds.close)
-        supervisor = RebuildSupervisor(
-            self.id, self.configuration, self.statuses, is_alive, settings.node, settings.rebuild
-        )
-        supervisor.start()
-        self._open.push_async_callback(supervisor.close)
+        supervisor = RebuildSupervisor(self.id, self.configuration, self.statuses, is_alive, settings.rebuild)
+        interval_ms = settings.node.activation_check_ms
+        self._chores.add("the watch for lost nodes", interval_ms, supervisor.look)
+        self._chores.add("the copying of metadata logs", interval_ms, partial(self._adopt, logs))
         self._rebuilds.follow()
 
     def _watch(self) -> None:
@@ -316,11 +317,6 @@ class Node:
         host = self.config.address.rpartition(":")[0]
         self.metrics.serve(host, self._settings.node.metrics_port)
         self._open.callback(self.metrics.close)
-
-    async def _stop_chores(self) -> None:
-        for chore in self._chores:
-            chore.cancel()
-        await asyncio.gather(*self._chores, return_exceptions=True)
 
     def _configuration_changed(self) -> None:
         nodes = self.configuration.nodes
@@ -340,6 +336,8 @@ class Node:
             self._rebuilds.follow()
 
     def _node_changed(self, came: NodeId | None) -> None:
+        if came is not None:
+            self._peers.heard_from(came)
         self._plan()
         if came is not None:
             self.sequencers.node_connected(came)
@@ -352,27 +350,14 @@ class Node:
         return nodeset_for(log, self.configuration, self.configuration.attributes(log))
 
     async def _nudge(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)
-            try:
-                self.sequencers.nudge()
-            except LogDeviceError as error:
-                _logger.warning("a log could not be looked after: %s", error)
-            except Exception:
-                _logger.exception("a log could not be looked after")
+        self.sequencers.nudge()
 
-    async def _adopt(self) -> None:
+    async def _adopt(self, logs: Logs) -> None:
         """Copies the metadata logs to this node, from every other storage node once it is there."""
-        adopted: set[NodeId] = set()
-        while self._logs is not None:
-            others = [node for node in self.configuration.storage_nodes if node != self.id]
-            there = {node for node in others if self._membership.is_alive(node)}
-            try:
-                if not there <= adopted:
-                    for log in self.configuration.directory.logs().values():
-                        there &= await self._metadata_log.adopt(log)
-                    adopted |= there
-                self._logs.has_metadata = self._metadata_log.is_enough(adopted & set(others))
-            except Exception:
-                _logger.exception("the metadata logs could not be copied")
-            await asyncio.sleep(self._settings.node.activation_check_ms / 1000)
+        others = [node for node in self.configuration.storage_nodes if node != self.id]
+        there = {node for node in others if self._membership.is_alive(node)}
+        if not there <= self._adopted:
+            for log in self.configuration.directory.logs().values():
+                there &= await self._metadata_log.adopt(log)
+            self._adopted |= there
+        logs.has_metadata = self._metadata_log.is_enough(self._adopted & set(others))

@@ -88,9 +88,13 @@ class Configuration:
     def _in_role(self, role: NodeRole) -> dict[NodeId, Location]:
         return {node: entry.location for node, entry in sorted(self.nodes.items()) if role in entry.roles}
 
+    async def pause(self) -> None:
+        """Until it is time for another look at the epoch store."""
+        await asyncio.sleep(self._settings.configuration_poll_ms / 1000)
+
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(self._settings.configuration_poll_ms / 1000)
+            await self.pause()
             try:
                 await self.refresh()
             except LogDeviceError as error:

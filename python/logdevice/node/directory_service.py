@@ -6,7 +6,9 @@ own rules; the node that was asked follows it at once, others when they look nex
 
 from __future__ import annotations
 
-from logdevice.errors import InvalidArgumentError
+import logging
+
+from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.flags import show
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.metadata.log_attributes import ATTRIBUTES
@@ -28,6 +30,8 @@ from logdevice.wire.service_messages import (
     PurgeIs,
 )
 
+_logger = logging.getLogger(__name__)
+
 
 class DirectoryService:
     def __init__(self, store: EpochStore, configuration: Configuration, cuts_max: int) -> None:
@@ -36,9 +40,12 @@ class DirectoryService:
         self._configuration = configuration
 
     async def get_logs(self, request: GetLogs) -> LogsView:
-        if request.path not in self._configuration.directory.entries:
-            await self._configuration.refresh()
-        return self._view(self._configuration.directory, request.path or ROOT)
+        path = request.path or ROOT
+        known = self._configuration.directory.entries.get(path)
+        if known is None or known.log is None:
+            # A list holds all that was made before it was asked for, by whichever node.
+            await self._refresh(must=known is None)
+        return self._view(self._configuration.directory, path)
 
     async def next_incarnation(self, request: NextIncarnation) -> IncarnationIs:
         return IncarnationIs(request.writer, await self._store.next_incarnation(request.writer))
@@ -69,6 +76,15 @@ class DirectoryService:
             return LogsView(int(self._configuration.version), ())
         path = request.new_path if request.change is DirectoryChange.RENAME else request.path
         return self._view(changed.value, path)
+
+    async def _refresh(self, *, must: bool) -> None:
+        try:
+            await self._configuration.refresh()
+        except LogDeviceError as error:
+            if must:
+                raise
+            # Logs are read on while the epoch store is away.
+            _logger.warning("logs are listed as of a while ago: %s", error)
 
     def _changed(self, directory: LogDirectory, request: ChangeLogs) -> LogDirectory:
         match request.change:

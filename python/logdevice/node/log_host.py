@@ -227,6 +227,8 @@ class Logs:
         return answer
 
     def _chain_refusal(self, store: ChainStore) -> ChainStatus | None:
+        if self.is_fenced:
+            return ChainStatus.REBUILDING  # P74
         if self.disk.is_overloaded:
             return ChainStatus.OVERLOADED
         return ChainStatus.FAILED if store.record.flags & _CORRUPT else None

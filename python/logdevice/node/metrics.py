@@ -50,10 +50,19 @@ class Metrics:
         self.nodes_alive = gauge("nodes_alive", "Nodes this one can count on, itself included.")
         self.logs_sequenced = gauge("logs_sequenced", "Logs this node numbers now.")
         self.rebuild_share = gauge("rebuild_share", "How much of its part in a rebuilding is done, 0 to 1.")
+        self.rebuild_elapsed = gauge(
+            "rebuild_elapsed_seconds",
+            "How long this node has been at its part in a rebuilding; 0: it is done.",
+        )
         self.rebuild_bytes = gauge("rebuild_bytes", "Bytes of records copied to other nodes by rebuilding.")
         self.rebuild_seconds = counter("rebuild_seconds", "Time spent on that, each log counted for itself.")
         self.requests_failed = counter("requests_failed", "Requests answered by an error.", ("error",))
         self._server: Any = None
+
+    def sent_to_readers(self) -> int:
+        """Bytes of records, since the process began."""
+        (family,) = self.bytes_sent.collect()
+        return int(family.samples[0].value)
 
     def watch_store(self, stats: Callable[[], StoreStats]) -> None:
         self.registry.register(_StoreCollector(stats))

@@ -48,6 +48,12 @@ class Peers:
             if addresses.get(node) != address:
                 self._run(self._conversations.pop((node, address)).close())
 
+    def heard_from(self, node: NodeId) -> None:
+        """It is there, perhaps again: whoever asks it something now need not be refused by an old failure."""
+        address = self._addresses.get(node)
+        if address is not None and node != self._me:
+            self._channels.get(address, node).try_now()
+
     def ask(self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost) -> None:
         """`wanted` is the only kind of answer that is one."""
         self._run(self._ask(node, request, wanted, done, lost))
@@ -94,6 +100,11 @@ class Peers:
             answer = await self.request(node, request)
         except LogDeviceError as error:
             lost(error)
+            return
+        except Exception as error:
+            # A mistake of ours. Whoever asked would wait for ever.
+            _logger.exception("%s could not be asked %s", node, type(request).__name__)
+            lost(LogDeviceError(f"{node} could not be asked: {type(error).__name__}", node=node))
             return
         if isinstance(answer, wanted):
             done(answer)

@@ -12,6 +12,7 @@ from logdevice.errors import LogDeviceError
 from logdevice.node.clock import Alarms, now_ms
 from logdevice.node.disk import Disk
 from logdevice.node.peers import Peers
+from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.rebuilding import (
     CopiesAnswered,
     Effect,
@@ -30,6 +31,8 @@ from logdevice.types import Epoch
 
 
 class RebuildHost:
+    """`sent_bytes` says how much this node has ever sent to readers."""
+
     def __init__(
         self,
         task: RebuildTask,
@@ -37,8 +40,12 @@ class RebuildHost:
         plan_of: Callable[[Epoch], MovePlan],
         disk: Disk,
         peers: Peers,
+        budget: CopyBudget,
+        sent_bytes: Callable[[], int],
     ) -> None:
-        self._machine = LogRebuilding(task, settings, plan_of)
+        self._machine = LogRebuilding(task, settings, plan_of, budget)
+        self._budget = budget
+        self._sent_bytes = sent_bytes
         self._disk = disk
         self._peers = peers
         self._alarms = Alarms(lambda: self._feed(Woken()))
@@ -55,6 +62,7 @@ class RebuildHost:
 
     async def run(self) -> EndRebuilding:
         try:
+            self._budget.look(self._sent_bytes(), now_ms())
             self._perform(self._machine.start(now_ms()))
             return await self._ended
         finally:
@@ -62,6 +70,7 @@ class RebuildHost:
 
     def _feed(self, event: Event) -> None:
         if not self._ended.done():
+            self._budget.look(self._sent_bytes(), now_ms())
             self._perform(self._machine.handle(event, now_ms()))
 
     def _perform(self, effects: list[Effect]) -> None:

@@ -5,15 +5,12 @@ Lives as long as the process. Every storage node watches; the lowest that is ali
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
-from logdevice.errors import LogDeviceError
 from logdevice.node.clock import now_ms
 from logdevice.node.configuration import Configuration
 from logdevice.node.statuses import Statuses
-from logdevice.node_settings import NodeSettings
 from logdevice.protocol.rebuilding_watch import due
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import NodeId
@@ -28,26 +25,15 @@ class RebuildSupervisor:
         configuration: Configuration,
         statuses: Statuses,
         is_alive: Callable[[NodeId], bool],
-        settings: NodeSettings,
-        rebuild_settings: RebuildSettings,
+        settings: RebuildSettings,
     ) -> None:
         self._me = me
         self._configuration = configuration
         self._statuses = statuses
         self._is_alive = is_alive
         self._settings = settings
-        self._rebuild_settings = rebuild_settings
         self._away_since_ms: dict[NodeId, int] = {}
         self._lost_since_ms: dict[NodeId, int] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
-
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     async def look(self) -> None:
         storage, now = self._configuration.storage_nodes, now_ms()
@@ -57,18 +43,6 @@ class RebuildSupervisor:
         self._lost_since_ms = {node: self._lost_since_ms.get(node, now) for node in events.lost}
         if self._me != min((node for node in storage if node not in away), default=None):
             return
-        for event in due(
-            events, storage, self._away_since_ms, self._lost_since_ms, now, self._rebuild_settings
-        ):
+        for event in due(events, storage, self._away_since_ms, self._lost_since_ms, now, self._settings):
             _logger.warning("%s: %s", event.node, event.kind.value)
             await self._statuses.record(event.kind, event.node)
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.activation_check_ms / 1000)
-            try:
-                await self.look()
-            except LogDeviceError as error:
-                _logger.warning("lost nodes could not be looked after: %s", error)
-            except Exception:
-                _logger.exception("lost nodes could not be looked after")

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from logdevice.errors import LogDeviceError, UnavailableError
+from logdevice.errors import LogDeviceError, UnavailableError, UnknownLogError
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.node.clock import now_ms
 from logdevice.node.configuration import Configuration
@@ -23,6 +23,7 @@ from logdevice.node.metrics import Metrics
 from logdevice.node.peers import Peers
 from logdevice.node.rebuild_host import RebuildHost
 from logdevice.node.statuses import Statuses
+from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.epoch_state import metadata_of
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvents
 from logdevice.protocol.placement import owner_of
@@ -30,7 +31,7 @@ from logdevice.protocol.rebuilding import EndRebuilding, RebuildTask
 from logdevice.protocol.rebuilding_plan import Losses, MovePlan
 from logdevice.protocol.store_read import ReadFailed
 from logdevice.protocol.store_write import DeleteRecords, Persist, Persisted, PersistFailed
-from logdevice.protocol.write_messages import AppendStatus, GetTail, Seal, Tail, Trim
+from logdevice.protocol.write_messages import AppendStatus, GetTail, Release, Seal, Tail, Trim
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.storage.log_store import LogStore
 from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, NodeId, Record, RecordFlags
@@ -59,25 +60,35 @@ class Rebuilds:
     def __init__(self, parts: RebuildParts) -> None:
         self._parts = parts
         self._settings = parts.settings
+        self._budget = CopyBudget(parts.settings)
         self._version = -1  # of the rebuilding that is being worked on, or was last
         self._task: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._hosts: dict[LogId, RebuildHost] = {}
-        self._sizes: dict[LogId, int] = {}  # of what they have to look at
-        self._logs_left = 0
-        self._logs_all = 0
+        self._sizes: dict[LogId, int] = {}  # of all logs of this rebuilding, in bytes of records
+        self._left: set[LogId] = set()  # of these, those that are not done
+        self._began_ms = 0
+        self._ends: dict[LogId, Release] = {}  # P71, as far as known in this rebuilding, and from whom
         self._bytes_before = 0
         self._is_emptied = -1  # the rebuilding after which this node has thrown its copies away
         parts.metrics.rebuild_share.set_function(lambda: self.share)
+        parts.metrics.rebuild_elapsed.set_function(lambda: self.elapsed_s)
         parts.metrics.rebuild_bytes.set_function(lambda: self.bytes_copied)
 
     @property
     def share(self) -> float:
         """How much of what this donor has to look at it has looked at; 1 if there is nothing to do."""
-        if not self._logs_left:
+        if not self._left:
             return 1.0
-        begun = sum(self._share_of(log, host) for log, host in self._hosts.items())
-        return min(1.0, (self._logs_all - self._logs_left + begun) / self._logs_all)
+        # A log without records is something to do, too.
+        left = sum(self._sizes[log] + 1 for log in self._left)
+        begun = sum(min(host.bytes_passed, self._sizes.get(log, 0)) for log, host in self._hosts.items())
+        return 1 - (left - begun) / (sum(self._sizes.values()) + len(self._sizes))
+
+    @property
+    def elapsed_s(self) -> float:
+        """For how long it has been at it; 0 if there is nothing to do."""
+        return (now_ms() - self._began_ms) / 1000 if self._left else 0.0
 
     @property
     def bytes_copied(self) -> int:
@@ -117,21 +128,25 @@ class Rebuilds:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self._logs_left = 0
+        self._left.clear()
 
     # ---- as a donor ---------------------------------------------------------------------------------
 
     async def _rebuild(self, events: NodeEvents) -> None:
         parts = self._parts
         logs = sorted(parts.configuration.directory.logs().values())
-        self._logs_left = self._logs_all = len(logs)
+        self._ends.clear()
+        self._began_ms = now_ms()
+        self._budget.look(parts.metrics.sent_to_readers(), now_ms())
+        self._sizes = {log: await parts.logs.disk.ask(partial(_size, log)) for log in logs}
+        self._left = set(logs)
         _logger.info("%s begins to copy what lost nodes held, version %s", parts.me, events.rebuilding)
         places = asyncio.Semaphore(self._settings.rebuild_logs_max)
 
         async def one(log: LogId) -> bool:
             async with places:
                 is_authoritative = await self._until_done(log, events)
-                self._logs_left -= 1
+                self._left.discard(log)
                 return is_authoritative
 
         results = await asyncio.gather(*(one(log) for log in logs))
@@ -145,19 +160,18 @@ class Rebuilds:
     async def _until_done(self, log: LogId, events: NodeEvents) -> bool:
         while True:
             try:
-                found = await self._rebuild_log(log, events)
+                self._parts.configuration.path(log)
+                return await self._rebuild_log(log, events)
+            except UnknownLogError:
+                return True  # it was removed meanwhile
             except LogDeviceError as error:
                 _logger.info("log %s cannot be copied now: %s", log, error)
-                found = None
             except Exception:
                 _logger.exception("log %s could not be copied", log)
-                found = None
-            if found is not None:
-                return found
             await self._pause()
 
-    async def _rebuild_log(self, log: LogId, events: NodeEvents) -> bool | None:
-        """Whether nothing can have been lost; None: try again."""
+    async def _rebuild_log(self, log: LogId, events: NodeEvents) -> bool:
+        """Whether nothing can have been lost."""
         parts, losses = self._parts, Losses.of(events)
         history = await self._history(log)
         if not any(losses.touches(entry) for entry in history):
@@ -167,11 +181,16 @@ class Rebuilds:
         # Who stores none of its epochs has no copy, and hears of no release either.
         if not any(parts.me in entry.nodeset for entry in history):
             return is_authoritative
-        end = await self._end(log, history, losses)
-        stored = parts.logs.host(log).stored
-        if end is None or stored.released_end < end:
-            return None
+        if log not in self._ends:
+            # Once: on a log that is written to, what is released never gets as far as a later answer.
+            self._ends[log] = await self._end(log, history, losses)
+        stored, released = parts.logs.host(log).stored, self._ends[log]
+        end = released.end
+        if stored.released_end < end:
+            raise UnavailableError(f"it is released up to {stored.released_end} here, not to {end}", log=log)
         usable = frozenset(node for node in locations if parts.is_alive(node))
+        if absent := losses.refilled - usable:
+            raise UnavailableError(f"{min(absent)} is to get copies back and is not there", log=log)
         plans: dict[Epoch, MovePlan] = {}
 
         def plan_of(epoch: Epoch) -> MovePlan:
@@ -180,10 +199,11 @@ class Rebuilds:
                 plans[entry.first_epoch] = MovePlan(parts.me, losses, entry, locations, usable)
             return plans[entry.first_epoch]
 
+        self._tell_released(released, losses)
         task = RebuildTask(log, parts.me, events.rebuilding, stored.trim_end, end, losses)
         ended = await self._run_host(task, plan_of)
         if not ended.is_done:
-            return None
+            raise UnavailableError("something could not be read or stored; it is begun again", log=log)
         await self._trim_refilled(log, losses)
         is_leaving = any(case.mode is CaseMode.DRAIN for case in events.cases)
         if ended.short and is_leaving:
@@ -204,8 +224,15 @@ class Rebuilds:
 
     async def _run_host(self, task: RebuildTask, plan_of: Callable[[Epoch], MovePlan]) -> EndRebuilding:
         disk = self._parts.logs.disk
-        host = RebuildHost(task, self._settings, plan_of, disk, self._parts.peers)
-        self._sizes[task.log] = await disk.ask(lambda store: store.size(task.log, task.start, task.end))
+        host = RebuildHost(
+            task,
+            self._settings,
+            plan_of,
+            disk,
+            self._parts.peers,
+            self._budget,
+            self._parts.metrics.sent_to_readers,
+        )
         self._hosts[task.log] = host
         started_ms = now_ms()
         try:
@@ -215,18 +242,28 @@ class Rebuilds:
             self._bytes_before += host.bytes_copied
             self._parts.metrics.rebuild_seconds.inc((now_ms() - started_ms) / 1000)
 
-    async def _end(self, log: LogId, history: History, losses: Losses) -> Lsn | None:
-        """P71: nothing at or above it was or will be stored on a node that is gone; None: not yet known."""
+    async def _end(self, log: LogId, history: History, losses: Losses) -> Release:
+        """P71: nothing at or above it was or will be stored on a node that is gone. It is what the sequencer
+        will release, or has.
+        """
         parts = self._parts
         sequencers = parts.configuration.sequencer_nodes
         owner = owner_of(log, [node for node in sequencers if parts.is_alive(node)])
         if owner is None:
-            return None
+            raise UnavailableError("nobody numbers its records", log=log)
         tail = await parts.peers.request(owner, GetTail(log))
         if not isinstance(tail, Tail) or tail.status is not AppendStatus.OK:
-            return None
-        is_without = not losses.gone & set(metadata_of(history, tail.next.epoch).nodeset)
-        return tail.next if is_without else None
+            raise UnavailableError(f"{owner} does not number its records yet", log=log)
+        if losses.gone & set(metadata_of(history, tail.next.epoch).nodeset):
+            raise UnavailableError(f"epoch {tail.next.epoch} still counts on nodes that are gone", log=log)
+        return Release(log, tail.next, owner)
+
+    def _tell_released(self, release: Release, losses: Losses) -> None:
+        """A node that lost everything takes copies once it knows that they are released (P67). The sequencer
+        says so, too, when it repeats itself: this is sooner.
+        """
+        for node in sorted(losses.refilled):
+            self._parts.peers.tell(node, release)
 
     async def _trim_refilled(self, log: LogId, losses: Losses) -> None:
         """A node that lost everything has lost the trim point, too."""
@@ -235,27 +272,30 @@ class Rebuilds:
             for node in sorted(losses.refilled):
                 await self._parts.peers.request(node, Trim(log, trim_end))
 
-    def _share_of(self, log: LogId, host: RebuildHost) -> float:
-        return min(1.0, host.bytes_passed / max(1, self._sizes[log]))
-
     # ---- as a node that was lost, or has left -------------------------------------------------------
 
     async def _settle(self) -> None:
-        parts = self._parts
         try:
             while self._has_to_speak:
-                mine, version = parts.statuses.mine, parts.statuses.events.rebuilding
-                if mine is not None and mine.mode is CaseMode.DRAIN:
-                    await self._leave(version, is_settled=mine.is_settled)
-                elif parts.logs.has_metadata:
-                    await self._tell(EventKind.ACKNOWLEDGED, version)
-                    _logger.info("%s has its data back", parts.me)
-                else:
+                try:
+                    await self._speak()
+                except Exception:
+                    # Nobody else would: the event log waits for this node.
+                    _logger.exception("what follows from a rebuilding could not be done")
                     await self._pause()
-        except Exception:
-            _logger.exception("what follows from a rebuilding could not be done")
         finally:
             self._returning = None
+
+    async def _speak(self) -> None:
+        parts = self._parts
+        mine, version = parts.statuses.mine, parts.statuses.events.rebuilding
+        if mine is not None and mine.mode is CaseMode.DRAIN:
+            await self._leave(version, is_settled=mine.is_settled)
+        elif parts.logs.has_metadata:
+            await self._tell(EventKind.ACKNOWLEDGED, version)
+            _logger.info("%s has its data back", parts.me)
+        else:
+            await self._pause()
 
     async def _leave(self, version: int, *, is_settled: bool) -> None:
         """P74: nothing more is taken; is there anything that nobody has copied?"""
@@ -268,12 +308,13 @@ class Rebuilds:
                     return
             await self._tell(EventKind.ACKNOWLEDGED, version)
         elif self._is_emptied != version:
-            self._is_emptied = version
             for log in logs:
                 done: asyncio.Future[Persisted | PersistFailed] = asyncio.get_running_loop().create_future()
                 write = Persist(0, (DeleteRecords(log, Lsn(0), LSN_MAX),))
                 self._parts.logs.disk.write(write, done.set_result)
-                await done
+                if isinstance(await done, PersistFailed):
+                    raise UnavailableError("the copies of a drained node could not be removed", log=log)
+            self._is_emptied = version
             _logger.info("%s is empty", self._parts.me)
 
     async def _tell(self, kind: EventKind, version: int) -> None:
@@ -286,20 +327,27 @@ class Rebuilds:
                 return
             except LogDeviceError as error:
                 _logger.warning("the event log cannot be written: %s", error)
+            except Exception:
+                _logger.exception("the event log could not be written")
             await self._pause()
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._settings.rebuild_retry_ms / 1000)
 
 
+def _size(log: LogId, store: LogStore) -> int:
+    return store.size(log, Lsn(0), LSN_MAX)
+
+
 def _has_undrained(logs: Logs, log: LogId, store: LogStore) -> bool:
-    """Whether there is a copy that is not marked as being elsewhere."""
+    """P74: whether there is a copy that counts and is not marked as being elsewhere."""
     position = Lsn(0)
     while position < LSN_MAX:
         found = store.scan(logs.read_all(log, position, LSN_MAX, headers_only=True))
         if isinstance(found, ReadFailed):
             return True
-        if any(isinstance(item, Record) and not item.flags & _DRAINED for item in found.items):
+        records = [item for item in found.items if isinstance(item, Record)]
+        if any(logs.me in record.copyset and not record.flags & _DRAINED for record in records):
             return True
         position = found.next
     return False

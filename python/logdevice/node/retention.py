@@ -7,14 +7,11 @@ may be younger ones which only others hold.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
-from logdevice.errors import LogDeviceError
 from logdevice.node.clock import now_ms
 from logdevice.node.configuration import Configuration
 from logdevice.node.log_host import Logs
-from logdevice.node_settings import NodeSettings
 from logdevice.protocol.write_messages import Trim
 from logdevice.types import LSN_OLDEST, LogId
 
@@ -22,19 +19,9 @@ _logger = logging.getLogger(__name__)
 
 
 class Retention:
-    def __init__(self, logs: Logs, configuration: Configuration, settings: NodeSettings) -> None:
+    def __init__(self, logs: Logs, configuration: Configuration) -> None:
         self._logs = logs
         self._configuration = configuration
-        self._settings = settings
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
-
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     async def trim_all(self) -> None:
         directory = self._configuration.directory
@@ -52,13 +39,3 @@ class Retention:
         if end > stored.trim_end:
             await self._logs.answer(Trim(log, end))
             _logger.info("log %s was trimmed to %s", log, end)
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.retention_interval_ms / 1000)
-            try:
-                await self.trim_all()
-            except LogDeviceError as error:
-                _logger.warning("retention was interrupted: %s", error)
-            except Exception:
-                _logger.exception("retention failed")

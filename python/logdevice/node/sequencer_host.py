@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError, UnknownLogError
 from logdevice.node.clock import Alarms, now_ms
@@ -22,11 +22,13 @@ from logdevice.node.peers import Peers
 from logdevice.node.recovery_host import RecoveryHost
 from logdevice.protocol.appender import SendDelete, SendStore, StoredReceived, StoreUnanswered
 from logdevice.protocol.chain.events import (
+    AnswerLocate,
     AnswerNext,
     AnswerSettle,
     ChainAnswered,
     ChainEvent,
     ChainUnanswered,
+    LocateReceived,
     NextReceived,
     SendChain,
     SettleReceived,
@@ -36,6 +38,8 @@ from logdevice.protocol.chain.messages import (
     ChainStore,
     ChainStored,
     Issued,
+    Locate,
+    Located,
     Next,
     Settle,
     Settled,
@@ -87,6 +91,8 @@ from logdevice.protocol.write_messages import (
 from logdevice.protocol.writers.tagged_appends import SendWriters
 from logdevice.types import AuthoritativeStatus, Epoch, LogId, NodeId
 from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
+
+Answer = TypeVar("Answer")
 
 _NUDGE = 0  # the request id of a question whose answer nobody waits for
 
@@ -144,28 +150,25 @@ class SequencerHost:
         return len(self._requests)
 
     async def append(self, append: Append) -> Appended:
-        appended: Appended = await self._request(lambda number: AppendReceived(number, append))
-        return appended
+        return await self._request(lambda number: AppendReceived(number, append), Appended)
 
     async def tail(self) -> Tail:
-        tail: Tail = await self._request(TailAsked)
-        return tail
+        return await self._request(TailAsked, Tail)
 
     async def writer(self, ask: GetWriter) -> WriterIs:
-        writer: WriterIs = await self._request(lambda number: WriterAsked(number, ask))
-        return writer
+        return await self._request(lambda number: WriterAsked(number, ask), WriterIs)
 
     async def barrier(self, barrier: Barrier) -> BarrierIs:
-        answer: BarrierIs = await self._request(lambda number: BarrierAsked(number, barrier))
-        return answer
+        return await self._request(lambda number: BarrierAsked(number, barrier), BarrierIs)
 
     async def next(self, request: Next) -> Issued:
-        issued: Issued = await self._request(lambda number: NextReceived(number, request))
-        return issued
+        return await self._request(lambda number: NextReceived(number, request), Issued)
 
     async def settle(self, request: Settle) -> Settled:
-        settled: Settled = await self._request(lambda number: SettleReceived(number, request))
-        return settled
+        return await self._request(lambda number: SettleReceived(number, request), Settled)
+
+    async def locate(self, request: Locate) -> Located:
+        return await self._request(lambda number: LocateReceived(number, request), Located)
 
     def feed(self, event: Event | ChainEvent) -> None:
         if not self._is_closed:
@@ -193,10 +196,10 @@ class SequencerHost:
             if not request.done():
                 request.set_exception(problem)
 
-    async def _request(self, event: Callable[[int], Event | ChainEvent]) -> Any:
+    async def _request(self, event: Callable[[int], Event | ChainEvent], _: type[Answer]) -> Answer:
         self._number += 1
         number = self._number
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._requests[number] = answer
         try:
             self.feed(event(number))
@@ -204,7 +207,7 @@ class SequencerHost:
         finally:
             self._requests.pop(number, None)
 
-    def _answer(self, number: int, answer: Appended | Tail | WriterIs | BarrierIs | Issued | Settled) -> None:
+    def _answer(self, number: int, answer: object) -> None:
         request = self._requests.get(number)
         if request is not None and not request.done():
             request.set_result(answer)
@@ -227,6 +230,8 @@ class SequencerHost:
                     self._answer(effect.request_id, effect.issued)
                 case AnswerSettle():
                     self._answer(effect.request_id, effect.settled)
+                case AnswerLocate():
+                    self._answer(effect.request_id, effect.located)
                 case SendChain():
                     self._send_chain(effect)
                 case SendStore():

@@ -108,9 +108,12 @@ class Statuses:
 
     async def _object(self) -> None:
         try:
-            await self._return()
-        except LogDeviceError as error:
-            _logger.warning("%s is taken for lost and cannot say otherwise: %s", self._me, error)
+            while self.is_given_up:
+                try:
+                    await self._return()
+                except LogDeviceError as error:
+                    _logger.warning("%s is taken for lost and cannot say otherwise: %s", self._me, error)
+                    await self._configuration.pause()
         finally:
             self._objecting = None
 

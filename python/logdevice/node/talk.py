@@ -77,6 +77,7 @@ class Talk:
             write.Append: self._append,
             chain.Next: self._next,
             chain.Settle: self._settle,
+            chain.Locate: self._locate,
             chain.ChainStore: self._chain_store,
             chain.ChainRead: self._chain_store,
             write.GetTail: self._tail,
@@ -167,6 +168,10 @@ class Talk:
     async def _settle(self, request: chain.Settle) -> chain.Settled:
         await self._parts.configuration.require(request.log)
         return await self._parts.sequencers.host(request.log).settle(request)
+
+    async def _locate(self, request: chain.Locate) -> chain.Located:
+        await self._parts.configuration.require(request.log)
+        return await self._parts.sequencers.host(request.log).locate(request)
 
     async def _chain_store(self, request: chain.ChainRequest) -> Any:
         await self._parts.configuration.require(request.log)

@@ -40,6 +40,7 @@ class Activation:
 
     def __init__(self, log: LogId, me: NodeId, settings: WriteSettings) -> None:
         self.phase = Phase.IDLE
+        self.not_before_ms = 0  # when the next attempt may begin
         self._log = log
         self._me = me
         self._settings = settings
@@ -47,14 +48,13 @@ class Activation:
         self._replaced: EpochMetadata | None = None  # being recorded
         self._version = 0  # of the value that was read
         self._failures = 0  # attempts in a row that came to nothing
-        self._not_before_ms = 0
 
     @property
     def is_running(self) -> bool:
         return self.phase is not Phase.IDLE
 
     def may_begin(self, now_ms: int) -> bool:
-        return not self.is_running and now_ms >= self._not_before_ms  # U3
+        return not self.is_running and now_ms >= self.not_before_ms  # U3
 
     def begin(self) -> ReadEpochStore:
         self.phase = Phase.READING
@@ -101,7 +101,7 @@ class Activation:
         settings = self._settings
         self.phase = Phase.IDLE
         self._wanted = None
-        self._not_before_ms = now_ms + back_off_ms(
+        self.not_before_ms = now_ms + back_off_ms(
             self._failures, settings.activation_pause_ms_min, settings.activation_pause_ms_max
         )
         self._failures += 1
@@ -125,6 +125,11 @@ class Opening:
     @property
     def may_release(self) -> bool:
         return self._is_metadata_written and self.is_recovered  # U12, U13
+
+    def is_outdated(self, config: SequencerConfig) -> bool:
+        """Whether another nodeset or replication is wanted than that of this epoch."""
+        metadata = self._state.metadata
+        return (metadata.nodeset, metadata.replication) != (config.nodeset, config.replication)
 
     @property
     def nodes(self) -> list[NodeId]:

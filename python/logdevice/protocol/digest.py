@@ -2,12 +2,13 @@
 
 Filled with the copies that sealed nodes report, asked once. A pure question: the same copies give the
 same decisions, whatever order they came in. So recoveries that compete or follow each other decide
-alike wherever they saw the same. Rules V6 to V11 are in docs/protocol/recovery.md, O7, O8 and O11 in
+alike wherever they saw the same. Rules V6 to V11 and V20 are in docs/protocol/recovery.md, O7, O8 and O11 in
 docs/protocol/writers.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from logdevice.protocol.epoch_state import LogTail
@@ -37,6 +38,7 @@ class Decisions:
     end: Lsn  # one after the last LSN that was decided
     tail: LogTail
     writers: ReceivedTable  # of what is in the log now
+    unreadable: Mapping[Lsn, WriterTag | None] = field(default_factory=dict)  # left as it is
 
 
 @dataclass(slots=True)
@@ -52,9 +54,14 @@ class _Entry:
 
 
 class Digest:
-    def __init__(self) -> None:
+    def __init__(self, decided: Decisions | None = None, seal: int = 0) -> None:
+        """V20: what an earlier attempt under this seal has decided stays, whether or not anybody shows it."""
         self._entries: dict[Lsn, _Entry] = {}
         self._unreadable: dict[Lsn, WriterTag | None] = {}
+        if decided is not None:
+            self._unreadable.update(decided.unreadable)
+            for each in decided.decisions:
+                self._entries[each.record.lsn] = _Entry(replace(each.record, wave=seal))
 
     def add(self, node: NodeId, record: Record) -> None:
         if record.flags & _CORRUPT:
@@ -90,7 +97,7 @@ class Digest:
                 tail = LogTail.after(record).joined(tail)
             decisions.append(self._decision(lsn, record))
         end = decisions[-1].record.lsn.next if decisions else start
-        return Decisions(tuple(decisions), max(end, start), tail, writers)
+        return Decisions(tuple(decisions), max(end, start), tail, writers, self._unreadable)
 
     def _replayed(
         self, kept: dict[Lsn, Record], start: Lsn, writers: ReceivedTable, *, is_authoritative: bool
@@ -154,7 +161,7 @@ class Digest:
 
 
 def _rank(record: Record) -> tuple[Precedence, bool, bool]:
-    """V6: attempts under one seal may have decided differently, and none of them was released."""
+    """V6: what recoveries that did not keep V20 have left under one seal was never released."""
     return precedence(record), not record.flags & _HOLE, bool(record.flags & _BRIDGE)
 
 

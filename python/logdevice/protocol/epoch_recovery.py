@@ -4,7 +4,7 @@ Seals are counted until they are an f-majority; then copies are read (digest), e
 known to be good is decided and brought to R nodes (mutation), and the nodes that took part note it
 (clean). It is a part of the log's recovery and lives until the epoch is clean. It promises that no
 record that was acknowledged becomes a hole, and that a hole stays one. When a node that took part is
-lost it begins again. Rules V3 to V15 are in docs/protocol/recovery.md, O11 in docs/protocol/writers.md.
+lost it begins again. Rules V3 to V15 and V20 are in docs/protocol/recovery.md, O11 in writers.md beside it.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ class EpochRecovery:
         self._kept_end = Lsn(0)
         self._kept_writers = b""
         self._digest = Digest()
+        self._decided: Decisions | None = None  # by this attempt or an earlier one
         self._read_from: dict[NodeId, Lsn] = {}  # how far the digest of each node has come
         self._headers_end: dict[NodeId, Lsn] = {}  # below, only tags are of interest
         self._lossy: set[NodeId] = set()  # nodes that said they may have lost records here
@@ -232,7 +233,7 @@ class EpochRecovery:
         self.grace_end_ms = None
         self._attempt += 1
         self._statuses = statuses
-        self._digest = Digest()
+        self._digest = Digest(self._decided, self._context.seal_epoch)
         self._read_from.clear()
         self._lossy.clear()
         self._waiting.clear()
@@ -323,7 +324,7 @@ class EpochRecovery:
         self._set = MutationSet(self._locations(done), self._metadata.replication, context.rng)
         self._good_end = self._start
         is_authoritative = answer is not Answer.NON_AUTHORITATIVE
-        decided = self._decide(is_authoritative=is_authoritative)
+        decided = self._decided = self._decide(is_authoritative=is_authoritative)
         self.doubtful_from = None if is_authoritative or self._start >= self._epoch_end else self._start
         self.grace_end_ms = None
         self._waiting = deque(decided.decisions)

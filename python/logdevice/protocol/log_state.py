@@ -141,7 +141,7 @@ class LogState:
                 else:
                     self._write_once.store(reply_to, request)
             case ChainRead():
-                self._write_once.read(reply_to, request)
+                self._write_once.read(reply_to, request, is_rebuilding=self._rebuilding)
             case Delete():
                 self._copies.delete(reply_to, request)
             case Release():

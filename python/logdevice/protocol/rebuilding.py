@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from logdevice.protocol.copy_budget import CopyBudget
+from logdevice.protocol.read_stream.turn import back_off_ms
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
@@ -23,6 +25,9 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoc
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 _DRAINED: Final = int(RecordFlags.DRAINED)
 _READ_MS_MAX: Final = 1_000
+_FIRST_RETRY: Final = (
+    16  # a node that has just come back needs a moment: the first pauses are this much shorter
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +96,20 @@ class _Sending:
 class _Chunk:
     """Records on their way. `stages` are what is still to be sent, each after the one before."""
 
+    began_ms: int  # when it was asked for
     stages: list[list[tuple[NodeId, PutCopies | AmendCopies]]]
     waiting: set[int] = field(default_factory=set)
 
 
 class LogRebuilding:
-    """`plan_of` knows the move plan of every epoch."""
+    """`plan_of` knows the move plan of every epoch; `budget` is the node's."""
 
     def __init__(
-        self, task: RebuildTask, settings: RebuildSettings, plan_of: Callable[[Epoch], MovePlan]
+        self,
+        task: RebuildTask,
+        settings: RebuildSettings,
+        plan_of: Callable[[Epoch], MovePlan],
+        budget: CopyBudget,
     ) -> None:
         self.bytes_copied = 0
         self.bytes_passed = 0  # of the log's records, by the counters that they carry
@@ -108,6 +118,7 @@ class LogRebuilding:
         self._task = task
         self._settings = settings
         self._plan_of = plan_of
+        self._budget = budget  # P66
         self._read: StoreRead | None = None
         self._chunks: list[_Chunk] = []
         self._sending: dict[int, _Sending] = {}
@@ -115,12 +126,11 @@ class LogRebuilding:
         self._unreadable = 0
         self._short = 0
         self._is_over = False
-        self._next_read_ms = 0  # P66
+        self._read_ms = 0  # when the last read began
         self._now_ms = 0
         self._effects: list[Effect] = []
 
     def start(self, now_ms: int) -> list[Effect]:
-        self._next_read_ms = now_ms
         return self._turn(now_ms)
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
@@ -157,18 +167,19 @@ class LogRebuilding:
         self._read_on()
         deadlines = [sending.retry_ms for sending in self._sending.values() if sending.retry_ms is not None]
         if self._wants_to_read:
-            deadlines.append(self._next_read_ms)
+            deadlines.append(self._budget.next_ms)
         if deadlines:
             self._effects.append(WakeAt(min(deadlines)))
 
     @property
     def _wants_to_read(self) -> bool:
-        has_room = len(self._chunks) < self._settings.rebuild_chunks_max
+        has_room = len(self._chunks) < self._budget.chunks_max
         return self._read is None and self._position < self._task.end and has_room
 
     def _read_on(self) -> None:
-        if not self._wants_to_read or self._now_ms < self._next_read_ms:
+        if not self._wants_to_read or self._now_ms < self._budget.next_ms:
             return
+        self._read_ms = self._now_ms
         epoch = self._position.epoch
         end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
         self._number += 1
@@ -198,6 +209,8 @@ class LogRebuilding:
         self._unreadable += len(records) - len(readable)
         if readable:
             self._begin_chunk(readable, self._plan_of(epoch))
+        else:
+            self._budget.worked(self._read_ms, self._now_ms)
 
     # ---- copying ------------------------------------------------------------------------------------
 
@@ -209,15 +222,15 @@ class LogRebuilding:
         self._short += sum(move.is_short for _, move in moves)
         size = sum(record.size * len(move.puts) for record, move in moves)
         self.bytes_copied += size
-        rate = self._settings.rebuild_bytes_per_s_max
-        self._next_read_ms = max(self._next_read_ms, self._now_ms) + size * 1000 // rate  # P66
+        self._budget.copied(size, self._now_ms)
         others = sorted({node for _, move in moves for node in move.amends} - {self._task.me})
         chunk = _Chunk(
+            self._read_ms,
             [
                 self._puts(moves),
                 [(node, self._amend(node, moves)) for node in others],
                 [(self._task.me, self._amend(self._task.me, moves))],
-            ]
+            ],
         )
         self._chunks.append(chunk)
         self._next_stage(chunk)
@@ -254,6 +267,7 @@ class LogRebuilding:
                     self._effects.append(SendCopies(self._number, node, message))
         if not chunk.waiting:
             self._chunks.remove(chunk)
+            self._budget.worked(chunk.began_ms, self._now_ms)
 
     def _on_answer(self, event: CopiesAnswered) -> None:
         sending = self._sending[event.request]
@@ -263,7 +277,9 @@ class LogRebuilding:
                 sending.chunk.waiting.discard(event.request)
                 self._next_stage(sending.chunk)
             case CopiesStatus.AGAIN if sending.attempts < self._settings.rebuild_attempts_max:
-                sending.retry_ms = self._now_ms + self._settings.rebuild_retry_ms
+                longest_ms = self._settings.rebuild_retry_ms
+                shortest_ms = max(1, longest_ms // _FIRST_RETRY)
+                sending.retry_ms = self._now_ms + back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
             case _:
                 self._end(is_done=False)  # P65: with other nodes, or after somebody has made room
 

@@ -45,12 +45,7 @@ class _Timer(Enum):
 
 class Sequencer:
     def __init__(
-        self,
-        log: LogId,
-        me: NodeId,
-        config: SequencerConfig,
-        settings: WriteSettings,
-        rng: random.Random,
+        self, log: LogId, me: NodeId, config: SequencerConfig, settings: WriteSettings, rng: random.Random
     ) -> None:
         self.current: EpochSequencer | None = None
         self._draining: EpochSequencer | None = None
@@ -100,8 +95,7 @@ class Sequencer:
             case EpochConfirmed():
                 self._on_epoch_confirmed(event)
             case events.OwnerChanged():
-                self._owner = event.node
-                self._successor = None
+                self._owner, self._successor = event.node, None
             case events.ActivationAsked():
                 self._activate()
             case events.ConfigChanged():
@@ -129,6 +123,8 @@ class Sequencer:
         if self._draining is not None and self._draining.is_drained:
             self._draining = None
             self._timers.disarm(_Timer.DRAINING)
+        if self._renewal_ms is not None:
+            self._activate()
         self._start_recovery()
         self._take_waiting()
         self._release()
@@ -230,7 +226,7 @@ class Sequencer:
         if not self._activation.may_begin(self._now_ms):
             return False
         self._effects.append(self._activation.begin())
-        self._arm(_Timer.ACTIVATION, self._settings.activation_timeout_ms)
+        self._timers.arm(_Timer.ACTIVATION, self._now_ms + self._settings.activation_timeout_ms)
         return True
 
     def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
@@ -276,9 +272,9 @@ class Sequencer:
         self._knows_tail = previous is not None or state.last_clean + 1 == state.epoch
         if previous is not None:
             previous.drain(self._now_ms)
-            self._arm(_Timer.DRAINING, self._settings.draining_timeout_ms)
+            self._timers.arm(_Timer.DRAINING, self._now_ms + self._settings.draining_timeout_ms)
         if not self._knows_tail:
-            self._arm(_Timer.TAIL, self._settings.tail_wait_ms)
+            self._timers.arm(_Timer.TAIL, self._now_ms + self._settings.tail_wait_ms)
 
     def _new_epoch(self, state: EpochState) -> EpochSequencer:
         metadata, config = state.metadata, self._config
@@ -288,12 +284,16 @@ class Sequencer:
         )
 
     def _on_config(self, config: SequencerConfig) -> None:
-        before, self._config = self._config, config
-        is_nodeset_new = (config.nodeset, config.replication) != (before.nodeset, before.replication)
+        self._config = config
         for part in self._parts():
             part.health.away = config.away
-        if is_nodeset_new and self.current is not None:
-            self._activate()  # U5: a new nodeset needs a new epoch
+
+    @property
+    def _renewal_ms(self) -> int | None:
+        """U5: from when on another epoch may be tried for, if the nodeset or the replication is a new one."""
+        opening, activation = self._opening, self._activation
+        is_wanted = opening is not None and opening.is_outdated(self._config) and not activation.is_running
+        return activation.not_before_ms if is_wanted else None
 
     def _on_node_connected(self, node: NodeId) -> None:
         for part in self._parts():
@@ -304,7 +304,7 @@ class Sequencer:
         assert self._opening is not None, "there is an epoch to write about"
         if question := self._opening.ask():
             self._effects.append(question)
-            self._arm(_Timer.METADATA, self._settings.activation_timeout_ms)
+            self._timers.arm(_Timer.METADATA, self._now_ms + self._settings.activation_timeout_ms)
 
     def _on_metadata_log(self, event: MetadataLogRead | MetadataLogWritten) -> None:
         if write := self._activation.recorded(event):
@@ -317,7 +317,7 @@ class Sequencer:
         if is_answered:
             self._ask_metadata_log()
         else:
-            self._arm(_Timer.METADATA, self._settings.activation_pause_ms_max)
+            self._timers.arm(_Timer.METADATA, self._now_ms + self._settings.activation_pause_ms_max)
 
     def _start_recovery(self) -> None:
         opening = self._opening if self._draining is None else None  # U10
@@ -391,10 +391,7 @@ class Sequencer:
         for part in self._parts():
             self._effects += part.woken(self._now_ms)
 
-    def _arm(self, timer: _Timer, delay_ms: int) -> None:
-        self._timers.arm(timer, self._now_ms + delay_ms)
-
     def _set_alarm(self) -> None:
-        deadlines = [part.deadline_ms() for part in self._parts()]
+        deadlines = [part.deadline_ms() for part in self._parts()] + [self._renewal_ms]
         deadlines += [self._releases.deadline_ms(), self._writers.deadline_ms(), self._timers.earliest_ms()]
         self._effects += self._alarm.set([*deadlines, self._barriers.deadline_ms()])

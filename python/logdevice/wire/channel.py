@@ -95,9 +95,23 @@ class WireChannel:
         self._hello = hello
         self._data_pause_end = 0.0  # in the loop's time
         self._metadata = ((HELLO_KEY, encode(hello)),)
-        self._channel: Any = grpc.aio.insecure_channel(address, options=client_options(settings))
+        self._channel = self._new_channel()
+        self._dropping: set[asyncio.Task[None]] = set()  # channels that were given up
         self._is_closed = False
         self._greeting: asyncio.Task[Hello] | None = None
+
+    def _new_channel(self) -> Any:
+        return grpc.aio.insecure_channel(self.address, options=client_options(self._settings))
+
+    def try_now(self) -> None:
+        """The node was heard of: if gRPC pauses after failures, the next call does not wait for that."""
+        if self._is_closed or self._channel.get_state() is not grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            return
+        # gRPC has no way to end its pause.
+        dropping = asyncio.create_task(self._channel.close())
+        self._dropping.add(dropping)
+        dropping.add_done_callback(self._dropping.discard)
+        self._channel = self._new_channel()
 
     async def connect(self) -> Hello:
         """Reaches the node and says hello, unless that is done already. All who wait for it share one
@@ -159,7 +173,7 @@ class WireChannel:
             self._is_closed = True
             if self._greeting is not None:
                 self._greeting.cancel()
-            await self._channel.close()
+            await asyncio.gather(self._channel.close(), *self._dropping)
 
     async def _unary(self, method: str, request: bytes, timeout_ms: int) -> bytes:
         call = self._channel.unary_unary(path(method))

@@ -121,7 +121,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
     assert refusal({"startingOffset": "latest"}) == (
         "there is no option startingOffset; the nearest is startingOffsets"
     )
-    assert refusal({"zzz": "1"}).startswith("there is no option zzz; there are: endpoint, cluster, logs, ")
+    assert refusal({"zzz": "1"}).startswith("there is no option zzz; there are: endpoint, cluster, ")
 
 
 COUNT = "an integer of at least 1"

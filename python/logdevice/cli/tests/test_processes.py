@@ -79,3 +79,15 @@ def test_what_a_process_says_is_in_its_log(tmp_path: Path) -> None:
 
 def test_waiting_ends_when_time_is_up() -> None:
     assert not wait_until(lambda: False, 1)
+
+
+@pytest.mark.parametrize(
+    ("looks", "state"),
+    [(("R", ""), ProcessState.RUNNING), (("Z", ""), ProcessState.DOWN), (("", ""), ProcessState.DOWN)],
+)
+def test_a_process_that_replaces_its_program_is_not_down(
+    looks: tuple[str, str], state: ProcessState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a moment it has no command line; whoever started it again would have two of it."""
+    monkeypatch.setattr(processes, "_look", lambda pid: looks)
+    assert Process(1, "word").state is state

@@ -15,6 +15,8 @@ from logdevice.cli.output import Output
 from logdevice.cli.read import DATA_LOST, Printer, last_entries
 from logdevice.client.arrow_batches import ENTRIES_READ, RecordsBatch
 from logdevice.client.blocking import Client
+from logdevice.client.chain_operations import Point
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.types import Gap, GapType, Lsn
 
 LOSS = Gap(GapType.DATALOSS, Lsn.of(1, 3), Lsn.of(1, 5))
@@ -34,6 +36,29 @@ def printed(*items: RecordsBatch | Gap, is_json: bool, gaps: bool = False) -> tu
     printer = Printer(Output(results, remarks, is_json=is_json), with_quiet_gaps=gaps)
     printer.print_all(items)
     return results.getvalue(), remarks.getvalue(), printer.exit_code
+
+
+@pytest.mark.parametrize(
+    ("point", "result", "remark", "code"),
+    [
+        (Point(PointStatus.WRITTEN, batch(Lsn.of(1, 1), b"a")), b"a\n", "", 0),
+        (Point(PointStatus.UNWRITTEN), b"", "e1n1: UNWRITTEN\n", 0),
+        (Point(PointStatus.LOST), b"", "e1n1: LOST\n", DATA_LOST),
+    ],
+)
+def test_a_point_is_its_entries_or_a_remark(point: Point, result: bytes, remark: str, code: int) -> None:
+    results, remarks = io.BytesIO(), io.StringIO()
+    printer = Printer(Output(results, remarks, is_json=False), with_quiet_gaps=False)
+    printer.print_point(Lsn.of(1, 1), point)
+    assert (results.getvalue(), remarks.getvalue(), printer.exit_code) == (result, remark, code)
+
+
+def test_a_point_without_a_record_is_an_object() -> None:
+    results = io.BytesIO()
+    Printer(Output(results, io.StringIO(), is_json=True), with_quiet_gaps=False).print_point(
+        Lsn.of(1, 1), Point(PointStatus.BEYOND_TAIL)
+    )
+    assert json.loads(results.getvalue()) == {"lsn": "e1n1", "status": "BEYOND_TAIL"}
 
 
 def test_payloads_are_lines() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
@@ -11,10 +12,11 @@ from logdevice.cli.main import main
 from logdevice.cli.output import Output
 from logdevice.cli.progress import bar
 from logdevice.cli.rebuild import show, shown_state
+from logdevice.cli.rebuild_progress import progress_of
 from logdevice.client.replication_check import CheckReport, Finding, Problem
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import AuthoritativeStatus, Lsn, NodeId
-from logdevice.wire.service_messages import NodeState, NodeStates
+from logdevice.wire.service_messages import NodeState, NodeStates, NodeStatus
 
 FULL, LOST, EMPTY, AWAY = AuthoritativeStatus
 
@@ -61,9 +63,39 @@ def test_nodes_that_are_not_as_they_should_be_are_listed() -> None:
 
 
 def test_a_bar_says_how_far_it_is_and_how_long_it_will_take() -> None:
-    assert bar(0, 0) == "[" + "." * 30 + "] 0%"
+    assert bar(0, None) == "[" + "." * 30 + "] 0%"
     assert bar(0.5, 10) == "[" + "#" * 15 + "." * 15 + "] 50%, about 10 s left"
     assert bar(2, 10) == "[" + "#" * 30 + "] 100%"
+
+
+def donor(share: float, elapsed_s: float) -> NodeStatus:
+    metrics = {"logdevice_rebuild_share": share, "logdevice_rebuild_elapsed_seconds": elapsed_s}
+    return NodeStatus(node=NodeId(1), started_ms=0, logs="{}", metrics=json.dumps(metrics))
+
+
+def test_a_rebuilding_is_as_far_as_its_donors_and_takes_as_long_as_the_slowest() -> None:
+    found = progress_of([state(is_ready=True)], [donor(0.5, 10), donor(0.25, 10), None, donor(1, 0)])
+    assert found is not None
+    assert found.plain == {
+        "what": "restoring N3",
+        "share": 0.5833,
+        "seconds_left": 30.0,
+        "donors": 4,
+        "donors_done": 0,
+    }
+    assert found.line.endswith("58%, about 30 s left; 0 of 4 nodes are through")
+
+
+def test_nothing_is_told_of_time_before_every_donor_has_done_something() -> None:
+    found = progress_of([state(CaseMode.DRAIN, FULL)], [donor(0.5, 10), donor(0.01, 10)])
+    assert found is not None
+    assert found.left_s is None
+    assert "left" not in found.line
+
+
+def test_what_is_settled_is_no_progress() -> None:
+    assert progress_of([], [donor(1, 0)]) is None
+    assert progress_of([state(CaseMode.DRAIN, EMPTY, is_ready=True, is_settled=True)], []) is None
 
 
 def test_data_is_not_given_up_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:

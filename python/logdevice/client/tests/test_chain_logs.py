@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,13 @@ from logdevice.errors import (
     OutcomeUnknownError,
     PayloadTooLargeError,
 )
-from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
-from logdevice.protocol.chain.messages import Next, Settle
-from logdevice.types import Gap, Lsn, WriterTag
+from logdevice.node.config import AllSettings
+from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster
+from logdevice.protocol.chain.messages import ChainStatus, ChainStored, Next, Position, Settle
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.types import Gap, Lsn, NodeId, WriterTag
+from logdevice.write_settings import ChainSettings
 
 Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
 LOG = "/chain"
@@ -29,11 +34,18 @@ PATIENCE_MS = 20_000
 APPENDS_MAX = 1_000
 
 
-def with_chain(directory: Path, test: Test, **attributes: int | str) -> None:
+# Nobody is killed here, and on a busy machine nobody is to be taken for dead.
+PATIENT = replace(FAST, node=replace(FAST.node, pings_missed_max=1_000))
+# Nothing is looked at or filled by itself: what a test leaves stays as it is.
+UNTOUCHED = replace(PATIENT, chain=ChainSettings(chain_look_ms=600_000, chain_fill_ms=600_000))
+
+
+def with_chain(directory: Path, test: Test, nodes: AllSettings = PATIENT, **attributes: int | str) -> None:
     async def work() -> None:
-        async with small_cluster(directory, 1, 2, 3) as cluster:
+        async with small_cluster(directory, 1, 2, 3, settings=nodes) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            settings = {**QUICK, "append_timeout_ms": PATIENCE_MS, "call_timeout_ms": PATIENCE_MS}
+            patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms", "chain_store_timeout_ms")
+            settings = {**QUICK, **dict.fromkeys(patient, PATIENCE_MS)}
             async with AsyncClient(endpoints, settings=settings) as client:
                 await client.create_log(LOG, {"replication": 3, "replication_mode": "chain", **attributes})
                 await test(cluster, client)
@@ -62,7 +74,7 @@ def test_a_client_writes_the_chain_by_itself(tmp_path: Path) -> None:
         assert positions_asked(cluster) == 5
         assert await payloads(client) == [b"0", b"1", b"2", b"3", b"4"]
 
-    with_chain(tmp_path, test)
+    with_chain(tmp_path, test, UNTOUCHED)
 
 
 def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
@@ -114,6 +126,95 @@ def test_a_position_that_its_client_gives_up_becomes_a_hole(tmp_path: Path) -> N
             await client.fill(LOG, lsn.next)
 
     with_chain(tmp_path, test)
+
+
+async def position_of(client: AsyncClient, token: int) -> Position:
+    asked = Next(log=await client._directory.number(LOG), token=token, entries=1, body_bytes=9)
+    issued = await client._routing.position(asked, PATIENCE_MS)
+    assert issued.position is not None
+    return issued.position
+
+
+async def store(client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]) -> None:
+    """On some nodes of a chain, by hand."""
+    assert await stored(client, position, payload, nodes) == [ChainStatus.DATA] * len(nodes)
+
+
+async def stored(
+    client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]
+) -> list[ChainStatus]:
+    body = await client._appending.encode(from_entries(None, [payload]))
+    number = await client._directory.number(LOG)
+    walk = Walk(
+        number,
+        record_at(position, body, 1),
+        position.chain,
+        position.copies,
+        position.good_end,
+        position.sequencer,
+    )
+    return [
+        (await client._nodes.ask(node, walk.store(), ChainStored, timeout_ms=PATIENCE_MS)).status
+        for node in nodes
+    ]
+
+
+async def point(client: AsyncClient, lsn: Lsn) -> tuple[PointStatus, list[bytes]]:
+    found = await client.read_at(LOG, lsn)
+    entries = [] if found.records is None else [entry.payload for entry in found.records.entries()]
+    return found.status, entries
+
+
+def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Path) -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        first = await client.append(LOG, b"first")
+        left, written = await position_of(client, 1), await position_of(client, 2)
+        assert await point(client, written.lsn.next) == (PointStatus.BEYOND_TAIL, [])
+        await store(client, written, b"written", written.chain[:-1])
+        assert await point(client, written.lsn) == (PointStatus.UNWRITTEN, [])
+        await store(client, written, b"written", written.chain[-1:])
+        assert await point(client, written.lsn) == (PointStatus.WRITTEN, [b"written"])
+        assert (await client.tail(LOG)).released_end <= left.lsn  # so no reader has got it
+        assert await point(client, left.lsn) == (PointStatus.UNWRITTEN, [])
+        await client._chains.settle(
+            Settle(log=await client._directory.number(LOG), lsn=left.lsn, token=1), PATIENCE_MS
+        )
+        assert await point(client, left.lsn) == (PointStatus.HOLE, [])
+        assert await point(client, first) == (PointStatus.WRITTEN, [b"first"])
+        await client.trim(LOG, left.lsn)
+        assert await point(client, first) == (PointStatus.TRIMMED, [])
+        with pytest.raises(InvalidArgumentError, match="is not an LSN"):
+            await client.read_at(LOG, "e1")
+
+    with_chain(tmp_path, test, UNTOUCHED)
+
+
+def test_a_position_of_an_epoch_that_was_left_is_read_when_recovery_has_decided_it(tmp_path: Path) -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.append(LOG, b"first")
+        left, partial = await position_of(client, 1), await position_of(client, 2)
+        await store(client, partial, b"partial", partial.chain[:1])
+        await client.set_attributes(LOG, {"replication_mode": "copyset"})  # ends the epoch
+        while (await client.tail(LOG)).next.epoch == left.lsn.epoch:
+            await asyncio.sleep(0.02)
+        assert await point(client, partial.lsn) == (PointStatus.WRITTEN, [b"partial"])
+        assert await point(client, left.lsn) == (PointStatus.HOLE, [])
+
+    with_chain(tmp_path, test, UNTOUCHED)
+
+
+def test_a_node_that_is_drained_is_in_nobodys_chain_any_more(tmp_path: Path) -> None:
+    """P74: also while the sequencer has not heard of it."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.append(LOG, b"first")
+        position = await position_of(client, 1)
+        logs = cluster.nodes[position.chain[0]]._logs
+        assert logs is not None
+        logs.is_fenced = True
+        assert await stored(client, position, b"late", position.chain[:1]) == [ChainStatus.REBUILDING]
+
+    with_chain(tmp_path, test, UNTOUCHED)
 
 
 def test_what_was_trimmed_cannot_be_filled(tmp_path: Path) -> None:

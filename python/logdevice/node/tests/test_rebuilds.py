@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +25,12 @@ from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import LSN_MAX, AuthoritativeStatus, LogId, Lsn, NodeId, Record
 from logdevice.wire.codec import decode
 from logdevice.wire.service_messages import (
+    ChangeLogs,
     ChangeNode,
+    DirectoryChange,
     GetEpochMetadata,
     GetNodeStates,
+    GetStatus,
     GetStoredRange,
     NodeChange,
     NodeState,
@@ -96,6 +100,51 @@ def test_a_node_that_comes_back_without_its_store_gets_its_copies_back(tmp_path:
     run(story())
 
 
+def test_donors_say_how_far_they_are(tmp_path: Path) -> None:
+    """After their first record there is a pause that this test does not live to see the end of."""
+    slow = replace(SETTINGS.rebuild, rebuild_bytes_per_s_max=1, rebuild_chunk_bytes=1)
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=slow)) as cluster:
+            log = await cluster.create(replication=3, sticky_copyset_bytes_max=1)
+            await append_some(cluster, log)
+            assert await progress(cluster, 0) == (1, 0), "there is nothing to do"
+            await lose_disk(cluster, tmp_path, 2)
+            await cluster.start(2)
+
+            async def is_begun() -> bool:
+                shares = [await progress(cluster, donor) for donor in (0, 1)]
+                return all(0 < share < 1 and elapsed_s > 0 for share, elapsed_s in shares)
+
+            await until(is_begun)
+
+    run(story())
+
+
+async def progress(cluster: SmallCluster, number: int) -> tuple[float, float]:
+    """How much of its part a donor has done, and for how long it has been at it."""
+    metrics = json.loads((await cluster.ask(number, GetStatus())).metrics)
+    return metrics["logdevice_rebuild_share"], metrics["logdevice_rebuild_elapsed_seconds"]
+
+
+def test_a_rebuilding_does_not_wait_for_a_log_that_is_removed(tmp_path: Path) -> None:
+    slow = replace(SETTINGS.rebuild, rebuild_bytes_per_s_max=1, rebuild_chunk_bytes=1, rebuild_attempts_max=1)
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=replace(SETTINGS, rebuild=slow)) as cluster:
+            log = await cluster.create(replication=4)
+            await append_some(cluster, log)
+            await change(cluster, NodeChange.DRAIN, 3)  # nobody can take its copies
+            await cluster.ask(0, ChangeLogs(change=DirectoryChange.REMOVE, path="/a"))
+
+            async def is_drained() -> bool:
+                return (await states(cluster))[N3].is_ready
+
+            await until(is_drained)
+
+    run(story())
+
+
 def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
     """Two of three copies are gone and may come back: nothing is settled, readers have to wait."""
 
@@ -122,6 +171,22 @@ def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
                 await change(cluster, NodeChange.MARK_UNRECOVERABLE, number)
             await whole(cluster)
             stream.cancel()
+
+    run(story())
+
+
+def test_lost_data_is_given_up_by_itself_where_a_setting_says_so(tmp_path: Path) -> None:
+    """P70: nobody marks anything here."""
+    hasty = replace(SETTINGS.rebuild, auto_unrecoverable_ms=200)
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=hasty)) as cluster:
+            log = await cluster.create(replication=2)
+            await append_some(cluster, log)
+            for number in (1, 2):
+                await lose_disk(cluster, tmp_path, number)
+            await cluster.start(1, 2)
+            await whole(cluster)
 
     run(story())
 

@@ -13,16 +13,21 @@ from logdevice.cli.ports import choose_ports
 from logdevice.errors import (
     AccessError,
     InvalidArgumentError,
+    MetadataUnavailableError,
     NameTakenError,
     PayloadTooLargeError,
     RemoteProtocolError,
     UnknownLogError,
     WrongClusterError,
 )
+from logdevice.metadata.memory_epoch_store import MemoryEpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD
+from logdevice.node.configuration import Configuration
+from logdevice.node.directory_service import DirectoryService
 from logdevice.node.metadata_log import metadata_log_of
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, messages, run, small_cluster, until
+from logdevice.node_settings import NodeSettings
 from logdevice.protocol.messages import Start, Started, StartedStatus, Window
 from logdevice.protocol.write_messages import Append, AppendStatus, GetTail, Seal, Tail, Trim
 from logdevice.settings import WireSettings
@@ -130,6 +135,27 @@ def test_a_log_made_through_one_node_is_known_to_the_others_when_they_are_asked(
             assert (await cluster.ask(1, GetLogs("/a"))).logs[0].log == log
             other = await cluster.create("/b", replication=1)
             assert (await cluster.ask(1, FindSequencer(other))).log == other
+            await cluster.create("/c", replication=1)
+            listed = (await cluster.ask(1, GetLogs("/"))).logs
+            assert [view.path for view in listed] == ["/", "/a", "/b", "/c"]
+
+    run(story())
+
+
+def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        store = MemoryEpochStore()
+        await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
+        configuration = Configuration(store, NodeSettings())
+        await configuration.refresh()
+        service = DirectoryService(store, configuration, cuts_max=10)
+        store.is_reachable = False
+        assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]
+        assert "as of a while ago" in caplog.text
+        with pytest.raises(MetadataUnavailableError):
+            await service.get_logs(GetLogs("/b"))
 
     run(story())
 

@@ -186,6 +186,32 @@ def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -
     run(story())
 
 
+def test_replication_and_nodeset_of_a_live_log_change_with_a_new_epoch(tmp_path: Path) -> None:
+    """U5: what was written before stays where it is, and is read."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, 3) as cluster:
+            log = await cluster.create(replication=2, nodeset_size=3)
+            first = await cluster.append(log, b"before")
+            wanted = (("replication", "3"), ("nodeset_size", "4"))
+            await cluster.ask(0, ChangeLogs(change=DirectoryChange.SET, path="/a", attributes=wanted))
+
+            async def is_written_elsewhere() -> EpochMetadataIs | None:
+                lsn = await cluster.append(log, b"after")
+                found: EpochMetadataIs = await cluster.ask(0, GetEpochMetadata(log, lsn.epoch, True))
+                return found if found.metadata.replication.copies == 3 else None
+
+            found = await until(is_written_elsewhere)
+            assert len(found.metadata.nodeset) == 4
+            before: EpochMetadataIs = await cluster.ask(0, GetEpochMetadata(log, first.epoch, True))
+            assert (before.metadata.replication.copies, len(before.metadata.nodeset)) == (2, 3)
+            last = await cluster.append(log, b"last")
+            read = await cluster.read(log, last.next)
+            assert (read[first], read[last]) == (b"before", b"last")
+
+    run(story())
+
+
 def test_a_storage_node_that_joins_gets_the_metadata_logs(tmp_path: Path) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path, 1) as cluster:

@@ -2,7 +2,8 @@
 
 A part of the log state, beside the copies of sequencers and recoveries. What comes first to a position
 stays there; whoever comes later is told what it is. Stores of one position take turns, so that a look at
-the store and the write that follows it are never overtaken. Rules P5 to P7 are in docs/protocol/chain.md.
+the store and the write that follows it are never overtaken. Rules P5 to P7 and P27 are in
+docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -113,12 +114,16 @@ class WriteOnce:
 
     def _is_preempted(self, store: ChainStore) -> bool:
         """P6: asked again after a look at the store, because a seal may have come meanwhile."""
-        epoch, stored = store.record.lsn.epoch, self._stored
-        if epoch > max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean):
+        if not self._is_sealed(store.record.lsn.epoch):
             return False
+        stored = self._stored
         seal = max(stored.seal, stored.soft_seal, key=lambda seal: seal.epoch)
         self._end(store, ChainStatus.PREEMPTED, seal)
         return True
+
+    def _is_sealed(self, epoch: Epoch) -> bool:
+        stored = self._stored
+        return epoch <= max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean)
 
     def _write(self, store: ChainStore) -> None:
         record = store.record
@@ -170,7 +175,10 @@ class WriteOnce:
         else:
             del self._turns[lsn]
 
-    def read(self, reply_to: int, request: ChainRead) -> None:
+    def read(self, reply_to: int, request: ChainRead, *, is_rebuilding: bool) -> None:
+        if is_rebuilding:  # what is not there may have been
+            self._turn.reply(reply_to, ChainCopy(log=self._log, lsn=request.lsn, has_failed=True))
+            return
         read_id = self._turn.next_id()
         self._reads[read_id] = reply_to, request
         read = StoreRead(
@@ -198,6 +206,8 @@ class WriteOnce:
             lsn=request.lsn,
             records=tuple(item for item in items if isinstance(item, Record)),
             has_failed=isinstance(event, ReadFailed),
+            # As it is now, after the read: what was read before a seal is not called sealed too late (P27).
+            is_sealed=self._is_sealed(request.lsn.epoch),
         )
         self._turn.reply(reply_to, answer)
         return True

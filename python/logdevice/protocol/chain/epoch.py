@@ -90,6 +90,10 @@ class ChainEpoch(EpochSequencer):
         """The chains are shorter than they should be: look again after a while."""
         self._timers.arm(_REGROW, now_ms + self._chain_settings.chain_regrow_ms)
 
+    def chain_of(self, lsn: Lsn) -> tuple[NodeId, ...]:
+        """P14: the chain of one of its positions."""
+        return self.chains[lsn.esn % len(self.chains)]
+
     def issue(self, request_id: int, next_: Next, now_ms: int) -> list[Effect]:
         """P8: a position; for a token whose position is undecided, that one."""
         lsn = self._tokens.get(next_.token)
@@ -176,7 +180,7 @@ class ChainEpoch(EpochSequencer):
         return effects
 
     def _open(self, record: Record, token: int, size: int, now_ms: int) -> _Position:
-        chain = self.chains[record.lsn.esn % len(self.chains)]  # P14
+        chain = self.chain_of(record.lsn)
         flight = Flight(
             self._log,
             self._me,

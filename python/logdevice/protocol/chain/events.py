@@ -9,6 +9,8 @@ from logdevice.protocol.chain.messages import (
     ChainCompleted,
     ChainRequest,
     Issued,
+    Locate,
+    Located,
     Next,
     Settle,
     Settled,
@@ -37,6 +39,12 @@ class SettleReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class LocateReceived:
+    request_id: int
+    locate: Locate
+
+
+@dataclass(frozen=True, slots=True)
 class ChainAnswered:
     node: NodeId
     answer: ChainAnswer
@@ -55,7 +63,9 @@ class CompletedReceived:
     completed: ChainCompleted
 
 
-ChainEvent = NextReceived | SettleReceived | ChainAnswered | ChainUnanswered | CompletedReceived
+ChainEvent = (
+    NextReceived | SettleReceived | LocateReceived | ChainAnswered | ChainUnanswered | CompletedReceived
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,12 @@ class AnswerSettle:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerLocate:
+    request_id: int
+    located: Located
+
+
+@dataclass(frozen=True, slots=True)
 class SendChain:
     """Ends in ChainAnswered, ChainUnanswered or silence."""
 
@@ -78,4 +94,4 @@ class SendChain:
     request: ChainRequest
 
 
-ChainEffect = AnswerNext | AnswerSettle | SendChain
+ChainEffect = AnswerNext | AnswerSettle | AnswerLocate | SendChain

@@ -1,6 +1,6 @@
 """What clients, sequencers and storage nodes say to each other about logs that are written along chains.
 
-    client     ->  NEXT, SETTLE                sequencer ->  ISSUED, SETTLED
+    client     ->  NEXT, SETTLE, LOCATE        sequencer ->  ISSUED, SETTLED, LOCATED
     client     ->  CHAIN STORE, CHAIN READ     node      ->  CHAIN STORED, CHAIN COPY
     sequencer  ->  CHAIN STORE, CHAIN READ     the tail  ->  CHAIN COMPLETED, to the sequencer
 
@@ -82,6 +82,32 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """Who can tell what is at this position?"""
+
+    log: LogId
+    lsn: Lsn
+    seen_epoch: Epoch = Epoch(0)  # as in NEXT
+
+
+class Place(Enum):
+    TAIL = "TAIL"  # the tail of its chain, `node`
+    LOG = "LOG"  # whoever reads the log: it is released, or recovery decides it
+    NOWHERE = "NOWHERE"  # nobody has been given this position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Answer to LOCATE."""
+
+    log: LogId
+    lsn: Lsn
+    status: AppendStatus
+    place: Place = Place.NOWHERE  # with OK
+    node: NodeId | None = None  # the tail; with another status who to ask instead, if known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainStore:
     """Keep this at its position, unless something is there. A record without a body and flag HOLE fills."""
 
@@ -131,7 +157,8 @@ class ChainCopy:
     log: LogId
     lsn: Lsn
     records: tuple[Record, ...] = ()  # one, or none
-    has_failed: bool = False  # the store could not be read
+    has_failed: bool = False  # the store could not be read, or lacks what it should have
+    is_sealed: bool = False  # recovery may have decided, or be about to decide, otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

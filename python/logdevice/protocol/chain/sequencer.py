@@ -3,7 +3,7 @@
 All that a sequencer does, and: it gives out positions, has positions settled, and goes on to another epoch
 when a node of a chain fails or when a chain can be longer again. With a configuration that knows no
 chains it is a plain sequencer, and positions are refused. Clients can only ask it to look: what it believes
-of a node it has seen by itself. Rules P8 and P11 to P18 are in docs/protocol/chain.md.
+of a node it has seen by itself. Rules P8, P11 to P18 and P26 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import replace
 
 from logdevice.protocol.chain.epoch import ChainEpoch
 from logdevice.protocol.chain.events import (
+    AnswerLocate,
     AnswerNext,
     AnswerSettle,
     ChainAnswered,
     ChainEvent,
     ChainUnanswered,
     CompletedReceived,
+    LocateReceived,
     NextReceived,
     SettleReceived,
 )
-from logdevice.protocol.chain.messages import Issued, Settled, SettleStatus
+from logdevice.protocol.chain.messages import Issued, Located, Place, Settled, SettleStatus
 from logdevice.protocol.chain.placing import (
     choose_chains,
     counted_replication,
@@ -35,7 +37,7 @@ from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.sequencer import Sequencer
 from logdevice.protocol.sequencer_events import Effect, Event, SequencerConfig
 from logdevice.protocol.write_messages import AppendStatus
-from logdevice.types import Epoch, LogId, NodeId
+from logdevice.types import Epoch, LogId, Lsn, NodeId
 from logdevice.write_settings import ChainSettings, WriteSettings
 
 
@@ -70,6 +72,8 @@ class ChainSequencer(Sequencer):
                 self._on_next(event)
             case SettleReceived():
                 self._on_settle(event)
+            case LocateReceived():
+                self._on_locate(event)
             case ChainAnswered():
                 for part in self._chain_parts(event.answer.lsn.epoch):
                     self._effects += part.answered(event.node, event.answer, self._now_ms)
@@ -163,6 +167,28 @@ class ChainSequencer(Sequencer):
             answer = SettleStatus.UNISSUED if settle.lsn >= current.next_lsn else SettleStatus.READ
         settled = Settled(log=self._log, lsn=settle.lsn, status=answer, node=node)
         self._effects.append(AnswerSettle(event.request_id, settled))
+
+    def _on_locate(self, event: LocateReceived) -> None:
+        locate, current = event.locate, self.current
+        status, place, node = AppendStatus.OK, Place.NOWHERE, None
+        if current is None:
+            status, node = self._elsewhere()
+            self._activate_if_owner()
+        elif locate.seen_epoch > current.epoch:
+            status = AppendStatus.NO_SEQUENCER  # U4
+            self._activate()
+        else:
+            place, node = self._place_of(locate.lsn, current)
+        located = Located(log=self._log, lsn=locate.lsn, status=status, place=place, node=node)
+        self._effects.append(AnswerLocate(event.request_id, located))
+
+    def _place_of(self, lsn: Lsn, current: EpochSequencer) -> tuple[Place, NodeId | None]:
+        """P26: who knows best what is at a position."""
+        if lsn >= current.next_lsn:
+            return Place.NOWHERE, None
+        if not isinstance(current, ChainEpoch) or lsn.epoch != current.epoch or lsn < self._releases.end:
+            return Place.LOG, None
+        return Place.TAIL, current.chain_of(lsn)[-1]
 
     def _on_config(self, config: SequencerConfig) -> None:
         is_new_mode = config.chain != self._wanted.chain

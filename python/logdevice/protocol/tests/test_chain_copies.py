@@ -241,3 +241,23 @@ def test_anybody_may_ask_what_is_at_a_position() -> None:
     (read,) = node.wanted(ReadCopies)
     node.feed(ReadFailed(read.read.read_id))
     assert node.replies[request] == ChainCopy(log=LOG, lsn=at(5), has_failed=True)
+
+
+def test_whoever_asks_is_told_that_the_epoch_is_sealed() -> None:
+    # P27: also when the seal came while the node read
+    node = Node()
+    node.ask(chain_store(at(5)))
+    request = node.request(ChainRead(LOG, at(5)))
+    (read,) = node.wanted(ReadCopies)
+    node.ask(seal(2))
+    node.feed(RecordsRead(read.read.read_id, (record(),), at(6), ReadEnd.LIMIT))
+    assert node.replies[request] == ChainCopy(log=LOG, lsn=at(5), records=(record(),), is_sealed=True)
+
+
+def test_a_node_that_is_being_rebuilt_does_not_say_what_it_lacks() -> None:
+    # P27
+    node = Node()
+    node.feed(RebuildingChanged(True))
+    request = node.request(ChainRead(LOG, at(5)))
+    assert not node.wanted(ReadCopies)
+    assert node.replies[request] == ChainCopy(log=LOG, lsn=at(5), has_failed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import zip_longest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,6 +213,43 @@ def test_the_last_good_record_gives_the_counters_of_an_end_without_records() -> 
     assert decisions.tail == before
 
 
+def again(
+    decided: Decisions, *copies: tuple[int, Record], seal: int = 7, authoritative: bool = True
+) -> Decisions:
+    """Another attempt under the same seal."""
+    digest = Digest(decided, seal)
+    for node, record in copies:
+        digest.add(NodeId(node), record)
+    return digest.decide(START, LogTail(), ReceivedTable(), is_authoritative=authoritative)
+
+
+def test_another_attempt_keeps_what_was_decided_though_nobody_shows_it() -> None:
+    """V20: and brings it to nodes as something that nobody has."""
+    first = decide((1, copy(1)), (1, copy(3)))
+    second = again(first)
+    assert drawn(second) == drawn(first) == "rhrb"
+    assert bytes(second.decisions[2].record.body) == b"3"
+    assert all(each.holders == each.conflicting == () for each in second.decisions)
+    assert again(first, (2, copy(1))).decisions[0].holders == (NodeId(2),)
+    assert drawn(again(second)) == drawn(first)
+
+
+def test_another_attempt_adds_nothing_to_what_was_decided() -> None:
+    """V20: what the first one did not see was not acknowledged."""
+    first = decide((1, copy(2)))
+    assert drawn(again(first, (2, copy(1)), (2, copy(4)))) == "hrbh"
+
+
+def test_another_attempt_decides_what_was_left_open() -> None:
+    """V20, V19, V10: for want of authority, or because a copy could not be read."""
+    without = decide((1, copy(2)), authoritative=False)
+    assert drawn(again(without, (2, copy(3)))) == "hrrb"
+    assert drawn(again(without, authoritative=False)) == ".r"
+    damaged = decide((1, copy(1)), (2, copy(2, flags=CORRUPT)))
+    assert drawn(again(damaged)) == drawn(damaged) == "r.b"
+    assert drawn(again(damaged, (3, copy(2)))) == "rrb"
+
+
 COPIES = st.lists(
     st.tuples(
         st.integers(0, 4),
@@ -250,6 +288,17 @@ def test_a_recovery_that_follows_a_complete_one_decides_the_same(copies: list[tu
         for node in range(3)
     ]
     assert drawn(decide(*written)) == drawn(first)
+
+
+@given(COPIES, COPIES)
+def test_every_attempt_under_a_seal_decides_the_same(
+    copies: list[tuple[int, Record]], others: list[tuple[int, Record]]
+) -> None:
+    """V20: whatever else is shown, as long as no other recovery has the same seal."""
+    first = drawn(decide(*copies))
+    second = drawn(again(decide(*copies), *others, seal=9))
+    for before, after in zip_longest(first, second, fillvalue="."):
+        assert after == before or (before, after) == (".", "h"), (first, second)
 
 
 def test_what_comes_after_a_gap_of_its_writer_becomes_a_hole() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.rebuilding import (
     CopiesAnswered,
     Effect,
@@ -59,7 +60,9 @@ class Donor:
     ) -> None:
         self.losses = losses
         task = RebuildTask(LOG, N1, 9, lsn("e1n1"), lsn(end), losses)
-        self.machine = LogRebuilding(task, settings or RebuildSettings(), self.plan)
+        settings = settings or RebuildSettings()
+        self.budget = CopyBudget(settings)
+        self.machine = LogRebuilding(task, settings, self.plan, self.budget)
         self.now_ms = 100
         self.effects: list[Effect] = []
         self.perform(self.machine.start(self.now_ms))
@@ -182,14 +185,33 @@ def test_it_copies_no_faster_than_it_may() -> None:
     assert len(donor.reads) == 1
 
 
+def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_after_it() -> None:
+    """P66: also after a read that found nothing."""
+    donor = Donor(settings=RebuildSettings(rebuild_busy_percent_max=10, rebuild_bytes_per_s_max=1 << 40))
+    donor.budget.look(0, 0)
+    donor.budget.look(1 << 30, donor.now_ms)
+    donor.read(record("e1n1"), next="e1n2")
+    assert donor.reads == []
+    (put,) = donor.sent
+    donor.now_ms += 20
+    assert donor.feed(CopiesAnswered(put.request, OK)) == [WakeAt(120 + 180)]
+    donor.wait(180)
+    assert len(donor.reads) == 1
+    donor.now_ms += 10
+    donor.budget.look(2 << 30, donor.now_ms)
+    assert donor.read(next="e1n9") == [WakeAt(310 + 90)]
+
+
 def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
-    """P65."""
-    donor = Donor(settings=RebuildSettings(rebuild_retry_ms=500, rebuild_attempts_max=2))
+    """P65: at first after a short one, because a node that has just come back needs a moment only."""
+    donor = Donor(settings=RebuildSettings(rebuild_retry_ms=480, rebuild_attempts_max=3))
     donor.read(record("e1n1"), next="e3n0")
     (put,) = donor.sent
-    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(600)]
-    assert donor.wait(499) == [WakeAt(600)]
+    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(100 + 30)]
+    assert donor.wait(29) == [WakeAt(100 + 30)]
     assert donor.wait(1) == [put]
+    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(130 + 60)]
+    assert donor.wait(60) == [put]
     donor.feed(CopiesAnswered(put.request, AGAIN))
     assert donor.end == EndRebuilding(False), "with other nodes, perhaps"
 

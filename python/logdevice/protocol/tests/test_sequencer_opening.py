@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from logdevice.protocol.epoch_state import (
     EpochStoreRead,
+    EpochStoreWritten,
     MetadataLogRead,
     MetadataLogWritten,
+    ReadEpochStore,
     ReadMetadataLog,
     WriteEpochStore,
     WriteMetadataLog,
 )
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
+    ConfigChanged,
     Event,
     RecoveryCompleted,
     StartRecovery,
@@ -21,7 +24,7 @@ from logdevice.protocol.sequencer_events import (
 from logdevice.protocol.tests.sequencing import CONFIG, LOG, METADATA, NODESET, Sequencing, state
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import AppendStatus
-from logdevice.types import Epoch, Lsn, nodes
+from logdevice.types import Epoch, EpochMetadata, Lsn, nodes
 
 OK, NO_SEQUENCER = AppendStatus.OK, AppendStatus.NO_SEQUENCER
 REDIRECTED, OVERLOADED = AppendStatus.REDIRECTED, AppendStatus.OVERLOADED
@@ -123,6 +126,41 @@ def test_a_nodeset_that_could_not_be_recorded_is_not_replaced() -> None:
     sequencing.wait(sequencing.settings.activation_timeout_ms)
     sequencing.feed(MetadataLogWritten(METADATA, True))
     assert sequencing.wanted(WriteEpochStore) == []
+
+
+def test_a_nodeset_that_changes_while_an_epoch_is_taken_gets_the_one_after_it() -> None:
+    """U5: nobody would say it a second time."""
+    sequencing = Sequencing()
+    sequencing.activate(state(1))
+    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
+    sequencing.feed(EpochStoreRead(3, state(2)))
+    sequencing.feed(MetadataLogWritten(METADATA, True))
+    assert sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([4, 5, 6])))) == []
+    sequencing.feed(EpochStoreWritten(True, 4))
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
+    read = replace(state(3), metadata=EpochMetadata(Epoch(3), nodes([5, 6, 7]), METADATA.replication))
+    sequencing.take_epoch(read)
+    sequencing.append()
+    assert sorted(store.node for store in sequencing.stores()) == [4, 5, 6]
+    assert sequencing.wanted(ReadEpochStore) == []
+
+
+def test_a_new_nodeset_is_tried_for_again_after_a_pause() -> None:
+    """U3, U5: recovery writes to the epoch store, too, so the compare-and-set may fail."""
+    sequencing = Sequencing()
+    sequencing.activate(state(1))
+    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
+    sequencing.feed(EpochStoreRead(3, state(2)))
+    sequencing.feed(MetadataLogWritten(METADATA, True))
+    sequencing.feed(EpochStoreWritten(False))
+    assert WakeAt(sequencing.now_ms + 100) in sequencing.effects
+    sequencing.wait(99)
+    assert sequencing.wanted(ReadEpochStore) == []
+    sequencing.wait(1)
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
+    sequencing.take_epoch(state(2))
+    sequencing.append()
+    assert sorted(store.node for store in sequencing.stores()) == [5, 6, 7]
 
 
 def test_the_nodeset_of_a_log_without_epochs_may_be_replaced_at_once() -> None:

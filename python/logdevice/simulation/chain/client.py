@@ -26,10 +26,20 @@ from logdevice.protocol.chain.append import (
     StoreLost,
 )
 from logdevice.protocol.chain.events import SendChain
-from logdevice.protocol.chain.messages import ChainStored, Issued, Next, Settle, Settled, SettleStatus
+from logdevice.protocol.chain.messages import (
+    ChainStored,
+    Issued,
+    Locate,
+    Located,
+    Next,
+    Settle,
+    Settled,
+    SettleStatus,
+)
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.simulation.chain.plan import ChainPlan
+from logdevice.simulation.chain.points import PointReads
 from logdevice.simulation.chain.reading import PositionReads
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.whole.client import BURST, RETRY_MS_MAX, Client
@@ -67,6 +77,14 @@ class ChainClient(Client):
         self._witness = witness
         self._chain_plan = chain_plan
         self._reads = reads
+        self._points = PointReads(process, links, witness, self.ask)
+        self._looking_life = -1  # in which it looks at positions
+
+    def start(self) -> None:
+        if self._looking_life != self.process.life:
+            self._looking_life = self.process.life
+            self._points.start()
+        super().start()
 
     def die(self) -> None:
         """Everything in flight is left as it is; the next life goes on with the next records."""
@@ -100,7 +118,9 @@ class ChainClient(Client):
     def ended(self) -> None:
         self._in_flight -= 1
 
-    def ask(self, question: Next | Settle, done: Callable[[Issued | Settled], None]) -> None:
+    def ask(
+        self, question: Next | Settle | Locate, done: Callable[[Issued | Settled | Located], None]
+    ) -> None:
         """Until somebody answers for good; the machine's own deadline ends what nobody answers."""
         is_over = False
 
@@ -113,7 +133,7 @@ class ChainClient(Client):
 
         def answered(answer: object) -> None:
             nonlocal is_over
-            assert isinstance(answer, Issued | Settled)
+            assert isinstance(answer, Issued | Settled | Located)
             if answer.status in _ELSEWHERE:
                 if answer.node is not None:
                     self._target = answer.node
@@ -181,11 +201,11 @@ class _Driven:
                 case WakeAt():
                     process.wake_at(effect.time_ms, lambda: self._feed(Woken()))
 
-    def _take_issued(self, issued: Issued | Settled) -> None:
+    def _take_issued(self, issued: Issued | Settled | Located) -> None:
         assert isinstance(issued, Issued)
         self._feed(PositionIssued(issued))
 
-    def _take_settled(self, settled: Issued | Settled) -> None:
+    def _take_settled(self, settled: Issued | Settled | Located) -> None:
         assert isinstance(settled, Settled)
         self._feed(PositionSettled(settled))
 

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.read_stream.events import ReadConfig
 from logdevice.simulation.chain.client import ChainClient
 from logdevice.simulation.chain.node import ChainNode
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.reading import PositionReads
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.faults import FaultRates
-from logdevice.simulation.plan import ReaderPlan
-from logdevice.simulation.reader import SimulatedReader
 from logdevice.simulation.whole.client import Client
 from logdevice.simulation.whole.cluster import Cluster
 from logdevice.simulation.whole.injector import Injector
 from logdevice.simulation.whole.node import Node
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.whole.witness import Witness
-from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.types import NodeId
 
@@ -56,7 +52,7 @@ class ChainCluster(Cluster):
     @property
     def reads(self) -> PositionReads:
         if self._reads is None:
-            self._reads = PositionReads(self.world, self.plan.reading.readers[0], self._open_reader)
+            self._reads = PositionReads(self.world, self.plan.reading.readers[0], self.open_reader)
         return self._reads
 
     @property
@@ -97,23 +93,6 @@ class ChainCluster(Cluster):
             chain_plan=self._chain_plan,
             reads=self.reads,
         )
-
-    def _open_reader(self, name: str, plan: ReaderPlan) -> SimulatedReader:
-        reading = self.plan.reading
-        reader = SimulatedReader(
-            name,
-            LOG,
-            plan,
-            ReadConfig(nodes=reading.locations, scd=reading.scd, local_scd=reading.local_scd),
-            world=self.world,
-            network=self.network,
-            nodes={node: each.streams for node, each in self.nodes.items()},
-            faults=reading.faults,
-            metadata=self._answer_metadata,
-            witness=self.witness,
-        )
-        reader.start()
-        return reader
 
 
 class ChainInjector(Injector):

@@ -6,12 +6,14 @@ import random
 from collections.abc import Callable
 
 from logdevice.protocol.chain.events import (
+    AnswerLocate,
     AnswerNext,
     AnswerSettle,
     ChainAnswered,
     ChainEvent,
     ChainUnanswered,
     CompletedReceived,
+    LocateReceived,
     NextReceived,
     SendChain,
     SettleReceived,
@@ -21,6 +23,8 @@ from logdevice.protocol.chain.messages import (
     ChainCopy,
     ChainStored,
     Issued,
+    Locate,
+    Located,
     Next,
     Settle,
     Settled,
@@ -43,7 +47,7 @@ from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.types import NodeId
 
-_Answer = Callable[[Issued | Settled], None]
+_Answer = Callable[[Issued | Settled | Located], None]
 
 
 class ChainSequencing(Sequencing):
@@ -81,12 +85,14 @@ class ChainSequencing(Sequencing):
         self.machine = ChainSequencer(LOG, self._node, config, self._write_settings, rng, settings)
         self._questions.clear()
 
-    def question(self, question: Next | Settle, reply: _Answer) -> None:
+    def question(self, question: Next | Settle | Locate, reply: _Answer) -> None:
         self._asked += 1
         self._questions[self._asked] = reply
         if isinstance(question, Next):
             self._chain_witness.position_asked(question)
             self.feed(NextReceived(self._asked, question))
+        elif isinstance(question, Locate):
+            self.feed(LocateReceived(self._asked, question))
         else:
             self.feed(SettleReceived(self._asked, question))
 
@@ -101,6 +107,8 @@ class ChainSequencing(Sequencing):
                 self._questions.pop(effect.request_id)(effect.issued)
             case AnswerSettle():
                 self._questions.pop(effect.request_id)(effect.settled)
+            case AnswerLocate():
+                self._questions.pop(effect.request_id)(effect.located)
             case SendChain():
                 self._chain_witness.position_given(effect.request.lsn)
                 self._send_chain(effect)
@@ -164,7 +172,7 @@ class ChainNode(Node):
 
     def receive(self, question: Question, reply: Reply) -> None:
         match question:
-            case Next() | Settle():
+            case Next() | Settle() | Locate():
                 self.sequencing.question(question, reply)
             case ChainCompleted():
                 self.sequencing.feed(CompletedReceived(question))

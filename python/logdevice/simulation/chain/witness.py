@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logdevice.protocol.chain.messages import Next
+from logdevice.protocol.chain.point_read import PointIs, PointStatus
 from logdevice.protocol.store_write import PutRecord, StoreWrite
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.simulation.whole import checkers
@@ -70,6 +71,15 @@ class ChainWitness(Witness):
         ledger.acknowledged(append.body, lsn)
         if lsn in ledger.contents:
             self.complain("client", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
+
+    def point_read(self, lsn: Lsn, point: PointIs, *, was_promised: bool) -> None:
+        """P27: what is found stays; what was acknowledged before is found, as long as the epoch is open."""
+        if point.status in (PointStatus.WRITTEN, PointStatus.HOLE):
+            content = None if point.record is None else content_of(point.record)
+            self.complain("point read", checkers.changed_content(self.ledger, lsn, content))
+            self.ledger.note(lsn, content)
+        elif was_promised and lsn.epoch not in self.ledger.sealed_ms:
+            self.complain("point read", f"{lsn} is {point.status.value}, and was acknowledged")
 
     def _is_recovered(self, node: NodeId, lsn: Lsn) -> bool:
         copy = self.nodes[node].store.get(LOG, lsn)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.epoch_state import metadata_of
 from logdevice.protocol.node_status import EventKind, NodeEvents
 from logdevice.protocol.rebuilding import (
@@ -97,7 +98,7 @@ class Donor:
 
         self._process.world.say(self._process.name, f"copies up to {end}, version {events.rebuilding}")
         task = RebuildTask(LOG, self._node, events.rebuilding, stored.trim_end, end, losses)
-        machine = self._machine = LogRebuilding(task, self._settings, plan_of)
+        machine = self._machine = LogRebuilding(task, self._settings, plan_of, CopyBudget(self._settings))
         self._perform(machine, events, machine.start(self._process.now_ms))
 
     def _end(self, history: tuple[EpochMetadata, ...], losses: Losses) -> Lsn | None:

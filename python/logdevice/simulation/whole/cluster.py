@@ -81,6 +81,12 @@ class Cluster:
             self.world.after(plan.starts_at_ms, partial(self.add_reader, f"reader{number}", plan))
 
     def add_reader(self, name: str, plan: ReaderPlan) -> SimulatedReader:
+        reader = self.open_reader(name, plan)
+        self.readers.append(reader)
+        return reader
+
+    def open_reader(self, name: str, plan: ReaderPlan) -> SimulatedReader:
+        """One that begins to read now, and is not among those who have to get everything in the end."""
         reading = self.plan.reading
         reader = SimulatedReader(
             name,
@@ -94,7 +100,6 @@ class Cluster:
             metadata=self._answer_metadata,
             witness=self.witness,
         )
-        self.readers.append(reader)
         reader.start()
         return reader
 

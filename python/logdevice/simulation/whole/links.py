@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from logdevice.protocol.chain.messages import ChainCompleted, Issued, Next, Settle, Settled
+from logdevice.protocol.chain.messages import ChainCompleted, Issued, Locate, Located, Next, Settle, Settled
 from logdevice.protocol.log_state_events import Answer, Request
 from logdevice.protocol.write_messages import Append, Appended, GetWriter, WriterIs
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
-Question = Request | Append | GetWriter | Next | Settle | ChainCompleted
-Anything = Answer | Appended | WriterIs | Issued | Settled
+Question = Request | Append | GetWriter | Next | Settle | Locate | ChainCompleted
+Anything = Answer | Appended | WriterIs | Issued | Settled | Located
 Reply = Callable[[Anything], None]
 Lost = Callable[[bool], None]  # whether the question was sent
 

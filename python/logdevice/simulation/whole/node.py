@@ -5,7 +5,7 @@ Lives as long as the run; its machines live as long as its process does, its dis
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.messages import ChainCompleted, Next, Settle
+from logdevice.protocol.chain.messages import ChainCompleted, Locate, Next, Settle
 from logdevice.protocol.sequencer_events import ConfigChanged, OwnerChanged, SequencerConfig
 from logdevice.protocol.stored_log import StoredLog
 from logdevice.protocol.write_messages import Append, GetWriter
@@ -87,7 +87,7 @@ class Node:
         return self.process.is_up and not self.process.is_hung
 
     def receive(self, question: Question, reply: Reply) -> None:
-        assert not isinstance(question, Next | Settle | ChainCompleted), "this log has no chains"
+        assert not isinstance(question, Next | Settle | Locate | ChainCompleted), "this log has no chains"
         if isinstance(question, Append):
             self.sequencing.receive(question, reply)
         elif isinstance(question, GetWriter):

@@ -14,6 +14,7 @@ from logdevice.errors import (
     TrimmedError,
     UnavailableError,
 )
+from logdevice.wire import transport
 from logdevice.wire.channel import WireChannel
 from logdevice.wire.server import Peer, ServerStream, WireServer
 from logdevice.wire.tests.connecting import (
@@ -65,6 +66,32 @@ def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None
                 assert await noticed.get() == "the caller is gone, nothing more can be sent"
                 assert await noticed.get() is None
         await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_node_that_was_heard_of_is_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long gRPC would still pause after the failures before."""
+    monkeypatch.setattr(transport, "RECONNECT_PAUSE_MS_MIN", 600_000)
+    monkeypatch.setattr(transport, "RECONNECT_PAUSE_MS_MAX", 600_000)
+
+    async def run() -> None:
+        async with serving() as address:
+            pass  # the port is free again
+        async with connected(address) as channel:
+            with pytest.raises(UnavailableError):
+                await call(channel, "echo")
+            server = WireServer(NODE, SETTINGS)
+            server.add_unary("echo", echo)
+            await server.start(address)
+            with pytest.raises(UnavailableError):
+                await call(channel, "echo")  # gRPC does not even try
+            channel.try_now()
+            assert await call(channel, "echo", b"here") == b"here"
+            before = channel._channel
+            channel.try_now()
+            assert channel._channel is before, "a connection that is well stays"
+            await server.stop()
 
     asyncio.run(run())
 

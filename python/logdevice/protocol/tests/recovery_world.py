@@ -1,0 +1,175 @@
+"""Real storage nodes and real recoveries of one epoch, which a test lets go as far as it likes.
+
+Disks write and read at once, and answers come at once, in the order of the questions. A node that is out of
+reach is lost to the recovery as soon as it is asked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from logdevice.protocol.epoch_recovery import RecoveryContext
+from logdevice.protocol.epoch_state import ReadEpochStore
+from logdevice.protocol.log_recovery import LogRecovery
+from logdevice.protocol.log_state import LogState
+from logdevice.protocol.log_state_events import (
+    Answer,
+    CopyFound,
+    Effect,
+    Event,
+    FindCopy,
+    PurgeAnswered,
+    ReadCopies,
+    Reply,
+    Request,
+    RequestReceived,
+    StartPurge,
+)
+from logdevice.protocol.recovery_events import AnswerReceived, NodeLost, SendRequest
+from logdevice.protocol.recovery_events import Effect as RecoveryEffect
+from logdevice.protocol.store_write import Persist
+from logdevice.protocol.stored_log import StoredLog
+from logdevice.protocol.write_messages import (
+    Cleaned,
+    DigestRecords,
+    EpochRecovered,
+    GetEpochRecovery,
+    Release,
+    Sealed,
+    Store,
+    Stored,
+)
+from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    Lsn,
+    NodeId,
+    Record,
+    RecordFlags,
+    Replication,
+    epoch_start,
+    nodes,
+)
+from logdevice.write_settings import RecoverySettings
+
+LOG = LogId(7)
+EPOCH = Epoch(1)
+_HOLE = int(RecordFlags.HOLE)
+_BRIDGE = int(RecordFlags.BRIDGE)
+
+
+class StorageNode:
+    """A log state over a store in memory."""
+
+    def __init__(self, node: NodeId) -> None:
+        self._store = MemoryLogStore()
+        self._state = LogState(LOG, node, RecoverySettings(), StoredLog())
+        self._answers: list[Answer] = []
+        self.has_to_purge = False
+
+    def ask(self, request: Request) -> Answer | None:
+        self._answers = []
+        self.feed(RequestReceived(1, request))
+        return self._answers[0] if self._answers else None
+
+    def feed(self, event: Event) -> None:
+        self._perform(self._state.handle(event, 0))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Persist():
+                    for event in self._store.write([effect]):
+                        self.feed(event)
+                case FindCopy():
+                    self.feed(CopyFound(effect.look_up_id, self._store.get(LOG, effect.lsn)))
+                case ReadCopies():
+                    self.feed(self._store.scan(effect.read))
+                case Reply():
+                    self._answers.append(effect.answer)
+                case StartPurge():
+                    self.has_to_purge = True
+                case _:
+                    pass
+
+    def recovered(self) -> EpochRecovered:
+        answer = self.ask(GetEpochRecovery(LOG, EPOCH))
+        assert isinstance(answer, EpochRecovered)
+        return answer
+
+    def drawn(self) -> str:
+        """One letter per number: r record, h hole, b bridge, a dot for nothing."""
+        letters = {}
+        for lsn in self._store.lsns(LOG):
+            copy = self._store.get(LOG, lsn)
+            assert copy is not None
+            letters[lsn.esn] = "b" if copy.flags & _BRIDGE else "h" if copy.flags & _HOLE else "r"
+        return "".join(letters.get(esn, ".") for esn in range(1, max(letters, default=0) + 1))
+
+
+class RecoveryWorld:
+    """Nodes N0 to N2, two copies; the sequencer is N9."""
+
+    def __init__(self) -> None:
+        self.nodes = {node: StorageNode(node) for node in nodes(range(3))}
+
+    def put(self, esn: int, holders: Iterable[int]) -> None:
+        record = Record(Lsn.of(EPOCH, esn), timestamp_ms=esn, copyset=nodes(holders), body=b"body", wave=1)
+        store = Store(log=LOG, record=record, good_end=epoch_start(EPOCH), sequencer=NodeId(9))
+        for node in record.copyset:
+            self.nodes[node].ask(store)
+
+    def release(self) -> None:
+        """Everybody hears of a later epoch; who has no note of a recovery asks all the others."""
+        for node in self.nodes.values():
+            node.ask(Release(LOG, Lsn.of(EPOCH + 9, 1), NodeId(9)))
+        known = [node.recovered() for node in self.nodes.values() if node.recovered().is_known]
+        for node in self.nodes.values():
+            if node.has_to_purge:
+                node.feed(PurgeAnswered(known[0]))
+
+
+class Recovery:
+    """Of the one epoch; nobody ever tells the epoch store."""
+
+    def __init__(self, world: RecoveryWorld, seal: int) -> None:
+        context = RecoveryContext(
+            log=LOG,
+            me=NodeId(9),
+            seal_epoch=Epoch(seal),
+            locations=dict.fromkeys(world.nodes, Location()),
+            settings=RecoverySettings(digest_grace_ms=0, mutations_max=1),
+            rng=random.Random(1),
+        )
+        metadata = EpochMetadata(EPOCH, tuple(world.nodes), Replication.parse("2"))
+        self._world = world
+        self._machine = LogRecovery(context, Epoch(0), (metadata,), {})
+        self._waiting: list[RecoveryEffect] = self._machine.start(0)
+
+    def run(self, reached: Iterable[int], *, until: type[Request] | None = None) -> bool:
+        """Up to the first request of a kind, which is still answered. Whether everybody has noted the end."""
+        reach = nodes(reached)
+        while self._waiting:
+            effect = self._waiting.pop(0)
+            if isinstance(effect, ReadEpochStore):
+                return True
+            if isinstance(effect, SendRequest):
+                self._waiting += self._deliver(effect, reach)
+                if until is not None and isinstance(effect.request, until):
+                    break
+        return False
+
+    def lose(self, node: int) -> None:
+        """The connection breaks; what is on its way to others is lost with it."""
+        self._waiting = self._machine.handle(NodeLost(NodeId(node)), 0)
+
+    def _deliver(self, effect: SendRequest, reach: tuple[NodeId, ...]) -> list[RecoveryEffect]:
+        answer = self._world.nodes[effect.node].ask(effect.request) if effect.node in reach else None
+        if answer is None:
+            return self._machine.handle(NodeLost(effect.node), 0)
+        assert isinstance(answer, Sealed | DigestRecords | Stored | Cleaned)
+        return self._machine.handle(AnswerReceived(effect.node, answer), 0)

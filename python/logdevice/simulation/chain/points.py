@@ -1,0 +1,69 @@
+"""Somebody who looks at single positions near the end of the log, and holds the answers to what they promise.
+
+A part of a chain client, from its birth to its death. Where the log itself has to tell, nothing is looked at:
+readers do that all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead, Issued, Locate, Located, Settled
+from logdevice.protocol.chain.point_read import AskTail, PointIs, ReadLog, copied, located
+from logdevice.simulation.chain.witness import ChainWitness
+from logdevice.simulation.whole.links import Links
+from logdevice.simulation.whole.process import Process
+from logdevice.simulation.workload import LOG
+from logdevice.types import Epoch, Lsn
+
+_BACK_MAX = 6
+_BEYOND_MAX = 1
+_PAUSE_MS_MAX = 300
+
+Ask = Callable[[Locate, Callable[[Issued | Settled | Located], None]], None]
+
+
+class PointReads:
+    """`ask` asks whoever is the sequencer."""
+
+    def __init__(self, process: Process, links: Links, witness: ChainWitness, ask: Ask) -> None:
+        self._process = process
+        self._world = process.world
+        self._links = links
+        self._witness = witness
+        self._ask = ask
+
+    def start(self) -> None:
+        self._process.later(self._world.between(1, _PAUSE_MS_MAX), self._look)
+
+    def _look(self) -> None:
+        self.start()
+        highest = max(self._witness.issued.values(), default=None)
+        if highest is None:
+            return
+        lsn = Lsn(max(1, highest + _BEYOND_MAX - self._world.between(0, _BACK_MAX)))
+        was_promised = lsn in self._witness.ledger.promised
+        # Whoever knows of the record has seen its epoch; no outdated sequencer may answer then.
+        locate = Locate(log=LOG, lsn=lsn, seen_epoch=lsn.epoch if was_promised else Epoch(0))
+
+        def told(answer: Issued | Settled | Located) -> None:
+            assert isinstance(answer, Located)
+            step = located(answer)
+            if isinstance(step, AskTail):
+                self._ask_tail(step, lsn, was_promised)
+            else:
+                self._end(step, lsn, was_promised)
+
+        self._ask(locate, told)
+
+    def _ask_tail(self, step: AskTail, lsn: Lsn, was_promised: bool) -> None:
+        def answered(answer: object) -> None:
+            assert isinstance(answer, ChainCopy)
+            self._end(copied(answer), lsn, was_promised)
+
+        self._links.ask(self._process, step.node, ChainRead(LOG, lsn), answered)
+
+    def _end(self, step: ReadLog | PointIs, lsn: Lsn, was_promised: bool) -> None:
+        if isinstance(step, PointIs):
+            self._world.say(self._process.name, f"finds {step.status.value} at {lsn}")
+            self._witness.point_read(lsn, step, was_promised=was_promised)
