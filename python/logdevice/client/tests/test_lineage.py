@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,13 @@ from logdevice.client import AsyncClient, Checkpoint, RecordsBatch
 from logdevice.client.lineages import LineageOperations
 from logdevice.client.reader import Reader
 from logdevice.client.tests.small_cluster import QUICK
-from logdevice.errors import InvalidArgumentError, RollbackError, UnavailableError, UnknownLogError
+from logdevice.errors import (
+    InvalidArgumentError,
+    OutcomeUnknownError,
+    RollbackError,
+    UnavailableError,
+    UnknownLogError,
+)
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
 from logdevice.protocol.lineage import Lineage, shown_id
 from logdevice.protocol.messages import Started, StartedStatus
@@ -44,7 +51,12 @@ def with_nodes(directory: Path, test: Test) -> None:
 
 
 async def appended(client: AsyncClient, count: int) -> list[Lsn]:
-    return [await client.append("/log", b"%d" % number) for number in range(count)]
+    """So many that were acknowledged; one whose sequencer died with the answer is appended again."""
+    lsns: list[Lsn] = []
+    while len(lsns) < count:
+        with suppress(OutcomeUnknownError):
+            lsns.append(await client.append("/log", b"%d" % len(lsns)))
+    return lsns
 
 
 async def checkpoint(client: AsyncClient, next: Lsn) -> Checkpoint:
