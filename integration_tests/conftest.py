@@ -31,18 +31,20 @@ NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
+# These start a Spark of their own, and take so long that the other worker does them.
+OWN_SPARK = frozenset({"test_killed_driver.py", "test_other_executors.py"})
 
 
 class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
-    """One worker has all tests with Spark, another all others that share a cluster; the rest goes anywhere.
-
-    xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
+    """One worker has the tests that share a Spark, another all others that share a cluster; the rest goes
+    anywhere. xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = (HERE / "spark", HERE)
         place = self.config.rootpath / nodeid.partition("::")[0]
-        return next((str(directory) for directory in shared if directory in place.parents), nodeid)
+        if HERE not in place.parents:
+            return nodeid
+        return "spark" if place.parent.name == "spark" and place.name not in OWN_SPARK else "cluster"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
