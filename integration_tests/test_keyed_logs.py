@@ -17,7 +17,7 @@ from logdevice.cli.clusters import bring_up
 from logdevice.cli.processes import wait_until
 from logdevice.client import Client, RecordsBatch
 from logdevice.errors import OutcomeUnknownError, RebuildError
-from logdevice.types import GapType, Lsn
+from logdevice.types import GapType
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "latest_per_key.py"
 QUICK = {"node": {"compaction_interval_ms": 200, "compaction_share": 0.0}}
@@ -34,14 +34,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.kill_all()
 
 
-def read(
-    client: Client, log: str, start: Lsn | str = "oldest"
-) -> tuple[dict[bytes, bytes], int, set[GapType]]:
-    """What a new consumer has in the end, how many entries it took, and the gaps it met."""
+def read(client: Client, log: str) -> tuple[dict[bytes, bytes], int, set[GapType]]:
+    """What a new consumer has in the end, how many entries it took, and the gaps it met.
+
+    It starts over when it is told to: deletions may be removed while it reads.
+    """
+    while True:
+        with suppress(RebuildError):
+            return read_once(client, log)
+
+
+def read_once(client: Client, log: str) -> tuple[dict[bytes, bytes], int, set[GapType]]:
     state: dict[bytes, bytes] = {}
     gaps: set[GapType] = set()
     entries = 0
-    with client.read(log, start) as reader:
+    with client.read(log) as reader:
         for item in reader:
             if isinstance(item, RecordsBatch):
                 entries += len(item)
