@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integration_tests.cluster import Cluster
+from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.workload import working
+from logdevice.cli.processes import wait_until
 
 pytestmark = pytest.mark.both_kinds
 
@@ -54,3 +55,16 @@ def test_a_hanging_sequencer_is_replaced_and_does_no_harm_when_it_goes_on(cluste
         work.goes_on(10)
         cluster.resume(sequencer)
         work.goes_on(10)
+
+
+def test_a_sequencer_that_hung_does_not_tell_an_old_tail_for_long(cluster: Cluster, log: str) -> None:
+    """U18: though nobody appends any more, which would tell it that it was replaced."""
+    with cluster.client() as client:
+        client.create_log(log)
+        client.append(log, b"before")
+        sequencer = cluster.sequencer_of(log)
+        cluster.pause(sequencer)
+        last = client.append(log, b"by another")
+        cluster.resume(sequencer)
+    with cluster.client() as another:
+        assert wait_until(lambda: another.tail(log).next > last, PATIENCE_MS), another.tail(log)

@@ -39,7 +39,8 @@ from logdevice.node.read_service import ReadService
 from logdevice.node.rebuild_supervisor import RebuildSupervisor
 from logdevice.node.rebuilds import RebuildParts, Rebuilds, seal_like_others
 from logdevice.node.retention import Retention
-from logdevice.node.sequencer_host import Sequencers, SequencerServices
+from logdevice.node.sequencer_host import SequencerServices
+from logdevice.node.sequencers import Sequencers
 from logdevice.node.statuses import Statuses
 from logdevice.node.talk import Talk, TalkParts
 from logdevice.storage.segment_log_store import SegmentLogStore
@@ -178,6 +179,7 @@ class Node:
                 recovery=settings.recovery,
                 is_alive=self._membership.is_alive,
                 statuses=lambda: self.statuses.by_node,
+                silence_ms=settings.node.ping_interval_ms * (settings.node.pings_missed_max - 1),
             )
         )
         self._assemble_services(store)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from logdevice.metadata.log_attributes import LogAttributes
 from logdevice.node.configuration import Configuration
-from logdevice.node.sequencer_host import SequencedLog
+from logdevice.node.sequencers import SequencedLog
 from logdevice.protocol.chain.events import ChainConfig
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.placement import nodeset_of, owner_of

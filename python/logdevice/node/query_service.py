@@ -20,7 +20,7 @@ from logdevice.node.log_host import Logs
 from logdevice.node.metadata_log import MetadataLog, decode_entry, is_metadata_log, metadata_log_of
 from logdevice.node.metrics import Metrics
 from logdevice.node.read_service import ReadService
-from logdevice.node.sequencer_host import Sequencers
+from logdevice.node.sequencers import Sequencers
 from logdevice.protocol.epoch_state import metadata_of
 from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead

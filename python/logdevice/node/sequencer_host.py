@@ -1,8 +1,7 @@
-"""The sequencers of a node: one for every log of the directory, most of them asleep.
+"""The shell of one log's sequencer.
 
-A host feeds its machine with appends, with what other nodes and the epoch store answer, and with who
-should own the log; it performs what the machine orders. It lives as long as the log is in the directory.
-`Sequencers` keeps them in step with the directory and with the membership.
+It feeds its machine with appends, with what other nodes and the epoch store answer, and with who should own
+the log; it performs what the machine orders. It lives as long as the log is in the directory.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError, UnknownLogError
+from logdevice.errors import LogDeviceError, UnavailableError
 from logdevice.node.clock import Alarms, now_ms
 from logdevice.node.epochs import Epochs
 from logdevice.node.metadata_log import MetadataLog
@@ -66,7 +65,6 @@ from logdevice.protocol.sequencer_events import (
     BarrierAsked,
     Effect,
     Event,
-    NodeConnected,
     OwnerChanged,
     SendRelease,
     SequencerConfig,
@@ -95,6 +93,7 @@ from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSetti
 Answer = TypeVar("Answer")
 
 _NUDGE = 0  # the request id of a question whose answer nobody waits for
+_NOBODY = -1  # and the number of such a question to the epoch store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +109,7 @@ class SequencerServices:
     recovery: RecoverySettings
     is_alive: Callable[[NodeId], bool]
     statuses: Callable[[], Mapping[NodeId, AuthoritativeStatus]]  # what the event log says
+    silence_ms: int  # about how long others wait before they replace a silent node
 
 
 class SequencerHost:
@@ -183,6 +183,10 @@ class SequencerHost:
         self.owner = owner
         self.feed(OwnerChanged(owner))
         self.nudge()
+
+    def confirm(self) -> None:
+        """Has the epoch store asked whether this node still numbers the log; if not, it steps down (U18)."""
+        self._services.epochs.confirm(ConfirmEpoch(self._log, _NOBODY), self.feed)
 
     def nudge(self) -> None:
         """Asks for the tail: an owner that is not active yet, or whose activation failed, becomes so (U1)."""
@@ -329,69 +333,3 @@ class SequencerHost:
         if self._recovery is not None:
             self._recovery.close()
             self._recovery = None
-
-
-@dataclass(frozen=True, slots=True)
-class SequencedLog:
-    """What the directory says about a log, as its sequencer needs it."""
-
-    config: SequencerConfig
-    settings: WriteSettings
-    owner: NodeId | None
-
-
-class Sequencers:
-    """The hosts by log."""
-
-    def __init__(self, services: SequencerServices) -> None:
-        self._services = services
-        self._hosts: dict[LogId, SequencerHost] = {}
-        self._is_stopping = False
-
-    def known(self) -> dict[LogId, SequencerHost]:
-        return dict(sorted(self._hosts.items()))
-
-    def follow(self, logs: Mapping[LogId, SequencedLog]) -> None:
-        """The directory, the nodes or who is alive have changed."""
-        for log in [log for log in self._hosts if log not in logs]:
-            self._hosts.pop(log).close(UnknownLogError("the log was removed", log=log))
-        for log, wanted in logs.items():
-            host = self._hosts.get(log)
-            if host is None:
-                host = SequencerHost(log, wanted.config, wanted.settings, self._services)
-                self._hosts[log] = host
-            host.set_config(wanted.config)
-            host.set_owner(wanted.owner)
-
-    def node_connected(self, node: NodeId) -> None:
-        for host in self._hosts.values():
-            host.feed(NodeConnected(node))
-
-    def statuses_changed(self) -> None:
-        for host in self._hosts.values():
-            host.statuses_changed()
-
-    def nudge(self) -> None:
-        """Those that this node should number and does not."""
-        for host in self._hosts.values():
-            if host.owner == self._services.me and host.epoch is None:
-                host.nudge()
-
-    def host(self, log: LogId) -> SequencerHost:
-        if self._is_stopping:
-            raise UnavailableError("the node is stopping", log=log, node=self._services.me)
-        if log not in self._hosts:
-            raise UnknownLogError("there is no such log", log=log)
-        return self._hosts[log]
-
-    async def drain(self, timeout_ms: int) -> None:
-        """Takes no more appends, and waits for those that are on their way."""
-        self._is_stopping = True
-        deadline_ms = now_ms() + timeout_ms
-        while any(host.requests_open for host in self._hosts.values()) and now_ms() < deadline_ms:
-            await asyncio.sleep(0.01)
-
-    def close(self) -> None:
-        problem = OutcomeUnknownError("the node stopped while an append was on its way")
-        for host in self._hosts.values():
-            host.close(problem)

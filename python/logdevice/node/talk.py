@@ -21,7 +21,7 @@ from logdevice.node.membership import MembershipHost
 from logdevice.node.metadata_log import is_metadata_log
 from logdevice.node.metrics import Metrics
 from logdevice.node.query_service import QueryService
-from logdevice.node.sequencer_host import Sequencers
+from logdevice.node.sequencers import Sequencers
 from logdevice.node.statuses import Statuses
 from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write

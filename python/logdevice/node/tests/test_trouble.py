@@ -21,6 +21,7 @@ from logdevice.node.assembly import Node
 from logdevice.node.peers import Peers
 from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster, until
 from logdevice.node_settings import NodeSettings
+from logdevice.protocol.sequencer_events import ActivationAsked
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store, Stored, StoreStatus
 from logdevice.settings import WireSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
@@ -299,5 +300,39 @@ def test_conversations_are_told_apart_by_where_a_node_is() -> None:
         with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:2"):
             await peers.request(NodeId(1), GetCluster(), 1000)
         await peers.close()
+
+    run(story())
+
+
+def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -> None:
+    """U18: it would answer questions for the tail from its old epoch for as long as nobody appends."""
+
+    async def story() -> None:
+        seldom = replace(FAST, node=replace(FAST.node, activation_check_ms=3_600_000))
+        async with small_cluster(tmp_path, 0, 1, 2, settings=seldom) as cluster:
+            log = await cluster.create(replication=2)
+            await cluster.append(log, b"one")
+            owner = await cluster.sequencer(log)
+            assert owner is not None
+            before = cluster.nodes[int(owner)].sequencers
+            other = next(node for number, node in cluster.nodes.items() if number != owner)
+            successor = other.sequencers.host(log)
+            successor.feed(ActivationAsked())
+
+            async def has_taken_over() -> bool:
+                return successor.epoch is not None
+
+            await until(has_taken_over)
+            taken = successor.epoch
+            before.nudge()
+            assert before.host(log).epoch == Epoch(1), "nothing has told it"
+            before._nudged_ms = 0
+            before.nudge()
+
+            async def knows() -> bool:
+                return before.host(log).epoch != Epoch(1)
+
+            await until(knows)
+            assert taken == Epoch(2)
 
     run(story())
