@@ -16,6 +16,8 @@ from logdevice.client.blocking import Client
 pytestmark = pytest.mark.parametrize("source", ["python"], indirect=True)
 AHEAD_MS = 5_000  # clocks of nodes on one machine do not differ: causes are put ahead instead
 
+PAUSE_S = 0.02  # so that limited batches keep up
+
 
 class Traffic:
     """Causes go to one log; another client reads them and appends their effects to a second one."""
@@ -41,7 +43,7 @@ class Traffic:
             client.append(self.causes, b"first")
             client.saw(client.clock_ms + AHEAD_MS)
             number = 0
-            while not self._is_over.is_set():
+            while not self._is_over.wait(PAUSE_S):
                 client.append(self.causes, b"%d" % number)
                 number += 1
 
@@ -56,7 +58,7 @@ class Traffic:
                     client.append_many(self.effects, [entry.payload for entry in item.entries()])
 
 
-@pytest.mark.parametrize("limits", [{}, {"maxRecordsPerTrigger": "20"}], ids=["all", "limited"])
+@pytest.mark.parametrize("limits", [{}, {"maxRecordsPerTrigger": "50"}], ids=["all", "limited"])
 def test_after_every_batch_there_is_no_effect_without_its_cause(
     source: Source, client: Client, cluster: Cluster, log: str, tmp_path: Path, limits: dict[str, str]
 ) -> None:
