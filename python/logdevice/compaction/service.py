@@ -50,19 +50,13 @@ class CompactionService:
         self._mine, self._settings = mine, settings
         self._client: AsyncClient | None = None
         self._last: dict[LogId, _Last] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
 
     async def compact_all(self) -> None:
+        """The node does this from time to time."""
         mine = list(self._mine())
         self._last = {log.log: self._last[log.log] for log in mine if log.log in self._last}
         for log in mine:
@@ -105,11 +99,3 @@ class CompactionService:
             return True
         left = done.bytes_read * (done.records - done.dropped) / max(1, done.records)
         return byte_end - last.byte_end > self._settings.compaction_share * left
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.compaction_interval_ms / 1000)
-            try:
-                await self.compact_all()
-            except Exception:
-                _logger.exception("compaction failed")

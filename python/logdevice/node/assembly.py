@@ -259,7 +259,10 @@ class Node:
         self._open.push_async_callback(self.statuses.close)
         self.configuration.start()
         self._open.push_async_callback(self.configuration.close)
-        self._open.push_async_callback(self._chores.close)
+        self._begin_compaction()
+        self._open.push_async_callback(self._chores.close)  # before what chores use
+        interval_ms = self._settings.node.compaction_interval_ms
+        self._chores.add("compaction", interval_ms, self.compaction.compact_all)
         self._chores.add("the activation of sequencers", self._settings.node.activation_check_ms, self._nudge)
         self._watch()
         if self._disk is not None:
@@ -267,14 +270,12 @@ class Node:
         if self.retention is not None:
             interval_ms = self._settings.node.retention_interval_ms
             self._chores.add("retention", interval_ms, self.retention.trim_all)
-        self._begin_compaction()
         if self._logs is not None:
             self._begin_rebuilding(self._logs)
 
     def _begin_compaction(self) -> None:
         where = self.address, self.config.cluster
         self.compaction = CompactionService(*where, self._keyed_logs, self._settings.node)
-        self.compaction.start()
         self._open.push_async_callback(self.compaction.close)
 
     def _keyed_logs(self) -> list[KeyedLog]:
