@@ -6,6 +6,9 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do 
 BIN := .venv/bin
 READY := .venv/.ready
 DELTA_READY := .venv/.delta-ready
+# Kafka and Spark's source for it: what `make bench` measures us against. Nothing else needs it.
+PEER := python/tools/bench/peer
+PEER_READY := .venv/.peer-ready
 # The JVM side of the connector. JVM=0 does without, knowingly; CONNECTOR=ready: Gradle called us and has built it.
 JAR := python/pyspark_logdevice/jars/logdevice-spark-connector.jar
 CONNECTOR_READY := .venv/.connector-ready
@@ -20,7 +23,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark soak-spark soak-writers soak-lineage soak-cuts build clean
+.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +111,18 @@ bench-wire: setup ## messages between processes against bare gRPC
 
 bench-spark: setup ## a scan through Spark against a source with ready-made batches; both surfaces. ARGS=--json
 	@$(BIN)/python python/tools/bench_spark.py $(ARGS)
+
+$(PEER_READY): $(READY) $(PEER)/build.gradle
+	@echo "Fetching Kafka's jars from Maven Central"
+	@if $(have-gradle); then gradle --no-daemon --quiet -p $(PEER) --project-cache-dir $(CURDIR)/build/gradle-peer \
+	-Pinto=$(CURDIR)/.venv/share/logdevice/peer fetch && touch $@; else echo "Gradle was not found: install it \
+	(Debian: apt install gradle; macOS: brew install gradle). Kafka's jars are fetched by it."; exit 1; fi
+
+bench-jars: $(PEER_READY) ## fetch Kafka's jars, 53 MB, for make bench
+	@:
+
+bench: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## measure against Kafka, everything: docs/benchmarks.md. ARGS="--only scan,etl": some of it
+	@$(BIN)/python -m tools.bench run $(ARGS)
 
 soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
 	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py

@@ -1,0 +1,36 @@
+"""The one Spark session of a run: it knows logs, Kafka and Delta, and treats all of them alike."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pyspark_logdevice import delta, jvm
+from pyspark_logdevice.sessions import LOCAL_SETTINGS, SETTINGS
+from tools.bench.kafka import Jars
+
+CORES: Final = 2
+DRIVER_MEMORY: Final = "3g"
+
+
+def start(scratch: Path, jars: Jars) -> SparkSession:
+    """A new session in this process; what Spark says goes to a file in `scratch`."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    scratch.mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.Builder().master(f"local[{CORES}]").appName("bench")
+    settings = {
+        **SETTINGS,
+        **LOCAL_SETTINGS,
+        "spark.driver.memory": DRIVER_MEMORY,
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.log.level": "ERROR",
+        "spark.jars": ",".join(str(jar) for jar in sorted(jars.source.glob("*.jar"))),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return jvm.configure(delta.configure(builder), required=True).getOrCreate()
