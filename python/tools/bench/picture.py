@@ -1,0 +1,98 @@
+"""The picture of a run, as SVG: how many times better than Kafka, on a scale where twice as good is as far
+to the right as half as good is to the left. Drawn by hand: lines and words are no reason for a library.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH, LABEL, RIGHT, ROW, TOP, BOTTOM = 960, 350, 30, 24, 64, 44
+MET, MISSED, PLAIN, FAINT, WORDS = "#2da44e", "#cf222e", "#1f6feb", "#d0d7de", "#24292f"
+TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How many times better than Kafka; above 1 is better, whatever the number was."""
+
+    words: str
+    better: float
+    least: float
+    most: float
+    wanted: float | None = None  # the same turned round
+    is_met: bool | None = None  # None: nothing is wanted
+
+    @property
+    def colour(self) -> str:
+        return PLAIN if self.is_met is None else MET if self.is_met else MISSED
+
+
+def svg(bars: Sequence[Bar]) -> str:
+    height = TOP + ROW * len(bars) + BOTTOM
+    scale = Scale.of(bars)
+    parts = [
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' font-family='sans-serif' "
+        f"font-size='12' role='img'><rect width='{WIDTH}' height='{height}' fill='white'/>",
+        text(LABEL, 20, "times better than Kafka (median; line: lowest and highest; tick: wanted)", WORDS),
+        text(LABEL, 40, "target met", MET),
+        text(LABEL + 90, 40, "target missed", MISSED),
+        text(LABEL + 195, 40, "no target", PLAIN),
+        *scale.drawn(height),
+    ]
+    for number, bar in enumerate(bars):
+        parts += drawn_bar(bar, scale, TOP + ROW * number + ROW / 2)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, bars: Sequence[Bar]) -> Scale:
+        drawn = [number for bar in bars for number in (bar.least, bar.most, bar.better, bar.wanted)]
+        numbers = [number for number in drawn if number]
+        lowest, highest = min([0.5, *numbers]), max([2.0, *numbers])
+        below = [tick for tick in TICKS if tick <= lowest]
+        above = [tick for tick in TICKS if tick >= highest]
+        return cls(below[-1] if below else lowest, above[0] if above else highest)
+
+    def x(self, ratio: float) -> float:
+        bounded = min(max(ratio, self.lowest), self.highest)
+        share = math.log(bounded / self.lowest) / math.log(self.highest / self.lowest)
+        return LABEL + (WIDTH - LABEL - RIGHT) * share
+
+    def drawn(self, height: float) -> list[str]:
+        parts = []
+        for tick in TICKS:
+            if self.lowest <= tick <= self.highest:
+                x, width = self.x(tick), 1.6 if tick == 1 else 0.5
+                line = f"M{x:.1f} {TOP - 8}V{height - BOTTOM + 8}"
+                parts.append(f"<path d='{line}' stroke='{FAINT}' stroke-width='{width}'/>")
+                parts.append(text(x, height - BOTTOM + 24, f"{tick:g}", WORDS, anchor="middle"))
+        return parts
+
+
+def drawn_bar(bar: Bar, scale: Scale, y: float) -> list[str]:
+    """From 1, where both are equal, to the median; the whole spread as a line over it."""
+    start, end = sorted((scale.x(1), scale.x(bar.better)))
+    parts = [
+        text(LABEL - 12, y + 4, bar.words, WORDS, anchor="end"),
+        f"<rect x='{start:.1f}' y='{y - 7:.1f}' width='{end - start:.1f}' height='14' fill='{bar.colour}' "
+        "fill-opacity='0.45'/>",
+        f"<path d='M{scale.x(bar.least):.1f} {y:.1f}H{scale.x(bar.most):.1f}' stroke='{bar.colour}' "
+        "stroke-width='2'/>",
+        f"<circle cx='{scale.x(bar.better):.1f}' cy='{y:.1f}' r='4' fill='{bar.colour}'/>",
+    ]
+    if bar.wanted is not None:
+        x = scale.x(bar.wanted)
+        parts.append(f"<path d='M{x:.1f} {y - 10:.1f}V{y + 10:.1f}' stroke='{WORDS}' stroke-width='2'/>")
+    return parts
+
+
+def text(x: float, y: float, words: str, colour: str, anchor: str = "start") -> str:
+    return f"<text x='{x:.1f}' y='{y:.1f}' fill='{colour}' text-anchor='{anchor}'>{html.escape(words)}</text>"
