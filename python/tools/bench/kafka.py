@@ -8,68 +8,26 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
-import threading
 import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from logdevice.cli.ports import choose_ports
 from logdevice.cli.processes import start
+from tools.bench.kafka_clients import PRODUCER, Jars, KafkaError, Peer, pairs, write_payloads
 
-HERE: Final = Path(__file__).parent
 HEAP: Final = "1g"
 # What Kafka's own start script gives the JVM.
 JVM_OPTIONS: Final = (
     "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 "
     "-XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true -Dlog4j2.level=WARN"
 )
-# Acknowledged by at least two of three; in large batches. Compressed as our client does it: zstd, level 1.
-PRODUCER: Final = {
-    "acks": "all",
-    "linger.ms": "10",
-    "batch.size": str(256 * 1024),
-    "buffer.memory": str(64 << 20),
-    "compression.type": "zstd",
-    "compression.zstd.level": "1",
-}
-COMMAND_TIMEOUT_S: Final = 120.0
 START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 10.0
-
-
-class KafkaError(RuntimeError):
-    """Kafka, or its jars, did not do what was asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Jars:
-    """Where `make bench` put the jars."""
-
-    brokers: Path
-    source: Path
-
-    @classmethod
-    def find(cls) -> Jars:
-        peer = Path(sys.prefix) / "share" / "logdevice" / "peer"
-        found = cls(peer / "brokers", peer / "source")
-        for directory in (found.brokers, found.source):
-            if not any(directory.glob("*.jar")):
-                raise KafkaError(f"Kafka's jars are not in {directory}; fetch them with: make bench-jars")
-        return found
-
-    @property
-    def classpath(self) -> str:
-        return str(self.brokers / "*")
-
-    @property
-    def version(self) -> str:
-        return next(self.brokers.glob("kafka-clients-*.jar")).stem.removeprefix("kafka-clients-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +155,28 @@ class KafkaCluster:
     def create_topic(
         self, *topics: str, partitions: int, replication: int = 3, settings: Mapping[str, str] | None = None
     ) -> None:
-        self.peer.run("create", ",".join(topics), str(partitions), str(replication), *_pairs(settings or {}))
+        self.peer.run("create", ",".join(topics), str(partitions), str(replication), *pairs(settings or {}))
 
     def leaders(self, topic: str) -> list[int]:
         """The broker that leads each partition."""
         return [int(number) for number in self.peer.run("leaders", topic).split(",")]
 
+    def wait_until_in_sync(self, topic: str, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until every partition has a leader and all its copies are up to date."""
+        deadline = time.monotonic() + timeout_s
+        while self.peer.run("in_sync", topic) != "true":
+            if time.monotonic() >= deadline:
+                raise KafkaError(f"{topic} was not in sync within {timeout_s:g} s")
+            time.sleep(0.1)
+
+    def delete_topic(self, topic: str) -> None:
+        self.peer.run("delete", topic)
+
     def load(self, topics: Sequence[str], payloads: Sequence[bytes], count: int, **settings: str) -> None:
         """`count` records, of these payloads again and again, to each topic in turn."""
-        file = self.directory / "payloads.txt"
-        file.write_bytes(b"\n".join(payloads) + b"\n")
+        file = write_payloads(self.directory / "payloads.txt", payloads)
         producer = {**PRODUCER, **{name.replace("_", "."): value for name, value in settings.items()}}
-        self.peer.run("load", ",".join(topics), str(file), str(count), *_pairs(producer))
+        self.peer.run("load", ",".join(topics), str(file), str(count), *pairs(producer))
 
     def _format(self) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
@@ -222,53 +190,6 @@ class KafkaCluster:
 
     def _java(self, *words: str) -> list[str]:
         return ["java", f"-Xmx{HEAP}", *JVM_OPTIONS.split(), "-cp", self.jars.classpath, *words]
-
-
-class Peer:
-    """The Java process that runs Kafka's clients. One command at a time; no answer in time ends it."""
-
-    def __init__(self, bootstrap: str, jars: Jars, log: Path) -> None:
-        self._lock = threading.Lock()
-        with log.open("ab") as errors:
-            self._child = subprocess.Popen(
-                ["java", "-Xmx512m", "-cp", jars.classpath, str(HERE / "peer" / "Peer.java"), bootstrap],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-
-    def run(self, *words: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
-        """The answer of a command; KafkaError if there is none."""
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        with self._lock:
-            watch = threading.Timer(timeout_s, self._child.kill)
-            watch.start()
-            try:
-                self._child.stdin.write("\t".join(words) + "\n")
-                self._child.stdin.flush()
-                kind, _, answer = self._child.stdout.readline().rstrip("\n").partition("\t")
-            except OSError as problem:
-                raise KafkaError(f"{words[0]}: Kafka's clients have ended: {problem}") from problem
-            finally:
-                watch.cancel()
-        if kind != "ok":
-            raise KafkaError(f"{words[0]}: {answer or f'no answer within {timeout_s:g} s'}")
-        return answer
-
-    def close(self) -> None:
-        self._child.kill()
-        self._child.wait(_STOP_TIMEOUT_S)
-        for pipe in (self._child.stdin, self._child.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # a command that nobody took
-                    pipe.close()
-
-
-def _pairs(settings: Mapping[str, str]) -> list[str]:
-    return [f"{name}={value}" for name, value in settings.items()]
 
 
 def _settings(broker: Broker, all_brokers: Sequence[Broker]) -> dict[str, str]:

@@ -78,8 +78,10 @@ def bars(results: Results) -> list[picture.Bar]:
             if is_rate(metric):
                 bar = picture.Bar(words, ratio.median, ratio.least, ratio.most, wanted, is_met)
             else:
-                turned = [1 / number if number else ratio.median for number in (ratio.most, ratio.least)]
-                bar = picture.Bar(words, 1 / ratio.median, *turned, 1 / wanted if wanted else None, is_met)
+                # A time of nothing at all: as good as the median, there is no better number.
+                least, most = (1 / (number or ratio.median) for number in (ratio.most, ratio.least))
+                turned = 1 / wanted if wanted else None
+                bar = picture.Bar(words, 1 / ratio.median, least, most, turned, is_met)
             found.append(bar)
     return found
 

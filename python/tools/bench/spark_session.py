@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_logdevice import delta, jvm
 from pyspark_logdevice.sessions import LOCAL_SETTINGS, SETTINGS
-from tools.bench.kafka import Jars
+from tools.bench.kafka_clients import Jars
 
 CORES: Final = 2
 DRIVER_MEMORY: Final = "3g"

@@ -1,0 +1,168 @@
+"""Kafka's own Java clients, driven from here: one process that stays warm between measurements.
+
+A command is one line to `Peer.java`, the answer another. What takes longer than it may ends the process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+SOURCE: Final = HERE / "peer" / "Peer.java"
+# Acknowledged by at least two of three; in large batches. Compressed as our client does it: zstd, level 1.
+PRODUCER: Final = {
+    "acks": "all",
+    "linger.ms": "10",
+    "batch.size": str(256 * 1024),
+    "buffer.memory": str(64 << 20),
+    "compression.type": "zstd",
+    "compression.zstd.level": "1",
+}
+CONSUMER: Final = {
+    "max.poll.records": "20000",
+    "max.partition.fetch.bytes": str(8 << 20),
+    "fetch.max.bytes": str(50 << 20),
+}
+COMMAND_TIMEOUT_S: Final = 120.0
+_STOP_TIMEOUT_S: Final = 10.0
+
+
+class KafkaError(RuntimeError):
+    """Kafka, or its jars, did not do what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """Where `make bench` put the jars."""
+
+    brokers: Path
+    source: Path
+
+    @classmethod
+    def find(cls) -> Jars:
+        peer = Path(sys.prefix) / "share" / "logdevice" / "peer"
+        found = cls(peer / "brokers", peer / "source")
+        for directory in (found.brokers, found.source):
+            if not any(directory.glob("*.jar")):
+                raise KafkaError(f"Kafka's jars are not in {directory}; fetch them with: make bench-jars")
+        return found
+
+    @property
+    def classpath(self) -> str:
+        return str(self.brokers / "*")
+
+    @property
+    def version(self) -> str:
+        return next(self.brokers.glob("kafka-clients-*.jar")).stem.removeprefix("kafka-clients-")
+
+    def compiled(self) -> Path:
+        """Where the classes of `Peer.java` are; made anew when it has changed."""
+        classes = self.brokers.parent / "classes"
+        made = classes / "Peer.class"
+        if not made.exists() or made.stat().st_mtime < SOURCE.stat().st_mtime:
+            classes.mkdir(parents=True, exist_ok=True)
+            command = ["javac", "-nowarn", "-d", str(classes), "-cp", self.classpath, str(SOURCE)]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+            )
+            if done.returncode:
+                raise KafkaError(f"javac: {done.stderr}")
+        return classes
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a stretch of work took, in either system."""
+
+    seconds: float
+    entries: int
+    progress_ms: Sequence[float]  # times since 1970 at which there was some
+    bytes: int = 0
+
+
+class Peer:
+    """The Java process that runs Kafka's clients. One command at a time; no answer in time ends it."""
+
+    def __init__(self, bootstrap: str, jars: Jars, log: Path) -> None:
+        self._lock = threading.Lock()
+        with log.open("ab") as errors:
+            self._child = subprocess.Popen(
+                ["java", "-Xmx512m", "-cp", f"{jars.compiled()}:{jars.classpath}", "Peer", bootstrap],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def run(self, *words: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+        """The answer of a command; KafkaError if there is none."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        with self._lock:
+            watch = threading.Timer(timeout_s, self._child.kill)
+            watch.start()
+            try:
+                self._child.stdin.write("\t".join(words) + "\n")
+                self._child.stdin.flush()
+                kind, _, answer = self._child.stdout.readline().rstrip("\n").partition("\t")
+            except OSError as problem:
+                raise KafkaError(f"{words[0]}: Kafka's clients have ended: {problem}") from problem
+            finally:
+                watch.cancel()
+        if kind != "ok":
+            raise KafkaError(f"{words[0]}: {answer or f'no answer within {timeout_s:g} s'}")
+        return answer
+
+    def append(
+        self, topic: str, payloads: Path, entries: int, writers: int, settings: Mapping[str, str]
+    ) -> Done:
+        """So many entries, by all writers together, as fast as they go; the payloads of the file in turn."""
+        words = (topic, str(payloads), str(entries), str(writers), *pairs({**PRODUCER, **settings}))
+        return _done(self.run("append", *words))
+
+    def latencies_ms(self, topic: str, payloads: Path, entries: int, writers: int) -> list[float]:
+        """Of single appends, one at a time by each writer."""
+        settings = {**PRODUCER, "linger.ms": "0"}
+        words = (topic, str(payloads), str(entries), str(writers), *pairs(settings))
+        return [float(taken) for taken in self.run("latency", *words).split(",")]
+
+    def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> Done:
+        """Everything that is in the topic now, by a plain consumer."""
+        return _done(self.run("consume", topic, *pairs(CONSUMER), timeout_s=timeout_s))
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def close(self) -> None:
+        self._child.kill()
+        self._child.wait(_STOP_TIMEOUT_S)
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # a command that nobody took
+                    pipe.close()
+
+
+def write_payloads(path: Path, payloads: Sequence[bytes]) -> Path:
+    """As the Java side reads them; they are texts without line ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\n".join(payloads) + b"\n")
+    return path
+
+
+def pairs(settings: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def _done(answer: str) -> Done:
+    seconds, entries, progress, *rest = answer.split("\t")
+    times = [float(time) for time in progress.split(",") if time]
+    return Done(float(seconds), int(entries), times, int(rest[0]) if rest else 0)
