@@ -61,9 +61,10 @@ LAYERS = (
     Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/wire_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/stored_record.py", ours=("logdevice.types",)),
     Layer(
         path="logdevice/record_format.py",
-        ours=("logdevice.types", "logdevice.errors"),
+        ours=("logdevice.types", "logdevice.errors", "logdevice.stored_record"),
         others=PURE | {"crc32c"},
     ),
     Layer(path="logdevice/cuts.py", ours=("logdevice.types", "logdevice.errors")),
@@ -95,6 +96,7 @@ LAYERS = (
             "logdevice.errors",
             "logdevice.settings",
             "logdevice.record_format",
+            "logdevice.stored_record",
             "logdevice.storage",
             # What a node's stream asks of a store, and the filter it hands along; no other machine.
             "logdevice.protocol.copy_selection",
@@ -107,7 +109,7 @@ LAYERS = (
     Layer(
         path="logdevice/wire/",
         ours=(
-            *modules("types errors cuts settings record_format wire"),
+            *modules("types errors cuts settings record_format stored_record wire"),
             # What is said; who says it, and when, is not the wire's business.
             *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
             *modules("protocol.rebuilding_messages protocol.node_status protocol.lineage"),

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from logdevice.errors import CorruptRecordError, LocalProtocolError
+from logdevice.stored_record import StoredBody, StoredRecord
 from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag
 
 Buffer = bytes | bytearray | memoryview
@@ -97,10 +98,14 @@ def _crc_of_body(record: Record) -> int:
     return checked[1] if checked is not None and checked[0] is record.body else crc32c(record.body)
 
 
-def encode_records(records: Iterable[Record]) -> list[bytes | memoryview]:
+def encode_records(records: Iterable[Record]) -> list[bytes | memoryview | StoredBody]:
     """Headers and bodies in turn, to be written one after the other; bodies are the very same objects."""
-    parts: list[bytes | memoryview] = []
+    parts: list[bytes | memoryview | StoredBody] = []
     for record in records:
+        if isinstance(record, StoredRecord):
+            body = record.stored
+            parts += (encode_header(record, body_crc=body.crc, body_length=body.length), body)
+            continue
         parts.append(encode_header(record))
         if record.body:
             parts.append(record.body)

@@ -90,3 +90,8 @@ class WireSettings(Settings):
         unit="ms",
         minimum=10,
     )
+    data_local: bool = setting(
+        True,
+        "Whether a reader on the machine of a node gets records by a socket of that machine instead of TCP, "
+        "straight from the node's files. On takes less processor time, off helps to tell what TCP does.",
+    )

@@ -52,9 +52,9 @@ class Disk:
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
-    def read(self, read: StoreRead, done: Read) -> None:
+    def read(self, read: StoreRead, done: Read, *, leaves_bodies: bool = False) -> None:
         # Not a task of its own: this is what a node does most often while it is read.
-        self._readers.submit(self._scan, read, done, asyncio.get_running_loop())
+        self._readers.submit(self._scan, read, done, leaves_bodies, asyncio.get_running_loop())
 
     async def ask(self, question: Callable[[LogStore], Result]) -> Result:
         """Anything else one may want to know of the store."""
@@ -99,10 +99,12 @@ class Disk:
             _logger.exception("the store failed to write")
             return [PersistFailed(batch.write_id, PersistError.IO_ERROR) for batch in batches]
 
-    def _scan(self, read: StoreRead, done: Read, loop: asyncio.AbstractEventLoop) -> None:
+    def _scan(
+        self, read: StoreRead, done: Read, leaves_bodies: bool, loop: asyncio.AbstractEventLoop
+    ) -> None:
         """On a thread that reads; the answer is given on the loop."""
         try:
-            result = self.store.scan(read)
+            result = self.store.scan(read, leaves_bodies=leaves_bodies)
         except Exception:
             _logger.exception("the store failed to read")
             result = ReadFailed(read.read_id)

@@ -22,6 +22,7 @@ from logdevice.node.statuses import Statuses
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.messages import (
     GapNotice,
+    ReadMode,
     Records,
     Start,
     Started,
@@ -136,11 +137,19 @@ class Session:
                 case Send():
                     self._queue(effect.message)
                 case ReadStore():
-                    self._disk.read(effect.read, self.feed)
+                    self._disk.read(effect.read, self.feed, leaves_bodies=self._leaves_bodies)
                 case EndStream():
                     pass  # a START that comes later finds it as good as new
                 case _:
                     assert_never(effect)
+
+    @property
+    def _leaves_bodies(self) -> bool:
+        """Whether bodies are sent from where they lie. Not when every copy is asked for: somebody has got a
+        wrong one, and whose it is should be seen here too.
+        """
+        is_local = isinstance(self._stream, DataServerStream) and self._stream.takes_stored
+        return is_local and self.start is not None and self.start.mode is not ReadMode.ALL_SEND_ALL
 
     @property
     def _disk(self) -> Disk:

@@ -45,7 +45,10 @@ class LogStore(Protocol):
     def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
         """Makes the batches durable by one sync, in order, each all or none; one answer for each."""
 
-    def scan(self, read: StoreRead) -> RecordsRead | ReadFailed: ...
+    def scan(self, read: StoreRead, *, leaves_bodies: bool = False) -> RecordsRead | ReadFailed:
+        """With `leaves_bodies` some records may be a StoredRecord: a body that lies in memory already is
+        neither read nor checked.
+        """
 
     def state(self, log: LogId, name: str) -> bytes | None:
         """What PutState last stored under this name."""

@@ -125,7 +125,7 @@ class MemoryLogStore:
     def clear_under_replicated(self, log: LogId) -> None:
         self._log(log).under_replicated.clear()
 
-    def scan(self, read: StoreRead) -> RecordsRead:
+    def scan(self, read: StoreRead, *, leaves_bodies: bool = False) -> RecordsRead:
         content = self._log(read.log)
         items, next_lsn, end = self._collect(content, read)
         under_replicated = is_under_replicated(read, next_lsn, content.under_replicated)

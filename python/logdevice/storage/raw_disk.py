@@ -41,6 +41,17 @@ class RawDisk:
             return data
         return data + self.read(file, length - len(data), offset + len(data))
 
+    def is_cached(self, file: int, length: int, offset: int) -> bool:
+        """Whether a stretch is in memory, as far as its first and its last byte tell."""
+        flag = getattr(os, "RWF_NOWAIT", None)
+        if flag is None or length == 0:
+            return False
+        byte = bytearray(1)
+        try:
+            return all(os.preadv(file, (byte,), place, flag) for place in (offset, offset + length - 1))
+        except OSError:
+            return False  # it would have to be waited for, or this file system cannot tell
+
     def write(self, file: int, buffers: Sequence[Buffer], offset: int) -> None:
         for first in range(0, len(buffers), _BUFFERS_MAX):
             offset = self._write_some(file, list(buffers[first : first + _BUFFERS_MAX]), offset)

@@ -43,6 +43,13 @@ class SegmentFile:
         """Less than `length` only where the file ends."""
         return self._disk.read(self._file, length, offset)
 
+    def fileno(self) -> int:
+        return self._file
+
+    def is_cached(self, offset: int, length: int) -> bool:
+        """Whether the stretch can be read without waiting for the disk, most likely."""
+        return self._disk.is_cached(self._file, length, offset)
+
     def write(self, buffers: Sequence[Buffer], offset: int) -> None:
         """Durable when it returns. After an error nothing is known about what the stretch holds."""
         self._disk.write(self._file, buffers, offset)

@@ -80,8 +80,8 @@ class SegmentLogStore:
             small_error = self._write_group(small)
             return [_answer(batch, error if _has_records(batch) else small_error) for batch in batches]
 
-    def scan(self, read: StoreRead) -> RecordsRead | ReadFailed:
-        scan = StoreScan(self._index, self._segments, read, self._clock)
+    def scan(self, read: StoreRead, *, leaves_bodies: bool = False) -> RecordsRead | ReadFailed:
+        scan = StoreScan(self._index, self._segments, read, self._clock, leaves_bodies=leaves_bodies)
         result: RecordsRead | ReadFailed
         try:
             result = scan.run()

@@ -35,6 +35,7 @@ from logdevice.storage.layout import (
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_file import SegmentFile
 from logdevice.storage.segment_scan import Damage, Group, SegmentScan
+from logdevice.stored_record import StoredBody
 
 _SUFFIX: Final = ".segment"
 
@@ -87,6 +88,13 @@ class Segments:
         """The bytes of a body, less if the file ends early; None if its segment is gone."""
         file = self.file(location.body_segment)
         return None if file is None else file.read(location.body_offset, location.body_bytes)
+
+    def cached_body(self, location: Location, crc: int) -> StoredBody | None:
+        """A body that can be sent from where it lies; None if its segment is gone, or not in memory."""
+        file = self.file(location.body_segment)
+        if file is None or not file.is_cached(location.body_offset, location.body_bytes):
+            return None
+        return StoredBody(file, location.body_offset, location.body_bytes, crc)
 
     def replay(self, start: Position | None) -> Iterator[Group | Damage]:
         """Everything behind `start`, oldest first. Only after its end may anything be appended."""

@@ -25,19 +25,31 @@ from logdevice.storage.read_items import (
     silence_end,
 )
 from logdevice.storage.segments import Segments
+from logdevice.stored_record import StoredRecord
 from logdevice.types import Lsn, Record, RecordFlags
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 # How many entries are passed between two looks at the clock.
 _CLOCK_EVERY: Final = 32
+# Smaller bodies are read: to have the kernel send one takes calls of its own.
+_STORED_BYTES_MIN: Final = 32 * 1024
 
 
 class StoreScan:
-    def __init__(self, index: Index, segments: Segments, read: StoreRead, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        index: Index,
+        segments: Segments,
+        read: StoreRead,
+        clock: Callable[[], float],
+        *,
+        leaves_bodies: bool = False,
+    ) -> None:
         self._index = index
         self._segments = segments
         self._read = read
         self._clock = clock
+        self._leaves_bodies = leaves_bodies
         self._deadline = clock() + read.time_ms_max / 1000
         self._ships: dict[bytes, bool] = {}  # by route
         self._items: list[Record | FilteredOut] = []
@@ -86,7 +98,7 @@ class StoreScan:
             size = record.size + header.body_length
             if self._size and self._size + size > read.bytes_max:
                 return False
-            found = self._with_body(key, entry, header)
+            found = self._left_in_place(entry, header) or self._with_body(key, entry, header)
             if found is None:
                 return True
             record = found
@@ -95,6 +107,19 @@ class StoreScan:
         self._size += record.size
         self._items.append(record)
         return True
+
+    def _left_in_place(self, entry: bytes, header: DecodedHeader) -> Record | None:
+        """The record without its body having been read, where that is wanted, possible and worth it."""
+        if not self._leaves_bodies or header.body_length < _STORED_BYTES_MIN:
+            return None
+        body = self._segments.cached_body(layout.entry_location(entry), header.body_crc)
+        if body is None:
+            return None
+        record = header.record
+        return StoredRecord(
+            record.lsn, record.timestamp_ms, record.copyset, b"", record.flags, record.wave,
+            record.entries, record.entry_end, record.byte_end, record.tag, stored=body,
+        )  # fmt: skip
 
     def _with_body(self, key: bytes, entry: bytes, header: DecodedHeader) -> Record | None:
         """The record, with its body or found corrupt; None if it went away meanwhile."""

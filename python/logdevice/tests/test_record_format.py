@@ -19,6 +19,7 @@ from logdevice.record_format import (
     encode_header,
     encode_records,
 )
+from logdevice.stored_record import joined
 from logdevice.types import LSN_MAX, Lsn, NodeId, Record, RecordFlags, WriterTag, nodes
 
 U32 = st.integers(0, (1 << 32) - 1)
@@ -42,7 +43,7 @@ TAGGED = replace(PLAIN, tag=WriterTag(writer=7, incarnation=2, first_seq=90, cou
 
 
 def encoded(*records: Record) -> bytes:
-    return b"".join(encode_records(records))
+    return joined(encode_records(records))
 
 
 def with_byte(data: bytes, index: int, value: int) -> bytes:
@@ -83,7 +84,7 @@ def test_bodies_are_not_copied() -> None:
     body = b"x" * 1000
     parts = encode_records([replace(PLAIN, body=body)])
     assert parts[1] is body
-    buffer = b"".join(parts)
+    buffer = joined(parts)
     (record,) = decode_records(buffer)
     assert isinstance(record.body, memoryview)
     assert record.body.obj is buffer

@@ -21,6 +21,7 @@ from logdevice.protocol import messages as read
 from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write
 from logdevice.protocol.chain import messages as chain
+from logdevice.stored_record import joined
 from logdevice.wire import cut_messages as cuts
 from logdevice.wire import service_messages as service
 from logdevice.wire.forms import Form, Misfit, Parts, Section, fields_of
@@ -126,7 +127,7 @@ _FORMS: Final[dict[int, Form]] = {code: fields_of(kind) for code, kind in MESSAG
 
 def encode(message: object) -> bytes:
     """The message as bytes; bodies are copied once, into them."""
-    return b"".join(encode_parts(message))
+    return joined(encode_parts(message))
 
 
 def encode_parts(message: object) -> Parts:

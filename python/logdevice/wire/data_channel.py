@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
+from typing import Any
 
-from logdevice.errors import RemoteProtocolError
+from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import Frame, Frames, Kind
 from logdevice.wire.hello import Hello
+from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.service_messages import Failure
 from logdevice.wire.status import error_from
 
@@ -43,19 +46,28 @@ async def open_data_stream(host: str, port: int, hello: Hello, settings: WireSet
     """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(settings.connect_timeout_ms / 2000):
+        if settings.data_local:
+            # Nobody there, or somebody else by the same name: most nodes are on other machines.
+            with suppress(OSError, LogDeviceError):
+                return await _greeted(local_socket(), local_name(host, port), hello, settings)
         family, kind, protocol, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-        connection = socket.socket(family, kind, protocol)
-        try:
-            connection.setblocking(False)
-            await loop.sock_connect(connection, address)
-            frames = Frames(connection, settings)
-            await frames.send(Kind.MESSAGE, (encode(hello),))
-            frame = await frames.receive()
-            if frame is None or not isinstance(decode(_message(frame)), Hello):
-                raise RemoteProtocolError(f"{host}:{port} does not answer the hello as a node does")
-        except BaseException:
-            connection.close()
-            raise
+        return await _greeted(socket.socket(family, kind, protocol), address, hello, settings)
+
+
+async def _greeted(
+    connection: socket.socket, address: str | tuple[Any, ...], hello: Hello, settings: WireSettings
+) -> DataStream:
+    try:
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, address)
+        frames = Frames(connection, settings)
+        await frames.send(Kind.MESSAGE, (encode(hello),))
+        frame = await frames.receive()
+        if frame is None or not isinstance(decode(_message(frame)), Hello):
+            raise RemoteProtocolError(f"{address} does not answer the hello as a node does")
+    except BaseException:
+        connection.close()
+        raise
     return DataStream(frames)
 
 

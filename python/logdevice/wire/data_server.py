@@ -15,9 +15,11 @@ from typing import Final
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
+from logdevice.stored_record import Part
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.frames import Buffer, Frames, Kind
+from logdevice.wire.frames import Frames, Kind
 from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.server import Peer
 from logdevice.wire.status import failure_of
 
@@ -34,6 +36,7 @@ class DataServerStream:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self.message_bytes_max = frames.message_bytes_max
+        self.takes_stored = frames.is_local  # bodies may be left in their files
 
     async def receive(self) -> memoryview | None:
         """The next message; None if there will be no more, be it that the caller said so or is gone."""
@@ -43,7 +46,7 @@ class DataServerStream:
             return None
         return None if frame is None else frame.data
 
-    async def send_parts(self, parts: Sequence[Buffer]) -> None:
+    async def send_parts(self, parts: Sequence[Part]) -> None:
         await self._frames.send(Kind.MESSAGE, parts)
 
 
@@ -57,7 +60,7 @@ class DataServer:
         assert hello.caller is not None, "a server is a node and has an id"
         self._hello, self._node, self._settings = hello, hello.caller, settings
         self._handler = handler
-        self._listener: socket.socket | None = None
+        self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
@@ -67,16 +70,17 @@ class DataServer:
             family, kind, protocol, _, address = (
                 await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             )[0]
-            self._listener = listener = socket.socket(family, kind, protocol)
+            listener = socket.socket(family, kind, protocol)
+            self._listeners.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
         except OSError as problem:
             await self.stop()
             raise InvalidArgumentError(f"cannot listen on {host}:{port}: {problem}") from None
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-        self._keep(self._accept(listener))
+        self._listen(listener)
         chosen: int = listener.getsockname()[1]
+        if self._settings.data_local:
+            self._serve_locally(local_name(host, chosen))
         return chosen
 
     async def stop(self) -> None:
@@ -85,8 +89,23 @@ class DataServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
+
+    def _serve_locally(self, name: str) -> None:
+        try:
+            listener = local_socket()
+            self._listeners.append(listener)
+            listener.bind(name)
+        except OSError as problem:
+            _logger.info("readers on this machine have to use TCP: %s", problem)
+            return
+        self._listen(listener)
+
+    def _listen(self, listener: socket.socket) -> None:
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+        self._keep(self._accept(listener))
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -97,7 +116,7 @@ class DataServer:
                 _logger.warning("a data connection could not be accepted: %s", problem)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            self._keep(self._serve(connection, str(address)))
+            self._keep(self._serve(connection, str(address) or "this machine"))
 
     def _keep(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

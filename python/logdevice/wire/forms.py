@@ -16,9 +16,10 @@ from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hi
 
 from logdevice.errors import CorruptRecordError
 from logdevice.record_format import decode_records, encode_records
+from logdevice.stored_record import StoredBody
 from logdevice.types import EPOCH_MAX, LSN_MAX, Epoch, Location, LogId, Lsn, NodeId, Record, Replication
 
-Parts = list[bytes | memoryview]
+Parts = list[bytes | memoryview | StoredBody]
 
 
 class Misfit(ValueError):

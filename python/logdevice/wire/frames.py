@@ -1,4 +1,4 @@
-"""Messages over a plain TCP connection, for the one path where gRPC's own work is most of all work.
+"""Messages over a plain connection, for the one path where gRPC's own work is most of all work.
 
     length u32 | kind u8 | message
 
@@ -10,6 +10,8 @@ sender and one receiver at a time. After any error, or a call that was cancelled
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,8 +23,12 @@ import numpy as np
 
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
+from logdevice.stored_record import Part, StoredBody
+from logdevice.wire.local_socket import is_local, widen
 
 Buffer = bytes | bytearray | memoryview
+
+_logger = logging.getLogger(__name__)
 
 _HEAD: Final = Struct("<IB")
 # The kernel takes up to 1024 pieces at a time; so many that they are small are put together before.
@@ -53,15 +59,29 @@ class Frames:
         self._low_mark = 1  # the kernel wakes us when so many bytes are there
         self._head = memoryview(bytearray(_HEAD.size))
         connection.setblocking(False)
-        _notice_vanished_peers(connection, settings)
+        self.is_local = is_local(connection)
+        if self.is_local:
+            widen(connection)  # and who is on this machine does not vanish without a word
+        else:
+            _notice_vanished_peers(connection, settings)
 
-    async def send(self, kind: Kind, parts: Sequence[Buffer]) -> None:
+    async def send(self, kind: Kind, parts: Sequence[Part]) -> None:
         """Returns once the kernel has taken all of it: a peer that does not read makes us wait here."""
         size = sum(map(len, parts))
         if size > self.message_bytes_max:
             raise PayloadTooLargeError(f"a message has {size} bytes, allowed are {self.message_bytes_max}")
-        pieces = [memoryview(part) for part in parts] if len(parts) < _PIECES_MAX else _joined(parts)
-        pieces.insert(0, memoryview(_HEAD.pack(size, kind)))
+        waiting: list[Buffer] = [_HEAD.pack(size, kind)]
+        for part in parts:
+            if isinstance(part, StoredBody):
+                await self._send_buffers(waiting)
+                await self._send_stored(part)
+                waiting = []
+            else:
+                waiting.append(part)
+        await self._send_buffers(waiting)
+
+    async def _send_buffers(self, buffers: list[Buffer]) -> None:
+        pieces = [memoryview(part) for part in buffers] if len(buffers) < _PIECES_MAX else _joined(buffers)
         while pieces:
             try:
                 pieces = _rest(pieces, self._socket.sendmsg(pieces))
@@ -69,6 +89,25 @@ class Frames:
                 await self._until_writable()
             except OSError as problem:
                 raise UnavailableError(f"the connection is lost: {problem.strerror}") from None
+
+    async def _send_stored(self, body: StoredBody) -> None:
+        """From the kernel's cache. What cannot be read arrives as zeros: the checksum will tell."""
+        offset, end = body.offset, body.offset + body.length
+        while offset < end:
+            try:
+                sent = os.sendfile(self._socket.fileno(), body.file.fileno(), offset, end - offset)
+            except BlockingIOError:
+                await self._until_writable()
+                continue
+            except ConnectionError as problem:
+                raise UnavailableError(f"the connection is lost: {problem.strerror}") from None
+            except OSError as problem:
+                _logger.warning("a body cannot be read: %s", problem)
+                sent = 0
+            if not sent:
+                await self._send_buffers([bytes(end - offset)])
+                return
+            offset += sent
 
     async def receive(self, bytes_max: int | None = None) -> Frame | None:
         """The next frame; None if there will be no more, because the peer said so."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -18,7 +18,9 @@ import grpc
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
+from logdevice.stored_record import joined
 from logdevice.wire.codec import decode, encode
+from logdevice.wire.forms import Parts
 from logdevice.wire.hello import Hello, refusal
 from logdevice.wire.service_messages import DataPort
 from logdevice.wire.status import to_rpc
@@ -72,9 +74,9 @@ class ServerStream:
         except grpc.aio.BaseError:
             raise UnavailableError("the caller is gone, nothing more can be sent") from None
 
-    async def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+    async def send_parts(self, parts: Parts) -> None:
         """One message, in the pieces that `encode_parts` makes."""
-        await self.send(b"".join(parts))
+        await self.send(joined(parts))
 
     async def settle(self) -> None:
         """Waits, not for ever, for what is being written: gRPC cannot end a call in the middle of that."""

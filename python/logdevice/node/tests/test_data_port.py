@@ -13,9 +13,9 @@ import pytest
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.node.assembly import READ_METHOD
 from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster
-from logdevice.protocol.messages import Records, Start, Started
+from logdevice.protocol.messages import GapReason, ReadMode, Records, Start, Started
 from logdevice.settings import WireSettings
-from logdevice.types import LSN_MAX, LSN_OLDEST, LogId
+from logdevice.types import LSN_MAX, LSN_OLDEST, LogId, RecordFlags
 from logdevice.wire.channel import ClientStream, WireChannel
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.data_channel import DataStream
@@ -25,21 +25,31 @@ from logdevice.wire.service_messages import GetStatus
 ROUNDS = 60
 
 
-async def open_read(cluster: SmallCluster) -> tuple[WireChannel, ClientStream | DataStream]:
-    channel = WireChannel(cluster.nodes[0].address, Hello(cluster=CLUSTER), WireSettings())
+async def open_read(
+    cluster: SmallCluster, settings: WireSettings | None = None
+) -> tuple[WireChannel, ClientStream | DataStream]:
+    channel = WireChannel(cluster.nodes[0].address, Hello(cluster=CLUSTER), settings or WireSettings())
     return channel, await channel.open_data(READ_METHOD)
 
 
-def start_of(log: LogId) -> bytes:
+def start_of(log: LogId, mode: ReadMode = ReadMode.ALL_SEND_ALL) -> bytes:
     return encode(
         Start(
-            log=log, filter_version=1, start=LSN_OLDEST, end=LSN_MAX, window_end=LSN_MAX, window_bytes=1 << 20
+            log=log,
+            filter_version=1,
+            start=LSN_OLDEST,
+            end=LSN_MAX,
+            window_end=LSN_MAX,
+            window_bytes=1 << 20,
+            mode=mode,
         )
     )
 
 
-async def first_body(stream: ClientStream | DataStream, log: LogId) -> bytes:
-    await stream.send(start_of(log))
+async def first_body(
+    stream: ClientStream | DataStream, log: LogId, mode: ReadMode = ReadMode.ALL_SEND_ALL
+) -> bytes:
+    await stream.send(start_of(log, mode))
     while True:
         message = decode(await stream.receive() or b"")
         if isinstance(message, Records):
@@ -57,6 +67,38 @@ def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int
             channel, stream = await open_read(cluster)
             assert type(stream) is kind
             assert await first_body(stream, log) == b"body"
+            stream.cancel()
+            await channel.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_damaged_body_reaches_no_reader(tmp_path: Path, is_local: bool) -> None:
+    """Whoever looks at it, the node or, where the node leaves bodies in their files, the reader."""
+    body = random.Random(5).randbytes(100_000)
+
+    async def test() -> None:
+        async with small_cluster(tmp_path, 0) as cluster:
+            log = await cluster.create(replication=1)
+            await cluster.append(log, body)
+            settings = WireSettings(data_local=is_local)
+            channel, stream = await open_read(cluster, settings)
+            assert await first_body(stream, log, ReadMode.SCD) == body
+            stream.cancel()
+            (segment,) = tmp_path.rglob("*.segment")
+            data = segment.read_bytes()
+            with segment.open("r+b") as file:
+                file.seek(data.index(body) + 70_000)
+                file.write(b"damage")
+            stream = await channel.open_data(READ_METHOD)
+            await stream.send(start_of(log, ReadMode.SCD))
+            assert isinstance(decode(await stream.receive() or b""), Started)
+            answer = decode(await stream.receive() or b"")
+            if is_local:
+                assert answer.records[0].flags == RecordFlags.CORRUPT
+            else:
+                assert answer.reason is GapReason.CHECKSUM_FAIL
             stream.cancel()
             await channel.close()
 

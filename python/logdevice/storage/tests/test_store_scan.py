@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.store_read import ReadEnd, RecordsRead
 from logdevice.protocol.store_write import AmendRecord, DeleteRecords, TrimLog
 from logdevice.storage.index_layout import Location
+from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.storage.segments import Segments
 from logdevice.storage.tests.storing import (
@@ -28,7 +31,8 @@ from logdevice.storage.tests.storing import (
     small_store,
     write,
 )
-from logdevice.types import Lsn, Record
+from logdevice.stored_record import StoredRecord
+from logdevice.types import RECORD_HEADER_BYTES, Lsn, Record
 
 
 class Clock:
@@ -161,3 +165,74 @@ def test_readers_beside_a_writer_see_every_record_whole_and_in_order(tmp_path: P
 
 def body(number: int) -> bytes:
     return b"%d" % number * (number * 131 % 900)
+
+
+class ForgetfulDisk(HastyDisk):
+    """A disk of which nothing is in memory."""
+
+    def is_cached(self, file: int, length: int, offset: int) -> bool:
+        return False
+
+
+LARGE = bytes(range(256)) * 200
+
+
+def stored_bodies(store: SegmentLogStore) -> list[bytes | None]:
+    """By record: what is left in its file, as it is there; None if it was read."""
+    result = store.scan(read(), leaves_bodies=True)
+    assert isinstance(result, RecordsRead)
+    found: list[bytes | None] = []
+    for item in result.items:
+        if isinstance(item, StoredRecord):
+            body = item.stored
+            found.append(os.pread(body.file.fileno(), body.length, body.offset))
+            assert (body.crc, item.size) == (crc32c(LARGE), len(LARGE) + RECORD_HEADER_BYTES)
+        else:
+            found.append(None)
+    return found
+
+
+def test_large_bodies_in_memory_are_left_where_they_are(tmp_path: Path) -> None:
+    store = SegmentLogStore(tmp_path, disk=HastyDisk())
+    write(store, *put(record(1, LARGE), record(2, b"small"), record(3, LARGE)))
+    assert stored_bodies(store) == [LARGE, None, LARGE]
+    assert store.stats().body_bytes_read == len(b"small")
+    store.close()
+
+
+def test_bodies_that_are_not_in_memory_are_read(tmp_path: Path) -> None:
+    """A loop that hands them to the kernel would wait for the disk."""
+    store = SegmentLogStore(tmp_path, disk=ForgetfulDisk())
+    write(store, *put(record(1, LARGE)))
+    assert stored_bodies(store) == [None]
+    assert store.stats().body_bytes_read == len(LARGE)
+    store.close()
+
+
+def test_a_body_left_in_place_keeps_its_file_open(tmp_path: Path) -> None:
+    """What was there is gone, which its checksum tells; another file must not be read in its place."""
+    store = small_store(tmp_path, HastyDisk())
+    write(store, *put(record(1, LARGE)))
+    write(store, *put(record(2, LARGE)))
+    result = store.scan(read(), leaves_bodies=True)
+    assert isinstance(result, RecordsRead)
+    write(store, TrimLog(LOG, Lsn(2)))
+    while store.reclaim():
+        pass
+    assert store.stats().segments_dropped == 1
+    first = result.items[0]
+    assert isinstance(first, StoredRecord)
+    assert os.fstat(first.stored.file.fileno()).st_nlink == 0
+    store.close()
+
+
+def test_whether_something_is_in_memory_is_told_by_its_ends(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(10_000))
+    disk = RawDisk()
+    file = disk.open(path, create=False)
+    assert disk.is_cached(file, 10_000, 0)
+    assert not disk.is_cached(file, 0, 0)
+    assert not disk.is_cached(file, 10_001, 0)  # not even there
+    os.close(file)
+    assert not disk.is_cached(file, 10, 0)

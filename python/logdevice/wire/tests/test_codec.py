@@ -25,9 +25,10 @@ from logdevice.protocol.messages import (
     Stop,
     Window,
 )
+from logdevice.stored_record import joined
 from logdevice.types import LSN_MAX, Epoch, Location, LogId, Lsn, NodeId, Record, Replication, nodes
 from logdevice.wire.codec import MESSAGES, decode, encode
-from logdevice.wire.forms import Section, fields_of
+from logdevice.wire.forms import Parts, Section, fields_of
 
 # Strategies for everything that hypothesis cannot work out from the annotations of a message.
 WORDS = st.from_regex(r"[a-z0-9_-]{1,4}", fullmatch=True)
@@ -335,18 +336,18 @@ WHOLE = Everything(
 
 def test_messages_of_the_future_may_have_all_these_types() -> None:
     form = fields_of(Everything)
-    parts: list[bytes | memoryview] = []
+    parts: Parts = []
     packed = msgpack.unpackb(msgpack.packb(form.pack(WHOLE, parts)))
-    assert form.unpack(packed, Section(memoryview(b"".join(parts)))) == WHOLE
+    assert form.unpack(packed, Section(memoryview(joined(parts)))) == WHOLE
 
 
 def test_one_record_is_one_record() -> None:
     form = fields_of(Everything)
-    parts: list[bytes | memoryview] = []
+    parts: Parts = []
     packed = form.pack(WHOLE, parts)
     packed[5] = [0, 0]
     with pytest.raises(ValueError, match="field record: expected one record, got 0"):
-        form.unpack(packed, Section(memoryview(b"".join(parts))))
+        form.unpack(packed, Section(memoryview(joined(parts))))
 
 
 @dataclass(frozen=True, slots=True)

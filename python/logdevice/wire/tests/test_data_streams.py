@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from logdevice.wire.codec import encode
 from logdevice.wire.data_channel import DataStream, open_data_stream
 from logdevice.wire.data_server import DataServer, DataServerStream
 from logdevice.wire.hello import Hello
+from logdevice.wire.local_socket import local_name
 from logdevice.wire.server import Peer, WireServer
 from logdevice.wire.service_messages import Done
 from logdevice.wire.tests.connecting import (
@@ -47,8 +49,8 @@ async def echo(peer: Peer, stream: DataServerStream) -> None:
 
 
 @asynccontextmanager
-async def serving(handler: Handler = echo, hello: Hello = NODE) -> AsyncIterator[int]:
-    server = DataServer(hello, SETTINGS, handler)
+async def serving(handler: Handler = echo, hello: Hello = NODE, *, local: bool = True) -> AsyncIterator[int]:
+    server = DataServer(hello, replace(SETTINGS, data_local=local), handler)
     port = await server.start(HOST, 0)
     try:
         yield port
@@ -57,16 +59,16 @@ async def serving(handler: Handler = echo, hello: Hello = NODE) -> AsyncIterator
 
 
 @asynccontextmanager
-async def streaming(port: int, hello: Hello = CLIENT) -> AsyncIterator[DataStream]:
-    stream = await open_data_stream(HOST, port, hello, SETTINGS)
+async def streaming(port: int, hello: Hello = CLIENT, *, local: bool = True) -> AsyncIterator[DataStream]:
+    stream = await open_data_stream(HOST, port, hello, replace(SETTINGS, data_local=local))
     try:
         yield stream
     finally:
         stream.cancel()
 
 
-async def ask(port: int, words: bytes = b"hear") -> bytes:
-    async with streaming(port) as stream:
+async def ask(port: int, words: bytes = b"hear", *, hello: Hello = CLIENT, local: bool = True) -> bytes:
+    async with streaming(port, hello, local=local) as stream:
         await stream.send(words)
         answer = await stream.receive()
         assert answer is not None
@@ -160,11 +162,60 @@ def test_who_is_meant_for_somebody_else_is_refused(hello: Hello, problem: type[L
 
 def test_the_handler_learns_who_calls() -> None:
     async def name(peer: Peer, stream: DataServerStream) -> None:
+        await stream.receive()
         await stream.send_parts([str(peer.hello.location).encode()])
 
     async def test() -> None:
         async with serving(name) as port:
             assert await ask(port) == b"eu.one"
+
+    run(test())
+
+
+async def say_way(peer: Peer, stream: DataServerStream) -> None:
+    await stream.receive()
+    await stream.send_parts([b"local" if stream.takes_stored else b"tcp"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names for it")
+def test_a_reader_on_the_same_machine_needs_no_tcp() -> None:
+    async def test() -> None:
+        async with serving(say_way) as port:
+            assert await ask(port) == b"local"
+
+    run(test())
+
+
+@pytest.mark.parametrize(("node", "reader"), [(True, False), (False, True), (False, False)])
+def test_who_is_told_to_use_tcp_does(node: bool, reader: bool) -> None:
+    async def test() -> None:
+        async with serving(say_way, local=node) as port:
+            assert await ask(port, local=reader) == b"tcp"
+
+    run(test())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names for it")
+def test_a_name_that_belongs_to_somebody_else_is_left_alone() -> None:
+    """Two machines may have the same address inside of their own networks."""
+
+    async def test() -> None:
+        other = DataServer(replace(NODE, caller=NodeId(4)), SETTINGS, echo)
+        async with serving(say_way, local=False) as port:
+            other._serve_locally(local_name(HOST, port))
+            assert await ask(port, hello=replace(CLIENT, callee=NODE.caller)) == b"tcp"
+        await other.stop()
+
+    run(test())
+
+
+def test_a_name_that_is_taken_leaves_tcp() -> None:
+    async def test() -> None:
+        async with serving() as port:
+            server = DataServer(NODE, SETTINGS, say_way)
+            server._serve_locally(local_name(HOST, port))
+            await server.stop()
+            assert await ask(port) == b"<hear>"
 
     run(test())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,18 +14,22 @@ from hypothesis import strategies as st
 
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
+from logdevice.stored_record import StoredBody
 from logdevice.wire.frames import Frame, Frames, Kind
 
 SETTINGS = WireSettings(message_bytes_max=1 << 20)
 
 
-def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]]) -> None:
+def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]], *, local: bool = False) -> None:
     """One end as frames, the other as it is."""
 
     async def run() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            theirs = socket.create_connection(listener.getsockname())
-            ours, _ = listener.accept()
+        if local:
+            ours, theirs = socket.socketpair(socket.AF_UNIX)
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                theirs = socket.create_connection(listener.getsockname())
+                ours, _ = listener.accept()
         frames = Frames(ours, SETTINGS)
         theirs.setblocking(False)
         try:
@@ -164,3 +170,61 @@ def test_a_vanished_peer_is_looked_for_as_often_as_the_settings_say() -> None:
             assert theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 13_000
 
     with_pair(test)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    parts=st.lists(
+        st.binary(max_size=50) | st.tuples(st.integers(0, 900_000), st.integers(0, 100_000)), max_size=8
+    )
+)
+def test_bodies_in_files_arrive_among_others(
+    parts: list[bytes | tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """More than the kernel holds at a time, so that sender and receiver have to wait for each other."""
+    path = tmp_path_factory.getbasetemp() / "bodies"
+    data = random.Random(1).randbytes(1_000_000)
+    path.write_bytes(data)
+
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        peer = Frames(theirs, SETTINGS)
+        with path.open("rb") as file:
+            sent = [part if isinstance(part, bytes) else StoredBody(file, *part, 0) for part in parts]
+            sending = asyncio.create_task(frames.send(Kind.MESSAGE, sent))
+            wanted = [
+                part if isinstance(part, bytes) else data[part[0] : part[0] + part[1]] for part in parts
+            ]
+            assert plain(await peer.receive()) == (Kind.MESSAGE, b"".join(wanted))
+            await sending
+
+    for local in (True, False):
+        with_pair(test, local=local)
+
+
+@pytest.mark.parametrize("mode", ["rb", "wb"])
+def test_what_cannot_be_read_of_a_body_arrives_as_zeros(mode: str, tmp_path: Path) -> None:
+    """A file that is too short, and one that the system refuses to read: the message stays whole."""
+    path = tmp_path / "bodies"
+    path.write_bytes(b"four")
+
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        peer = Frames(theirs, SETTINGS)
+        with path.open(mode) as file:
+            sending = asyncio.create_task(frames.send(Kind.MESSAGE, [b"<", StoredBody(file, 0, 9, 0), b">"]))
+            frame = plain(await peer.receive())
+            await sending
+        assert frame == (Kind.MESSAGE, b"<four" + bytes(5) + b">" if mode == "rb" else b"<" + bytes(9) + b">")
+
+    with_pair(test, local=True)
+
+
+def test_a_body_for_a_peer_that_is_gone_is_a_lost_connection(tmp_path: Path) -> None:
+    path = tmp_path / "bodies"
+    path.write_bytes(bytes(1 << 19))
+
+    async def test(frames: Frames, theirs: socket.socket) -> None:
+        theirs.close()
+        with path.open("rb") as file, pytest.raises(UnavailableError):
+            await frames._send_stored(StoredBody(file, 0, 1 << 19, 0))
+
+    with_pair(test, local=True)
