@@ -56,12 +56,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("log", KINDS, indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    limit = config.getoption("timeout") or TEST_TIMEOUT_S  # who says --timeout means it
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
             # Longer than anything is waited for inside, so that a test says itself what did not happen.
-            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+            item.add_marker(pytest.mark.timeout(limit))
 
 
 @contextmanager
