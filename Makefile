@@ -133,8 +133,8 @@ soak-lineage: setup ## kill the sequencer of a log fifty times (FAILOVERS=n), an
 soak-cuts: setup ## ten thousand cuts (CUTS=n) under load: never an effect without its cause
 	@LOGDEVICE_CUTS=$(or $(CUTS),10000) $(BIN)/pytest --quiet --timeout 7200 integration_tests/test_cuts.py
 
-soak-spark: setup ## kill a Spark driver twenty times (KILLS=n) and show that nothing is lost or doubled
-	@KILLS=$(or $(KILLS),20) $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py
+soak-spark: setup ## kill a Spark driver and an executor twenty times (KILLS=n) and show that nothing is lost or doubled
+	@KILLS=$(or $(KILLS),20) EXECUTORS=1 $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py
 
 build: setup jar ## the wheel, in dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .

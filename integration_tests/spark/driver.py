@@ -1,6 +1,6 @@
 """A Spark application that tests kill again and again: three queries over the same logs.
 
-    python -m integration_tests.spark.driver ENDPOINT PATTERN COPY [--drain] DIRECTORY
+    python -m integration_tests.spark.driver ENDPOINT PATTERN COPY DIRECTORY --master MASTER [--drain]
 
 One query writes files by Spark's own sink, which takes a batch once. The other has a function for each
 batch, which Spark may call again: it leaves one file for each batch, and fails if a batch comes back with
@@ -10,8 +10,8 @@ without, they go on until the process ends.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ FILES, BATCHES, COPIES = "files", "batches", "copies"
 TIMEOUT_S = 240
 
 
-def main(endpoint: str, pattern: str, copy: str, directory: Path, *, drain: bool) -> None:
-    builder = session.plain_builder(directory / "scratch", "local[2]").appName("logdevice-killed")
+def main(endpoint: str, pattern: str, copy: str, directory: Path, *, master: str, drain: bool) -> None:
+    changes = {"spark.executor.memory": "1g"}
+    builder = session.plain_builder(directory / "scratch", master, changes).appName("logdevice-killed")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     queries = []
@@ -89,5 +90,10 @@ def _keep(directory: Path, part: DataFrame, number: int) -> None:
 
 
 if __name__ == "__main__":
-    address, matching, target, place = (argument for argument in sys.argv[1:] if argument != "--drain")
-    main(address, matching, target, Path(place), drain="--drain" in sys.argv)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs=4)
+    parser.add_argument("--master", required=True)
+    parser.add_argument("--drain", action="store_true")
+    given = parser.parse_args()
+    address, matching, target, place = given.words
+    main(address, matching, target, Path(place), master=given.master, drain=given.drain)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -93,3 +94,16 @@ def start(scratch: Path, master: str = MASTER, changes: Mapping[str, str] | None
     session = builder(scratch, master, changes).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def cluster_environment(home: Path) -> dict[str, str]:
+    """For a Spark whose executors are processes of their own: all of it stays on this machine, and its
+    workers have a directory, `home`, into which they may write.
+    """
+    if not home.exists():
+        home.mkdir()
+        for entry in Path(pyspark.__file__).parent.iterdir():
+            if entry.name != "work":
+                (home / entry.name).symlink_to(entry)
+    local = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
+    return {**os.environ, "SPARK_HOME": str(home), **local}

@@ -1,4 +1,8 @@
-"""A driver is killed at random moments and started again; in the end nothing is lost and nothing doubled."""
+"""A driver is killed at random moments and started again; in the end nothing is lost and nothing doubled.
+
+KILLS=20 kills it more often; with EXECUTORS=1 tasks run in executors of their own, and before each driver one
+of those is killed. `make soak-spark` does both.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,12 @@ from typing import Any
 
 import pytest
 
-from integration_tests.cluster import Cluster
+from examples.demo.driver import session_members
+from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark import driver
 from integration_tests.spark.reading import Appended, append
+from integration_tests.spark.session import cluster_environment
+from logdevice.cli.processes import wait_until
 from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.blocking import Client
 
@@ -27,6 +34,8 @@ KILLS = int(os.environ.get("KILLS", "3"))
 SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 PATIENCE_S = 280  # a driver takes its time to start on a machine that has other things to do
 TRIES_MAX = 2 * KILLS + 4
+HAS_EXECUTORS = os.environ.get("EXECUTORS") == "1"
+MASTER = "local-cluster[2,1,1024]" if HAS_EXECUTORS else "local[2]"
 APPEND_PAUSE_S = 0.02
 # Spark gives a Python process ten seconds to start, and has no setting for it. A busy machine needs more at
 # times: then the driver ends by itself, and is started again like one that was killed.
@@ -59,9 +68,15 @@ def running(
     cluster: Cluster, pattern: str, copy: str, directory: Path, *more: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The driver, killed at the end of the block if it still runs, and its JVM with it."""
-    command = [sys.executable, "-m", "integration_tests.spark.driver", cluster.endpoint, pattern, copy, *more]
+    words = [cluster.endpoint, pattern, copy, str(directory), "--master", MASTER, *more]
     with (directory / "driver.log").open("wb") as output:
-        process = subprocess.Popen([*command, str(directory)], stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "integration_tests.spark.driver", *words],
+            env=cluster_environment(directory / "home"),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     try:
         yield process
     finally:
@@ -70,6 +85,8 @@ def running(
                 os.kill(child, signal.SIGKILL)
             process.kill()
             process.wait()
+        # Executors outlive their driver for a moment, and may still be writing for it.
+        assert wait_until(lambda: not session_members(process.pid), PATIENCE_MS), "executors do not end"
 
 
 def said(directory: Path) -> str:
@@ -98,6 +115,16 @@ def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int)
     return True
 
 
+def kill_executor(process: subprocess.Popen[bytes]) -> None:
+    executors = [
+        pid
+        for pid in session_members(process.pid)
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    assert executors, "tasks ran, but nowhere"
+    os.kill(executors[0], signal.SIGKILL)
+
+
 def drain(cluster: Cluster, pattern: str, copy: str, directory: Path) -> bool:
     with running(cluster, pattern, copy, directory, "--drain") as process:
         assert process.wait(PATIENCE_S) == 0 or TOO_SLOW in said(directory), said(directory)
@@ -123,7 +150,11 @@ def test_nothing_is_lost_or_doubled_however_often_the_driver_is_killed(
         while killed < KILLS:
             assert next(tries, None) is not None, said(tmp_path)
             with running(cluster, pattern, copy, tmp_path) as process:
-                killed += wait_for_steps(process, tmp_path, more=chance.randint(1, 9))
+                has_worked = wait_for_steps(process, tmp_path, more=chance.randint(1, 9))
+                if HAS_EXECUTORS and has_worked:
+                    kill_executor(process)
+                    has_worked = wait_for_steps(process, tmp_path, more=chance.randint(1, 9))
+                killed += has_worked
             if killed == 2 and len(logs) == 2:
                 client.create_log(f"{log}/joined")
                 logs.append(f"{log}/joined")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
-
 from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import append_numbers
-from integration_tests.spark.session import SURFACES
+from integration_tests.spark.session import SURFACES, cluster_environment
 from logdevice.client.blocking import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,13 +25,7 @@ def test_executors_in_other_processes_read_the_same(
     done = subprocess.run(
         [*command, cluster.endpoint, log, str(tmp_path), *SURFACES],
         cwd=ROOT,
-        # Everything of this small Spark cluster stays on this machine.
-        env={
-            **os.environ,
-            "SPARK_HOME": str(spark_home(tmp_path / "home")),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_HOSTNAME": "localhost",
-        },
+        env=cluster_environment(tmp_path / "home"),
         stdout=subprocess.PIPE,
         timeout=TIMEOUT_S,
         check=True,
@@ -44,12 +35,3 @@ def test_executors_in_other_processes_read_the_same(
     for surface in SURFACES:
         assert found[surface]["payloads"] == appended
         assert found[surface]["tasks"] >= 4
-
-
-def spark_home(directory: Path) -> Path:
-    """The installed Spark, in a directory into which its workers may write."""
-    directory.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            (directory / entry.name).symlink_to(entry)
-    return directory
