@@ -122,6 +122,9 @@ class Workload(Protocol):
     def repeat(self, stand: Stand, repetition: int) -> Iterator[Value]:
         """One repetition of every case."""
 
+    def finish(self, stand: Stand) -> None:
+        """Takes away what would cost the others something; called in any case."""
+
 
 def in_turn(items: Sequence[Item], repetition: int) -> list[Item]:
     """The same, with another one first each time."""
