@@ -45,7 +45,7 @@ class Etl:
         self._runs = 0
 
     def prepare(self, stand: Stand) -> None:
-        loading.load(stand, NAME, events(loading.KINDS), stand.sizes.etl_rows)
+        loading.load(stand, NAME, events(10_000), stand.sizes.etl_rows)
         for _ in self.repeat(stand, 0):  # warms up
             pass
 

@@ -126,6 +126,14 @@ class KafkaCluster:
         broker = self.brokers[number]
         self._children[number] = start(self._java("kafka.Kafka", str(broker.config)), broker.log)
 
+    def restart_missing(self) -> None:
+        """Starts the brokers that have ended, and waits for them."""
+        for number in self.brokers:
+            child = self._children.get(number)
+            if child is None or child.poll() is not None:
+                self.start(number)
+        self.wait_until_whole()
+
     def pid(self, number: int) -> int:
         return self._children[number].pid
 

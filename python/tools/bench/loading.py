@@ -23,7 +23,7 @@ from tools.bench_spark import payloads
 PARTITIONS: Final = CORES
 RECORD_BYTES: Final = 256 * 1024  # of payload in one record of ours; Kafka's batches are as large
 CODEC: Final = "zstd"
-KINDS: Final = 2_600  # different payloads, used again and again
+DIFFERENT_BYTES: Final = 2 << 20  # of payloads, used again and again; more than what is compressed at once
 # What Kafka's consumers do better with than with their defaults.
 CONSUMER: Final = {
     "kafka.max.poll.records": "5000",
@@ -44,10 +44,14 @@ def load(stand: Stand, name: str, entries: Sequence[bytes], rows: int, *, logs: 
     add(stand, name, paths, entries, rows)
 
 
+def events(entry_bytes: int) -> list[bytes]:
+    return payloads(entry_bytes, DIFFERENT_BYTES // entry_bytes)
+
+
 def load_events(stand: Stand, name: str, entry_bytes: int, total_bytes: int, *, logs: int = 1) -> int:
     """The same with events of that size; how many there are."""
     rows = total_bytes // entry_bytes
-    load(stand, name, payloads(entry_bytes, KINDS), rows, logs=logs)
+    load(stand, name, events(entry_bytes), rows, logs=logs)
     return rows
 
 
@@ -55,7 +59,7 @@ def load_in_two(stand: Stand, name: str, entry_bytes: int, total_bytes: int) -> 
     """The same in two goes: how many there are, how many in the second, and a time (in ms) between."""
     newer = total_bytes // entry_bytes // 10
     older = newer * 9
-    entries = payloads(entry_bytes, KINDS)
+    entries = events(entry_bytes)
     load(stand, name, entries, older)
     time.sleep(_PAUSE_S)
     between_ms = int(time.time() * 1000)
@@ -71,7 +75,7 @@ def add(stand: Stand, topic: str, paths: Sequence[str], entries: Sequence[bytes]
 
 async def _append(endpoint: str, paths: Sequence[str], entries: Sequence[bytes], rows: int) -> None:
     size = max(1, RECORD_BYTES // len(entries[0]))
-    many = (list(entries) * (size // len(entries) + 2))[: size * 8]
+    many = (list(entries) * (size * 8 // len(entries) + 1))[: size * 8]
     whole = [from_entries(None, many[at : at + size]) for at in range(0, len(many) - size + 1, size)]
     room = asyncio.Semaphore(_IN_FLIGHT)
     async with AsyncClient(endpoint, settings={"batch_codec": CODEC}) as client:

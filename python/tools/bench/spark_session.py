@@ -34,3 +34,11 @@ def start(scratch: Path, jars: Jars) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return jvm.configure(delta.configure(builder), required=True).getOrCreate()
+
+
+def stop(spark: SparkSession) -> None:
+    """Also while queries run."""
+    for query in spark.streams.active:
+        query.stop()
+    spark.sparkContext.cancelAllJobs()
+    spark.stop()

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sql
 
 import logdevice
 from tools.bench import loading
-from tools.bench.kafka import PRODUCER
+from tools.bench.kafka_clients import PRODUCER
 from tools.bench.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 
 CASE: Final = "micro-batch"

@@ -108,8 +108,8 @@ class Stand:
 
     def stop_spark(self) -> None:
         if self._spark is not None:
-            self._spark.stop()
-            self._spark = None
+            spark, self._spark = self._spark, None
+            spark_session.stop(spark)
 
 
 class Workload(Protocol):
