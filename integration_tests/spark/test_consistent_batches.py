@@ -58,7 +58,7 @@ class Traffic:
                     client.append_many(self.effects, [entry.payload for entry in item.entries()])
 
 
-@pytest.mark.parametrize("limits", [{}, {"maxRecordsPerTrigger": "50"}], ids=["all", "limited"])
+@pytest.mark.parametrize("limits", [{}, {"maxRecordsPerTrigger": "200"}], ids=["all", "limited"])
 def test_after_every_batch_there_is_no_effect_without_its_cause(
     source: Source, client: Client, cluster: Cluster, log: str, tmp_path: Path, limits: dict[str, str]
 ) -> None:
@@ -69,7 +69,7 @@ def test_after_every_batch_there_is_no_effect_without_its_cause(
     causes: set[bytes] = set()
     effects: set[bytes] = set()
     with traffic:
-        for _ in range(4):
+        for _ in range(3):
             for rows in run_available(stream, tmp_path):
                 for entry in entries_of(rows):
                     (causes if entry.log == traffic.causes else effects).add(entry.payload)

@@ -54,13 +54,14 @@ def configure(
             raise
         _log.warning("%s Logs are read by the Python surface, and there is no catalog.", missing)
         return builder
-    builder.config("spark.jars", ",".join([*_jars_of(builder), jar]))
+    add_jars(builder, jar)
     builder.config(f"spark.sql.catalog.{catalog}", CATALOG_CLASS)
     for name, value in ({"endpoint": endpoint} if endpoint else {}).items() | options.items():
         builder.config(f"spark.sql.catalog.{catalog}.{name}", value)
     return builder
 
 
-def _jars_of(builder: SparkSession.Builder) -> list[str]:
-    said = str(builder._options.get("spark.jars", ""))
-    return [jar for jar in said.split(",") if jar and jar != str(_JAR)]
+def add_jars(builder: SparkSession.Builder, *jars: str) -> None:
+    """Beside those that the builder has."""
+    said = [jar for jar in str(builder._options.get("spark.jars", "")).split(",") if jar]
+    builder.config("spark.jars", ",".join(dict.fromkeys([*said, *jars])))
