@@ -130,7 +130,7 @@ def _recover(stand: Stand, say: Say) -> None:
     """After a failure: a new Spark for the next workload, and everybody there."""
     try:
         with at_most(RECOVER_LIMIT_S):
-            stand.stop_spark()
+            stand.kill_spark()
             clusters.start(stand.logdevice)
             stand.kafka.restart_missing()
     except (Exception, TimeUp) as problem:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyspark_logdevice import delta, jvm
@@ -15,6 +16,7 @@ from tools.bench.kafka_clients import Jars
 
 CORES: Final = 2
 DRIVER_MEMORY: Final = "3g"
+KILL_TIMEOUT_S: Final = 10
 
 
 def start(scratch: Path, jars: Jars) -> SparkSession:
@@ -40,5 +42,17 @@ def stop(spark: SparkSession) -> None:
     """Also while queries run."""
     for query in spark.streams.active:
         query.stop()
-    spark.sparkContext.cancelAllJobs()
     spark.stop()
+
+
+def kill() -> None:
+    """When a call of Spark was given up in the middle: what it would have answered must reach nobody."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.proc.kill()
+    gateway.proc.wait(KILL_TIMEOUT_S)
+    gateway.shutdown_callback_server()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None

@@ -111,6 +111,11 @@ class Stand:
             spark, self._spark = self._spark, None
             spark_session.stop(spark)
 
+    def kill_spark(self) -> None:
+        """The next one who asks gets another."""
+        self._spark = None
+        spark_session.kill()
+
 
 class Workload(Protocol):
     @property
