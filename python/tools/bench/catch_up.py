@@ -36,7 +36,7 @@ class CatchUp:
             rows = self._rows[shape]
             for system in in_turn((LOGDEVICE, KAFKA), repetition):
                 self._runs += 1
-                limit = {LIMITS[system]: str(rows // BATCHES + 1)}
+                limit = limits(system, rows, size)
                 frame = loading.stream(stand, system, f"catch-{size}", **limit)
                 checkpoint = stand.directory / f"catch-up-{self._runs}"
                 seconds = run_to_end(frame, checkpoint, "noop", None, rows)
@@ -44,6 +44,12 @@ class CatchUp:
 
     def finish(self, stand: Stand) -> None:
         """Nothing is left that costs anything."""
+
+
+def limits(system: str, rows: int, entry_bytes: int) -> dict[str, str]:
+    """So that it takes five batches; ours never cuts a record, so it may need room for one more."""
+    more = loading.RECORD_BYTES // entry_bytes if system == LOGDEVICE else 0
+    return {LIMITS[system]: str(rows // BATCHES + 1 + more)}
 
 
 def run_to_end(frame: DataFrame, checkpoint: Path, sink: str, path: Path | None, rows: int) -> float:

@@ -11,16 +11,17 @@ from typing import Final
 from pyspark.sql import functions as sql
 
 from tools.bench import loading
-from tools.bench.catch_up import BATCHES, LIMITS, run_to_end
+from tools.bench.catch_up import limits, run_to_end
 from tools.bench.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 
 CASE: Final = "JSON into Delta"
 NAME: Final = "etl"
+ENTRY_BYTES: Final = 200  # about
 SCHEMA: Final = "id LONG, user INT, kind STRING, price DOUBLE, url STRING, agent STRING, at TIMESTAMP"
 
 
 def events(count: int) -> list[bytes]:
-    """Clicks of a shop, about 230 bytes each."""
+    """Clicks of a shop, about 200 bytes each."""
     chance = random.Random(count)
 
     def event() -> bytes:
@@ -53,7 +54,7 @@ class Etl:
         rows = stand.sizes.etl_rows
         for system in in_turn((LOGDEVICE, KAFKA), repetition):
             self._runs += 1
-            frame = loading.stream(stand, system, NAME, **{LIMITS[system]: str(rows // BATCHES + 1)})
+            frame = loading.stream(stand, system, NAME, **limits(system, rows, ENTRY_BYTES))
             text = sql.col(loading.payload_column(system)).cast("string")
             parsed = frame.select(sql.from_json(text, SCHEMA).alias("event")).select("event.*")
             table = stand.directory / f"etl-{self._runs}"

@@ -20,7 +20,6 @@ from tools.bench.spark_session import CORES
 from tools.bench.workload import KAFKA, PYTHON_SURFACE, Stand
 from tools.bench_spark import payloads
 
-PARTITIONS: Final = CORES
 RECORD_BYTES: Final = 256 * 1024  # of payload in one record of ours; Kafka's batches are as large
 CODEC: Final = "zstd"
 DIFFERENT_BYTES: Final = 2 << 20  # of payloads, used again and again; more than what is compressed at once
@@ -34,13 +33,15 @@ _IN_FLIGHT: Final = 16
 _PAUSE_S: Final = 0.05
 
 
-def load(stand: Stand, name: str, entries: Sequence[bytes], rows: int, *, logs: int = 1) -> None:
+def load(
+    stand: Stand, name: str, entries: Sequence[bytes], rows: int, *, logs: int = 1, tasks: int = CORES
+) -> None:
     """`rows` of these entries, again and again: into logs /bench/NAME-0, ... and into the topic NAME.
 
     With several logs there are as many partitions: each is what keeps an order.
     """
     paths = [f"/bench/{name}-{number}" for number in range(logs)]
-    stand.kafka.create_topic(name, partitions=PARTITIONS if logs == 1 else logs)
+    stand.kafka.create_topic(name, partitions=tasks if logs == 1 else logs)
     add(stand, name, paths, entries, rows)
 
 
@@ -96,7 +97,9 @@ async def _append(endpoint: str, paths: Sequence[str], entries: Sequence[bytes],
                     tasks.create_task(append(path, batch if left >= size else batch.slice(0, left)))
 
 
-def options(stand: Stand, system: str, name: str, *, logs: int = 1) -> tuple[str, dict[str, str]]:
+def options(
+    stand: Stand, system: str, name: str, *, logs: int = 1, tasks: int = CORES
+) -> tuple[str, dict[str, str]]:
     """The format and the options by which Spark reads what `load` has put there."""
     if system == KAFKA:
         return "kafka", {"kafka.bootstrap.servers": stand.kafka.bootstrap, "subscribe": name, **CONSUMER}
@@ -105,7 +108,7 @@ def options(stand: Stand, system: str, name: str, *, logs: int = 1) -> tuple[str
         "endpoint": stand.logdevice.endpoint,
         "logs": paths,
         "surface": "python" if system == PYTHON_SURFACE else "jvm",
-        "minPartitions": str(PARTITIONS),
+        "minPartitions": str(tasks),
         "maxBytesPerPartition": "4g",
     }
 

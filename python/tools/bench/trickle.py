@@ -1,7 +1,8 @@
 """How old a record is when a program has it: appended one at a time, read by a stream of micro-batches.
 
 The stream begins a batch as soon as the last is done, and hands it to `foreachBatch`, which collects it.
-Each record holds the time at which it was sent; both ends are on this machine, so one clock counts.
+Each record holds the time at which it was sent; both ends are on this machine, so one clock counts. One log
+stands against a topic with one partition.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Trickle:
         self._runs = 0
 
     def prepare(self, stand: Stand) -> None:
-        loading.load(stand, NAME, [b"0"], 100)
+        loading.load(stand, NAME, [b"0"], 100, tasks=1)
         for _ in self.repeat(stand, 0):  # warms up
             pass
 
@@ -71,7 +72,7 @@ class Trickle:
         self._runs += 1
         count = stand.sizes.trickle_records + WARM_UPS
         received = Received(count)
-        kind, options = loading.options(stand, system, NAME)
+        kind, options = loading.options(stand, system, NAME, tasks=1)
         frame = stand.spark.readStream.format(kind).options(**options, startingOffsets="latest").load()
         query = (
             frame.select(sql.col(loading.payload_column(system)).cast("string"))
