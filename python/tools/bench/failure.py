@@ -1,8 +1,8 @@
 """One node or broker is killed with -9 in the middle of a scan, and of appends.
 
 Both systems get a fourth process here: with three copies and three nodes, ours could not store three copies
-while one is away. The victim is the one that matters: in a scan the node that sends most, or the leader of the
-partition; in appends the sequencer, or the leader.
+while one is away. The victim is the one that matters: in a scan the node that sends most, or the leader of
+the partition; in appends the sequencer, or the leader.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -80,11 +81,11 @@ class Failure:
             self._ours.kill_all()
 
     def _scan(self, system: str, repetition: int) -> Iterator[Value]:
-        before = _sent(self.ours)
+        before = sent(self.ours)
         healthy = self._consume(system)
         if system == LOGDEVICE:
-            sent = {node: total - before[node] for node, total in _sent(self.ours).items()}
-            victim = max(sent, key=lambda node: sent[node])
+            shares = {node: total - before[node] for node, total in sent(self.ours).items()}
+            victim = max(shares, key=lambda node: shares[node])
         else:
             victim = self.theirs.leaders(SCANNED)[0]
         broken, killed_ms = interrupted(
@@ -164,10 +165,10 @@ def longest_stall_ms(progress_ms: Sequence[float], since_ms: float) -> float:
     times = [since_ms, *sorted(time for time in progress_ms if time > since_ms)]
     if len(times) == 1:
         raise RuntimeError("there was no progress after the kill: the work was too small")
-    return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    return max(later - earlier for earlier, later in pairwise(times))
 
 
-def _sent(cluster: LocalCluster) -> dict[int, float]:
+def sent(cluster: LocalCluster) -> dict[int, float]:
     """Bytes of records that each node has ever sent to readers."""
     addresses = {entry.address: int(node) for node, entry in cluster.nodes.items()}
     statuses = probe.statuses(cluster.name, list(addresses))

@@ -1,7 +1,7 @@
 """1, 10 and 100 times the data: does the time per byte stay, and the memory of who reads it?
 
-A plain consumer of each system reads everything, in a process of its own each time, so that the most memory it
-ever had is that of this reading.
+A plain consumer of each system reads everything, in a process of its own each time, so that the most memory
+it ever had is that of this reading.
 """
 
 from __future__ import annotations

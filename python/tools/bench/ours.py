@@ -20,7 +20,7 @@ from logdevice.types import Gap, GapType
 from tools.bench.kafka_clients import Done
 
 # A writer with a name, as Kafka's producer is one: in order and once, several records on their way.
-WRITER: Final = {"writer_batch_bytes": 256 * 1024, "writer_delay_ms": 10}
+WRITER: Final[dict[str, Any]] = {"writer_batch_bytes": 256 * 1024, "writer_delay_ms": 10}
 _WATCHED: Final = 64  # of so many entries one is asked when it was acknowledged
 
 

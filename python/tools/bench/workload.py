@@ -56,7 +56,7 @@ class Sizes:
     latency_appends: int  # one after the other
     growth_bytes: tuple[int, ...]
     idle_s: float
-    slow_appends: int
+    failure_bytes: int  # payload of a log that is read, or written, while something fails or is slow
 
 
 FULL: Final = Sizes(
@@ -70,8 +70,8 @@ FULL: Final = Sizes(
     append_bytes=64_000_000,
     latency_appends=200,
     growth_bytes=(5_000_000, 50_000_000, 500_000_000),
-    idle_s=30.0,
-    slow_appends=100,
+    idle_s=10.0,
+    failure_bytes=200_000_000,
 )
 QUICK: Final = Sizes(
     repetitions=3,
@@ -85,7 +85,7 @@ QUICK: Final = Sizes(
     latency_appends=50,
     growth_bytes=(1_000_000, 10_000_000),
     idle_s=5.0,
-    slow_appends=30,
+    failure_bytes=60_000_000,
 )
 
 
