@@ -35,6 +35,6 @@ def late(send: Send, flag: Path) -> Send:
 
 if __name__ == "__main__":
     flag = Path(sys.argv[sys.argv.index("--config") + 1]).parent / FLAG
-    ServerStream.send = late(ServerStream.send, flag)  # type: ignore[method-assign]
-    DataServerStream.send_parts = late(DataServerStream.send_parts, flag)  # type: ignore[method-assign]
+    ServerStream.send = late(ServerStream.send, flag)  # type: ignore[assignment, method-assign]
+    DataServerStream.send_parts = late(DataServerStream.send_parts, flag)  # type: ignore[assignment, method-assign]
     sys.exit(main())
