@@ -34,8 +34,14 @@ WORKLOADS: Final = {
     "catch_up": 100.0,
     "etl": 120.0,
     "trickle": 150.0,
+    "appends": 150.0,
+    "growth": 100.0,
+    "idle": 60.0,
+    "limits": 90.0,
+    "slow_node": 90.0,
+    "failure": 200.0,
 }
-QUICK_WORKLOADS: Final = ("scan", "etl")
+QUICK_WORKLOADS: Final = ("scan", "etl", "appends")
 
 
 def main() -> int:
