@@ -73,9 +73,13 @@ def payloads(size: int, count: int) -> list[bytes]:
 
     def event() -> bytes:
         fields: dict[str, object] = {"id": chance.getrandbits(48), "user": chance.randrange(100_000)}
-        while len(text := json.dumps(fields)) < size:
-            fields[chance.choice(words)[:6]] = f"{chance.choice(words)} {chance.getrandbits(32)}"
-        return text[: size - 1].encode() + b"}"
+        length = len(json.dumps(fields))
+        while length < size:
+            value, name = f"{chance.choice(words)} {chance.getrandbits(32)}", chance.choice(words)[:6]
+            # What it adds to the text: `, "name": "value"`, or another value for a name that is there.
+            length += len(value) - len(str(fields[name])) if name in fields else len(name) + len(value) + 8
+            fields[name] = value
+        return json.dumps(fields)[: size - 1].encode() + b"}"
 
     return [event() for _ in range(count)]
 
