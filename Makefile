@@ -23,7 +23,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
+.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-quick bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-jars: $(PEER_READY) ## fetch Kafka's jars, 53 MB, for make bench
 
 bench: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## measure against Kafka, everything: docs/benchmarks.md. ARGS="--only scan,etl": some of it
 	@$(BIN)/python -m tools.bench run $(ARGS)
+
+bench-quick: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## some of it in under three minutes: prints ratios, to be held against those of another day
+	@$(BIN)/python -m tools.bench run --quick $(ARGS)
 
 soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
 	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py

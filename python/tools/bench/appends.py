@@ -19,6 +19,7 @@ from tools.bench_spark import payloads
 
 ENTRY_BYTES: Final = 1024
 PAYLOADS: Final = 2_000
+WARM_UP: Final = 3  # brokers and producers compile what they do often
 LOGS: Final = 2  # or partitions
 KAFKA_SYNCED: Final = "kafka-synced"
 SYSTEMS: Final = (LOGDEVICE, KAFKA, KAFKA_SYNCED)
@@ -42,9 +43,10 @@ class Appends:
         shared().run(_create(stand.logdevice.endpoint))
         stand.kafka.create_topic(_topic(KAFKA), partitions=LOGS)
         stand.kafka.create_topic(_topic(KAFKA_SYNCED), partitions=LOGS, settings=_SYNCED)
-        for system in SYSTEMS:
-            # Java compiles what it does often; our client has its connections to make.
-            self._throughput(stand, system, 8, "zstd", "warm up")
+        for number in range(WARM_UP):
+            for system in SYSTEMS:
+                self._throughput(stand, system, 8, "zstd", f"warm up {number}")
+                self._latencies(stand, system, 1)
 
     def repeat(self, stand: Stand, repetition: int) -> Iterator[Value]:
         for case, writers in WRITERS.items():

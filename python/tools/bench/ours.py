@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from logdevice.client import AsyncClient, BatchingWriter, RecordsBatch
 from logdevice.types import Gap, GapType
+from tools.bench import usage
 from tools.bench.kafka_clients import Done
 
 # A writer with a name, as Kafka's producer is one: in order and once, several records on their way.
@@ -115,7 +116,8 @@ async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Done:
 def main() -> None:
     endpoint, *logs = sys.argv[1:]
     done = asyncio.run(consume(endpoint, logs))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
+    # Not getrusage: that counts whoever started this process, from before it was this program.
+    peak = usage.peak_bytes(os.getpid())
     print(json.dumps({"seconds": done.seconds, "entries": done.entries, "peak_bytes": peak}))
 
 
