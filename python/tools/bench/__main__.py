@@ -18,7 +18,7 @@ from typing import Final
 
 from tools.bench import report
 from tools.bench.results import Results
-from tools.bench.runner import Run
+from tools.bench.runner import Run, recover
 from tools.bench.workload import FULL, QUICK, Workload
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -71,6 +71,7 @@ def _run(only: tuple[str, ...], *, is_quick: bool) -> int:
         limit_s=QUICK_LIMIT_S if is_quick else LIMIT_S,
         expected_s={name: seconds / (5 if is_quick else 1) for name, seconds in WORKLOADS.items()},
         say=lambda words: print(words, flush=True),
+        recover=recover,
     ).run(BUILD / "stand")
     measured.save(QUICK_RESULTS if is_quick or only else RESULTS)
     if not is_quick and not only:

@@ -54,7 +54,8 @@ class Etl:
         rows = stand.sizes.etl_rows
         for system in in_turn((LOGDEVICE, KAFKA), repetition):
             self._runs += 1
-            frame = loading.stream(stand, system, NAME, **limits(system, rows, ENTRY_BYTES))
+            limit = limits(system, rows, ENTRY_BYTES)
+            frame = loading.stream(stand, system, NAME, schema="payload binary", **limit)
             text = sql.col(loading.payload_column(system)).cast("string")
             parsed = frame.select(sql.from_json(text, SCHEMA).alias("event")).select("event.*")
             table = stand.directory / f"etl-{self._runs}"

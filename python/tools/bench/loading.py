@@ -119,10 +119,14 @@ def batch(stand: Stand, system: str, name: str, *, logs: int = 1) -> DataFrame:
     return stand.spark.read.format(kind).options(**chosen).load()
 
 
-def stream(stand: Stand, system: str, name: str, **more: str) -> DataFrame:
-    """All of it, as a stream from its beginning."""
+def stream(stand: Stand, system: str, name: str, *, schema: str | None = None, **more: str) -> DataFrame:
+    """All of it, as a stream from its beginning; ours with the columns of `schema` only, if there is one.
+
+    Spark does not tell streams which columns a query uses, so one says it. Kafka's source cannot be told.
+    """
     kind, chosen = options(stand, system, name)
-    return stand.spark.readStream.format(kind).options(startingOffsets="earliest", **chosen, **more).load()
+    reader = stand.spark.readStream.format(kind).options(startingOffsets="earliest", **chosen, **more)
+    return (reader.schema(schema) if schema and system != KAFKA else reader).load()
 
 
 def payload_column(system: str) -> str:

@@ -76,6 +76,7 @@ class Run:
     limit_s: float  # for one workload
     expected_s: dict[str, float]  # how long each takes, roughly: for those who wait
     say: Say
+    recover: Callable[[Stand], None]  # puts everything in order after a failure
     values: list[Value] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
@@ -84,8 +85,7 @@ class Run:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         self._progress("starting both systems", 0)
         with stand_for(directory, self.sizes) as stand:
-            for number, workload in enumerate(self.workloads):
-                self._measure(stand, workload, number)
+            self.measure(stand)
             return Results(
                 machine=facts.machine(directory),
                 versions=facts.versions(stand.kafka.jars),
@@ -95,6 +95,10 @@ class Run:
                 values=tuple(self.values),
                 failures=tuple(self.failures),
             )
+
+    def measure(self, stand: Stand) -> None:
+        for number, workload in enumerate(self.workloads):
+            self._measure(stand, workload, number)
 
     def _measure(self, stand: Stand, workload: Workload, number: int) -> None:
         try:
@@ -107,13 +111,15 @@ class Run:
                     self.values += workload.repeat(stand, repetition)
         except (Exception, TimeUp) as problem:
             self._failed(workload, problem)
-            _recover(stand, self.say)
-        finally:
-            try:
-                with at_most(RECOVER_LIMIT_S):
-                    workload.finish(stand)
-            except (Exception, TimeUp) as problem:
-                self._failed(workload, problem)
+            self._afterwards(self.recover, stand, workload)
+        self._afterwards(workload.finish, stand, workload)
+
+    def _afterwards(self, step: Callable[[Stand], None], stand: Stand, workload: Workload) -> None:
+        try:
+            with at_most(RECOVER_LIMIT_S):
+                step(stand)
+        except (Exception, TimeUp) as problem:
+            self._failed(workload, problem)
 
     def _failed(self, workload: Workload, problem: BaseException) -> None:
         error = f"{type(problem).__name__}: {problem}".strip()
@@ -126,12 +132,8 @@ class Run:
         self.say(f"[{passed // 60:.0f}:{passed % 60:02.0f}] {words} (about {left / 60:.0f} min left)")
 
 
-def _recover(stand: Stand, say: Say) -> None:
+def recover(stand: Stand) -> None:
     """After a failure: a new Spark for the next workload, and everybody there."""
-    try:
-        with at_most(RECOVER_LIMIT_S):
-            stand.kill_spark()
-            clusters.start(stand.logdevice)
-            stand.kafka.restart_missing()
-    except (Exception, TimeUp) as problem:
-        say(f"could not be put in order again: {problem!r}")
+    stand.kill_spark()
+    clusters.start(stand.logdevice)
+    stand.kafka.restart_missing()

@@ -20,7 +20,6 @@ from tools.bench.workload import KAFKA, LOGDEVICE, PYTHON_SURFACE, Stand, Value,
 
 SHAPES: Final = {"100 B": 100, "1 KB": 1_024, "10 KB": 10_240}
 FULL_ROWS: Final = "full rows"
-WARM_UPS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Scan:
             name = f"scan-{size}"
             rows, newer, between_ms = loading.load_in_two(stand, name, size, stand.sizes.scan_bytes)
             self._loaded[shape] = Loaded(name, rows, newer, between_ms)
-        for _ in range(WARM_UPS):
+        for _ in range(stand.sizes.warm_ups):
             for shape in SHAPES:
                 for _ in self._one(stand, shape, 0):
                     pass

@@ -46,6 +46,7 @@ class Sizes:
     """How much of everything; one value for the full run and one for the quick one."""
 
     repetitions: int
+    warm_ups: int  # of scans, before the first repetition
     scan_bytes: int  # payload of one scanned log
     catch_up_bytes: int
     etl_rows: int
@@ -61,9 +62,10 @@ class Sizes:
 
 FULL: Final = Sizes(
     repetitions=5,
+    warm_ups=2,
     scan_bytes=200_000_000,
     catch_up_bytes=200_000_000,
-    etl_rows=200_000,
+    etl_rows=1_000_000,
     trickle_records=100,
     many_logs=(1, 10, 100),
     many_bytes=50_000_000,
@@ -75,9 +77,10 @@ FULL: Final = Sizes(
 )
 QUICK: Final = Sizes(
     repetitions=3,
+    warm_ups=1,
     scan_bytes=50_000_000,
     catch_up_bytes=30_000_000,
-    etl_rows=50_000,
+    etl_rows=100_000,
     trickle_records=30,
     many_logs=(1, 10),
     many_bytes=10_000_000,
