@@ -215,15 +215,16 @@ class WriteSettings(Settings):
     )
     barriers_max: int = setting(
         1_000,
-        "How many barriers of a log may wait for their answer. Larger serves more clients at a time, smaller "
-        "needs less memory.",
+        "How many barriers of a log may wait for their answer, and how many questions for its tail. Larger "
+        "serves more clients at a time, smaller needs less memory.",
         unit="barriers",
         minimum=1,
     )
     barrier_timeout_ms: int = setting(
         5_000,
-        "How long a barrier waits for what was given out to be released, before its client is told to ask "
-        "again. Larger asks less often, smaller frees room sooner.",
+        "How long a barrier waits for what was given out to be released, and a barrier or a tail for the "
+        "epoch store, before the client is told to ask again. Larger asks less often, smaller frees room "
+        "sooner.",
         unit="ms",
         minimum=1,
     )

@@ -90,7 +90,8 @@ class Planner:
         self.resume(start, start)
         paths = self._selection.logs(start.logs)
         if self._target is None:
-            tails = self._tails(paths)
+            # What a sequencer that was just replaced does not know of comes with a later batch.
+            tails = self._tails(paths, confirm=not limited)
             if self._is_cut and any(log not in start.logs or _has_more(start, log, tails) for log in paths):
                 tails = self._ends(paths)
         else:
@@ -212,9 +213,9 @@ class Planner:
         cut = self._client.barrier(listed, CutKind.CONSISTENT)
         return {end.log: _tail_at(end, cut.time_ms) for end in cut.ends}
 
-    def _tails(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
+    def _tails(self, logs: Iterable[LogId], *, confirm: bool = True) -> dict[LogId, LogTail]:
         listed = list(logs)
-        return dict(zip(listed, self._client.tails(listed), strict=True))
+        return dict(zip(listed, self._client.tails(listed, confirm=confirm), strict=True))
 
     def _counted(self, log: LogId, lsn: Lsn) -> Mark:
         return self._endpoints.counted(log, lsn, self._client.tail(log))

@@ -68,9 +68,9 @@ CUT_MUTANTS = [
     Mutant(
         "T18",
         "a question that was on its way is good enough",
-        BARRIERS,
-        "question = self._question + 1 if barrier.confirm else 0",
-        "question = max(1, self._question) if barrier.confirm else 0",
+        PROTOCOL + "confirmations.py",
+        "return self._asked + 1",
+        "return max(1, self._asked)",
         Part.CUTS,
     ),
     Mutant(

@@ -190,4 +190,28 @@ WRITE_MUTANTS = [
         "if False else []",
         Part.WRITE_PATH,
     ),
+    Mutant(
+        "U19",
+        "a sequencer tells the tail without asking whether it still is one",
+        PROTOCOL + "sequencer_questions.py",
+        "        if event.confirm:\n",
+        "        if False:\n",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
+        "U19",
+        "the tail is told whatever the epoch store says",
+        PROTOCOL + "tails.py",
+        "            if event.epoch == current.epoch:\n",
+        "            if True:\n",
+        Part.WRITE_PATH,
+    ),
+    Mutant(
+        "U19",
+        "an epoch store that was asked before the question came is good enough",
+        PROTOCOL + "confirmations.py",
+        "return self._asked + 1",
+        "return max(1, self._asked)",
+        Part.WRITE_PATH,
+    ),
 ]

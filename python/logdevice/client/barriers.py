@@ -132,7 +132,7 @@ class BarrierOperations(ABC):
     async def _answer(self, question: GetTail | Barrier) -> Tail | BarrierIs:
         if isinstance(question, Barrier):
             return await self._routing.barrier(question)
-        return await self._routing.tail(question.log)
+        return await self._routing.tail(question.log, confirm=question.confirm)
 
 
 def _kind(kind: str | CutKind) -> CutKind:

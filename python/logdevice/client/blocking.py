@@ -159,11 +159,11 @@ class Client:
         engine = self._started()
         return BlockingLogsReader(engine.loop.run(engine.client.read_logs(logs, **options)), engine.loop)
 
-    def tail(self, log: LogRef) -> LogTail:
-        return self._run(lambda client: client.tail(log))
+    def tail(self, log: LogRef, *, confirm: bool = True) -> LogTail:
+        return self._run(lambda client: client.tail(log, confirm=confirm))
 
-    def tails(self, logs: Iterable[LogRef]) -> list[LogTail]:
-        return self._run(lambda client: client.tails(logs))
+    def tails(self, logs: Iterable[LogRef], *, confirm: bool = True) -> list[LogTail]:
+        return self._run(lambda client: client.tails(logs, confirm=confirm))
 
     def first_lsn(self, log: LogRef) -> Lsn:
         return self._run(lambda client: client.first_lsn(log))

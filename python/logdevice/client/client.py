@@ -265,9 +265,12 @@ class AsyncClient(
 
     # ---- questions --------------------------------------------------------------------------------
 
-    async def tail(self, log: LogRef) -> LogTail:
+    async def tail(self, log: LogRef, *, confirm: bool = True) -> LogTail:
+        """Where the log ends: behind everything that was acknowledged before this was called. Without
+        `confirm` that is not made sure of; who follows the log gets the rest sooner or later anyway.
+        """
         number = await self._directory.number(log)
-        tail = await self._routing.tail(number)
+        tail = await self._routing.tail(number, confirm=confirm)
         self._clock.saw(tail.timestamp_ms)
         return LogTail(
             next=tail.next,
@@ -277,9 +280,9 @@ class AsyncClient(
             byte_end=tail.byte_end,
         )
 
-    async def tails(self, logs: Iterable[LogRef]) -> list[LogTail]:
+    async def tails(self, logs: Iterable[LogRef], *, confirm: bool = True) -> list[LogTail]:
         """Where several logs end, asked at the same time; in the order of the logs."""
-        return await asyncio.gather(*map(self.tail, logs))
+        return await asyncio.gather(*(self.tail(log, confirm=confirm) for log in logs))
 
     async def first_lsn(self, log: LogRef) -> Lsn:
         """The first LSN that is not trimmed."""

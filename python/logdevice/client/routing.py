@@ -86,8 +86,9 @@ class Routing:
     def learn(self, log: LogId, node: NodeId) -> None:
         self._sequencers[log] = node
 
-    async def tail(self, log: LogId) -> Tail:
-        return await self._ask(GetTail(log), Tail, self._settings.call_timeout_ms, idempotent=True)
+    async def tail(self, log: LogId, *, confirm: bool = True) -> Tail:
+        ask = GetTail(log, confirm)
+        return await self._ask(ask, Tail, self._settings.call_timeout_ms, idempotent=True)
 
     async def _ask(
         self, request: Question, wanted: type[Answer], timeout_ms: int, *, idempotent: bool

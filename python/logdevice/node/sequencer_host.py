@@ -81,6 +81,7 @@ from logdevice.protocol.write_messages import (
     AppendStatus,
     Barrier,
     BarrierIs,
+    GetTail,
     GetWriter,
     Stored,
     Tail,
@@ -152,8 +153,8 @@ class SequencerHost:
     async def append(self, append: Append) -> Appended:
         return await self._request(lambda number: AppendReceived(number, append), Appended)
 
-    async def tail(self) -> Tail:
-        return await self._request(TailAsked, Tail)
+    async def tail(self, ask: GetTail) -> Tail:
+        return await self._request(lambda number: TailAsked(number, ask.confirm), Tail)
 
     async def writer(self, ask: GetWriter) -> WriterIs:
         return await self._request(lambda number: WriterAsked(number, ask), WriterIs)

@@ -132,7 +132,7 @@ class Talk:
 
     async def _tail(self, request: write.GetTail) -> write.Tail:
         await self._parts.configuration.require(request.log)
-        return await self._parts.sequencers.host(request.log).tail()
+        return await self._parts.sequencers.host(request.log).tail(request)
 
     async def _writer(self, request: write.GetWriter) -> write.WriterIs:
         await self._parts.configuration.require(request.log)

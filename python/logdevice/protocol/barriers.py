@@ -2,24 +2,22 @@
 
 A barrier with a time makes the clock pass it and asks where that time ended in the log; one without asks for
 everything that was given out. The answer waits until all of it is released and, if asked for, until the
-epoch store has said that no other node had taken the log: a sequencer that was replaced without knowing it
-would answer about the past. A part of the sequencer, and as old as it. Rules T16 to T19 are in
-docs/protocol/barriers.md.
+epoch store has said that no other node had taken the log. A part of the sequencer, and as old as it. Rules
+T16 to T19 are in docs/protocol/barriers.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from logdevice.protocol.confirmations import Confirmations
 from logdevice.protocol.epoch_sequencer import EpochSequencer
-from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed
+from logdevice.protocol.epoch_state import EpochConfirmed
 from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.sequencer_events import AnswerBarrier, BarrierAsked
 from logdevice.protocol.write_messages import AppendStatus, BarrierIs
 from logdevice.types import LogId, Lsn, NodeId
 from logdevice.write_settings import WriteSettings
-
-Effect = AnswerBarrier | ConfirmEpoch
 
 
 @dataclass(slots=True)
@@ -31,14 +29,15 @@ class _Waiting:
 
 
 class Barriers:
-    def __init__(self, log: LogId, settings: WriteSettings) -> None:
+    def __init__(self, log: LogId, settings: WriteSettings, confirmations: Confirmations) -> None:
         self._log = log
         self._settings = settings
+        self._confirmations = confirmations
         self._waiting: list[_Waiting] = []
-        self._question = 0  # the last one that was asked
-        self._is_asking = False
 
-    def ask(self, event: BarrierAsked, current: EpochSequencer, clock: LogClock, now_ms: int) -> list[Effect]:
+    def ask(
+        self, event: BarrierAsked, current: EpochSequencer, clock: LogClock, now_ms: int
+    ) -> list[AnswerBarrier]:
         barrier = event.barrier
         if clock.is_too_far(barrier.time_ms, now_ms):
             return [self.refusal(event.request_id, AppendStatus.CLOCK_AHEAD, clock_ms=now_ms)]  # T15
@@ -62,44 +61,38 @@ class Barriers:
             byte_end=place.byte_end,
             clock_ms=clock.read(now_ms),
         )
-        # A question that is on its way may have been answered before this one was asked.
-        question = self._question + 1 if barrier.confirm else 0
+        question = self._confirmations.join() if barrier.confirm else 0
         until_ms = now_ms + self._settings.barrier_timeout_ms
         self._waiting.append(_Waiting(event.request_id, answer, question, until_ms))
-        return self._ask_epoch_store()
+        return []
 
-    def confirmed(self, event: EpochConfirmed) -> list[Effect]:
-        """T18: what the epoch store says counts for those who asked before it was asked."""
-        if event.question != self._question:
-            return []
-        self._is_asking = False
-        effects: list[Effect] = []
-        for waiting in [waiting for waiting in self._waiting if waiting.question == event.question]:
+    def confirmed(self, event: EpochConfirmed) -> list[AnswerBarrier]:
+        """T18: those who wanted to be sure can be, or are told to ask again."""
+        answers: list[AnswerBarrier] = []
+        for waiting in [waiting for waiting in self._waiting if 0 < waiting.question <= event.question]:
             if waiting.answer.epoch == event.epoch:
                 waiting.question = 0
             else:
                 self._waiting.remove(waiting)
-                effects.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
-        return effects + self._ask_epoch_store()
+                answers.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
+        return answers
 
-    def due(self, released_end: Lsn, now_ms: int) -> list[Effect]:
+    def due(self, released_end: Lsn, now_ms: int) -> list[AnswerBarrier]:
         """Those that wait for nothing any more, and those that have waited too long (T19)."""
-        effects: list[Effect] = []
+        answers: list[AnswerBarrier] = []
         for waiting in list(self._waiting):
             if not waiting.question and waiting.answer.end <= released_end:
-                effects.append(AnswerBarrier(waiting.request_id, waiting.answer))
+                answers.append(AnswerBarrier(waiting.request_id, waiting.answer))
             elif waiting.until_ms <= now_ms:
-                self._is_asking = self._is_asking and waiting.question != self._question
-                effects.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
+                answers.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
             else:
                 continue
             self._waiting.remove(waiting)
-        return effects
+        return answers
 
-    def abandon(self, status: AppendStatus, node: NodeId | None) -> list[Effect]:
+    def abandon(self, status: AppendStatus, node: NodeId | None) -> list[AnswerBarrier]:
         """The log is somebody else's."""
         waiting, self._waiting = self._waiting, []
-        self._is_asking = False
         return [self.refusal(one.request_id, status, node) for one in waiting]
 
     def deadline_ms(self) -> int | None:
@@ -111,11 +104,3 @@ class Barriers:
         return AnswerBarrier(
             request_id, BarrierIs(log=self._log, status=status, node=node, clock_ms=clock_ms)
         )
-
-    def _ask_epoch_store(self) -> list[Effect]:
-        """One question at a time, for all who wait for the next one."""
-        if self._is_asking or all(waiting.question <= self._question for waiting in self._waiting):
-            return []
-        self._is_asking = True
-        self._question += 1
-        return [ConfirmEpoch(self._log, self._question)]

@@ -4,7 +4,7 @@ It takes an epoch from the epoch store, has earlier epochs recovered, and accept
 releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean.
 When a higher epoch shows up it steps down and says who took over. It lives as long as the node knows
 the log, active or not. It promises that of two nodes that believe to be the sequencer at most one gets
-records released. In docs/protocol/: U1 to U17 in write_path.md, O10 in writers.md, T12, T16 in barriers.md.
+records released. In docs/protocol/: U1 to U19 in write_path.md, O10 in writers.md, T12, T16 in barriers.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import assert_never
 from logdevice.protocol import sequencer_events as events
 from logdevice.protocol.activation import Activation, Opening, Phase
 from logdevice.protocol.appender import StoredReceived, StoreUnanswered
-from logdevice.protocol.barriers import Barriers
 from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
 from logdevice.protocol.epoch_state import (
     EpochConfirmed,
@@ -29,8 +28,9 @@ from logdevice.protocol.epoch_state import (
 from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.releases import Releases
 from logdevice.protocol.sequencer_events import RecoveryEvent, SequencerConfig
+from logdevice.protocol.sequencer_questions import Question, SequencerQuestions
 from logdevice.protocol.timers import Alarm, Timers, Woken
-from logdevice.protocol.write_messages import Appended, AppendStatus, Tail, WriterIs
+from logdevice.protocol.write_messages import Appended, AppendStatus, WriterIs
 from logdevice.protocol.writers.tagged_appends import TaggedAppends
 from logdevice.types import Epoch, LogId, NodeId, epoch_start
 from logdevice.write_settings import WriteSettings
@@ -54,7 +54,7 @@ class Sequencer:
         self._releases = Releases(log, me, settings)
         self._writers = TaggedAppends(log, settings)
         self._clock = LogClock(settings)
-        self._barriers = Barriers(log, settings)
+        self._questions = SequencerQuestions(log, settings, self._clock)
         self._log = log
         self._me = me
         self._config = config
@@ -87,11 +87,11 @@ class Sequencer:
                 for part in self._parts(event.lsn.epoch):
                     self._effects += part.unanswered(event, self._now_ms)
             case events.TailAsked():
-                self._on_tail_asked(event.request_id)
+                self._on_asked(event, can_tell=self._knows_tail)
             case events.WriterAsked():
                 self._on_writer_asked(event)
             case events.BarrierAsked():
-                self._on_barrier_asked(event)
+                self._on_asked(event, can_tell=self._opening is not None and self._opening.may_release)  # T16
             case EpochConfirmed():
                 self._on_epoch_confirmed(event)
             case events.OwnerChanged():
@@ -177,15 +177,12 @@ class Sequencer:
             self._writers.note(append.tag, current.next_lsn, self._now_ms)
             self._effects += current.append(event.request_id, append, self._now_ms)
 
-    def _on_tail_asked(self, request_id: int) -> None:
-        current = self.current
-        if current is not None and self._knows_tail:
-            tail = current.tail_answer(self._releases.end, self._now_ms)
+    def _on_asked(self, event: Question, *, can_tell: bool) -> None:
+        if self.current is not None and can_tell:
+            self._effects += self._questions.ask(event, self.current, self._releases.end, self._now_ms)
         else:
-            status, node = self._elsewhere()
-            tail = Tail(log=self._log, status=status, node=node)
+            self._effects.append(self._questions.refusal(event, *self._elsewhere()))
             self._activate_if_owner()
-        self._effects.append(events.AnswerTail(request_id, tail))
 
     def _on_writer_asked(self, event: events.WriterAsked) -> None:
         answer = self._writers.state_of(event.ask)
@@ -195,15 +192,8 @@ class Sequencer:
             self._activate_if_owner()
         self._effects.append(events.AnswerWriter(event.request_id, answer))
 
-    def _on_barrier_asked(self, event: events.BarrierAsked) -> None:
-        if self.current is not None and self._opening is not None and self._opening.may_release:  # T16
-            self._effects += self._barriers.ask(event, self.current, self._clock, self._now_ms)
-        else:
-            self._effects.append(self._barriers.refusal(event.request_id, *self._elsewhere()))
-            self._activate_if_owner()
-
     def _on_epoch_confirmed(self, event: EpochConfirmed) -> None:
-        self._effects += self._barriers.confirmed(event)
+        self._effects += self._questions.confirmed(event, self.current, self._releases.end, self._now_ms)
         if self.current is not None and event.epoch is not None and event.epoch > self.current.epoch:
             self._activate()  # as in U4
 
@@ -354,7 +344,7 @@ class Sequencer:
         elif self._draining is not None and self._releases.end.epoch == self._draining.epoch:
             self._releases.advance(self._draining.good_end)
         released = self._releases.due(self._now_ms)
-        self._effects += [*released, *self._barriers.due(self._releases.end, self._now_ms)]
+        self._effects += [*released, *self._questions.due(self._releases.end, self._now_ms)]
         if self.current is not None:
             self._effects += self._writers.due(self.current.good_end, self._now_ms)
 
@@ -372,7 +362,7 @@ class Sequencer:
         self._successor = successor
         self._fail_activation()
         self._clock.forget()
-        self._effects += self._barriers.abandon(*self._elsewhere())
+        self._effects += self._questions.abandon(*self._elsewhere())
 
     def _on_woken(self) -> None:
         self._alarm.rang(self._now_ms)
@@ -394,4 +384,4 @@ class Sequencer:
     def _set_alarm(self) -> None:
         deadlines = [part.deadline_ms() for part in self._parts()] + [self._renewal_ms]
         deadlines += [self._releases.deadline_ms(), self._writers.deadline_ms(), self._timers.earliest_ms()]
-        self._effects += self._alarm.set([*deadlines, self._barriers.deadline_ms()])
+        self._effects += self._alarm.set([*deadlines, *self._questions.deadlines_ms()])

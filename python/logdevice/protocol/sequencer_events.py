@@ -77,6 +77,7 @@ class AppendReceived:
 @dataclass(frozen=True, slots=True)
 class TailAsked:
     request_id: int
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,7 @@ class GetTail:
     """Where does the log end?"""
 
     log: LogId
+    confirm: bool = True  # make sure that nobody else had taken the log when this was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

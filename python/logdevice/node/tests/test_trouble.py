@@ -22,7 +22,16 @@ from logdevice.node.peers import Peers
 from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster, until
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.sequencer_events import ActivationAsked
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store, Stored, StoreStatus
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    AppendStatus,
+    GetTail,
+    Store,
+    Stored,
+    StoreStatus,
+    Tail,
+)
 from logdevice.settings import WireSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 from logdevice.wire.channel import Channels
@@ -304,26 +313,34 @@ def test_conversations_are_told_apart_by_where_a_node_is() -> None:
     run(story())
 
 
+async def replaced_unawares(cluster: SmallCluster) -> tuple[LogId, NodeId]:
+    """A log with one record, and the node that believes to be its sequencer."""
+    log = await cluster.create(replication=2)
+    await cluster.append(log, b"one")
+    owner = await cluster.sequencer(log)
+    assert owner is not None
+    other = next(node for number, node in cluster.nodes.items() if number != owner)
+    successor = other.sequencers.host(log)
+    successor.feed(ActivationAsked())
+
+    async def has_taken_over() -> bool:
+        return successor.epoch is not None
+
+    await until(has_taken_over)
+    assert successor.epoch == Epoch(2)
+    return log, owner
+
+
+SELDOM = replace(FAST, node=replace(FAST.node, activation_check_ms=3_600_000))
+
+
 def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -> None:
-    """U18: it would answer questions for the tail from its old epoch for as long as nobody appends."""
+    """U18: nobody appends and nobody asks for the tail, so nothing else tells it."""
 
     async def story() -> None:
-        seldom = replace(FAST, node=replace(FAST.node, activation_check_ms=3_600_000))
-        async with small_cluster(tmp_path, 0, 1, 2, settings=seldom) as cluster:
-            log = await cluster.create(replication=2)
-            await cluster.append(log, b"one")
-            owner = await cluster.sequencer(log)
-            assert owner is not None
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
+            log, owner = await replaced_unawares(cluster)
             before = cluster.nodes[int(owner)].sequencers
-            other = next(node for number, node in cluster.nodes.items() if number != owner)
-            successor = other.sequencers.host(log)
-            successor.feed(ActivationAsked())
-
-            async def has_taken_over() -> bool:
-                return successor.epoch is not None
-
-            await until(has_taken_over)
-            taken = successor.epoch
             before.nudge()
             assert before.host(log).epoch == Epoch(1), "nothing has told it"
             before._nudged_ms = 0
@@ -333,6 +350,27 @@ def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -
                 return before.host(log).epoch != Epoch(1)
 
             await until(knows)
-            assert taken == Epoch(2)
+
+    run(story())
+
+
+def test_a_node_that_was_replaced_unawares_tells_no_tail(tmp_path: Path) -> None:
+    """U19: the epoch store knows better; who does without it gets what the node believes."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
+            log, owner = await replaced_unawares(cluster)
+            believed: Tail = await cluster.ask(int(owner), GetTail(log, confirm=False))
+            assert (believed.status, believed.next) == (AppendStatus.OK, Lsn.of(1, 2))
+            told: Tail = await cluster.ask(int(owner), GetTail(log))
+            assert told.status is AppendStatus.NO_SEQUENCER
+
+            async def is_told() -> bool:
+                tail: Tail = await cluster.ask(int(owner), GetTail(log))
+                if tail.node is not None:
+                    tail = await cluster.ask(int(tail.node), GetTail(log))
+                return tail.status is AppendStatus.OK and tail.next.epoch >= Epoch(2)
+
+            await until(is_told)
 
     run(story())

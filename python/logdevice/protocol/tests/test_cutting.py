@@ -44,7 +44,7 @@ def test_a_fresh_cut_is_one_round_of_confirmed_ends() -> None:
 def test_a_consistent_cut_is_at_the_highest_time_of_all_and_confirmed_at_the_end() -> None:
     """T21, T22, T23."""
     taking = consistent()
-    assert taking.questions() == [GetTail(ONE), GetTail(TWO)]
+    assert taking.questions() == [GetTail(ONE, confirm=False), GetTail(TWO, confirm=False)]
     assert taking.answered(tails(100, 130)) is None
     assert taking.questions() == [Barrier(ONE, 130), Barrier(TWO, 130)]
     found = ends(5, 6)
@@ -67,7 +67,7 @@ def test_a_sequencer_that_was_replaced_in_any_round_makes_it_begin_again() -> No
         taking.answered(tails(1, 2, epochs=times))
         taking.answered(ends(5, 6, epochs=places))
         assert taking.answered(ends(5, 6, epochs=last)) is None
-        assert taking.questions() == [GetTail(ONE), GetTail(TWO)]
+        assert taking.questions() == [GetTail(ONE, confirm=False), GetTail(TWO, confirm=False)]
 
 
 def test_a_time_that_has_passed_too_long_ago_makes_it_begin_again_so_often() -> None:

@@ -44,6 +44,13 @@ def is_f_majority(
     return not satisfies(others, metadata.replication, locations)
 
 
+def early_tail(next_: Lsn, acknowledged: Lsn) -> str | None:
+    """U19: the tail is behind what was acknowledged before anybody asked for it."""
+    if next_ <= acknowledged:
+        return f"the log is said to end at {next_}, and {acknowledged} had been acknowledged before"
+    return None
+
+
 def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
     """I3, I4, I5: what is released at an LSN is the same for everybody, until somebody trims it."""
     if content is None and lsn < ledger.trim_end:

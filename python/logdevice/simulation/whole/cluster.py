@@ -17,6 +17,7 @@ from logdevice.simulation.faults import FaultRates
 from logdevice.simulation.network import Conditions, Network
 from logdevice.simulation.plan import ReaderPlan
 from logdevice.simulation.reader import SimulatedReader
+from logdevice.simulation.whole.asker import Asker
 from logdevice.simulation.whole.client import Client
 from logdevice.simulation.whole.faults import ClusterFaults
 from logdevice.simulation.whole.ledger import Ledger
@@ -64,6 +65,13 @@ class Cluster:
         self.witness.nodes = self.nodes
         self.operator = Process("operator", world, faults)
         self.clients = [self._new_client(number) for number in range(len(plan.clients))]
+        self.asker = Asker(
+            Process("asker", world, faults),
+            nodes=list(self.nodes),
+            links=self.links,
+            ledger=self.ledger,
+            complain=self.witness.complain,
+        )
         self.writers = [Writer(number, each, self) for number, each in enumerate(plan.writers)]
         self.readers: list[SimulatedReader] = []
         self.owner = NodeId(0)
@@ -77,6 +85,7 @@ class Cluster:
             client.start()
         for writer in self.writers:
             writer.begin_life()
+        self.asker.start()
         for number, plan in enumerate(self.plan.reading.readers):
             self.world.after(plan.starts_at_ms, partial(self.add_reader, f"reader{number}", plan))
 

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from logdevice.protocol.chain.messages import ChainCompleted, Issued, Locate, Located, Next, Settle, Settled
 from logdevice.protocol.log_state_events import Answer, Request
-from logdevice.protocol.write_messages import Append, Appended, GetWriter, WriterIs
+from logdevice.protocol.write_messages import Append, Appended, GetTail, GetWriter, Tail, WriterIs
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
-Question = Request | Append | GetWriter | Next | Settle | Locate | ChainCompleted
-Anything = Answer | Appended | WriterIs | Issued | Settled | Located
+Question = Request | Append | GetTail | GetWriter | Next | Settle | Locate | ChainCompleted
+Anything = Answer | Appended | Tail | WriterIs | Issued | Settled | Located
 Reply = Callable[[Anything], None]
 Lost = Callable[[bool], None]  # whether the question was sent
 

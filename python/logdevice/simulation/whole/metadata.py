@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdevice.protocol.epoch_state import (
+    ConfirmEpoch,
+    EpochConfirmed,
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
@@ -23,8 +25,8 @@ from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata
 
-Question = ReadEpochStore | WriteEpochStore | ReadMetadataLog | WriteMetadataLog
-Event = EpochStoreRead | EpochStoreWritten | MetadataLogRead | MetadataLogWritten
+Question = ConfirmEpoch | ReadEpochStore | WriteEpochStore | ReadMetadataLog | WriteMetadataLog
+Event = EpochConfirmed | EpochStoreRead | EpochStoreWritten | MetadataLogRead | MetadataLogWritten
 
 
 class Metadata:
@@ -56,6 +58,8 @@ class Metadata:
         if self.is_log_out if is_about_log else self.is_store_out:
             return self._refuse(question) if self._world.chance(0.5) else None
         match question:
+            case ConfirmEpoch():
+                return EpochConfirmed(question.question, self.state.epoch)
             case ReadEpochStore():
                 return EpochStoreRead(self.version, self.state)
             case WriteEpochStore():
@@ -68,6 +72,8 @@ class Metadata:
 
     def _refuse(self, question: Question) -> Event:
         match question:
+            case ConfirmEpoch():
+                return EpochConfirmed(question.question, None)
             case ReadEpochStore():
                 return EpochStoreRead(-1, None)
             case WriteEpochStore():

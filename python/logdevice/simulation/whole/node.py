@@ -8,7 +8,7 @@ from __future__ import annotations
 from logdevice.protocol.chain.messages import ChainCompleted, Locate, Next, Settle
 from logdevice.protocol.sequencer_events import ConfigChanged, OwnerChanged, SequencerConfig
 from logdevice.protocol.stored_log import StoredLog
-from logdevice.protocol.write_messages import Append, GetWriter
+from logdevice.protocol.write_messages import Append, GetTail, GetWriter
 from logdevice.simulation.network import Network
 from logdevice.simulation.node import SimulatedNode
 from logdevice.simulation.whole.links import Links, Question, Reply
@@ -90,6 +90,8 @@ class Node:
         assert not isinstance(question, Next | Settle | Locate | ChainCompleted), "this log has no chains"
         if isinstance(question, Append):
             self.sequencing.receive(question, reply)
+        elif isinstance(question, GetTail):
+            self.sequencing.receive_tail(question, reply)
         elif isinstance(question, GetWriter):
             self.sequencing.receive_writer(question, reply)
         else:

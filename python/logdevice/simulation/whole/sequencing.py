@@ -14,6 +14,7 @@ from logdevice.protocol.appender import SendDelete, SendStore, StoredReceived, S
 from logdevice.protocol.epoch_recovery import RecoveryContext
 from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
+    ConfirmEpoch,
     ReadEpochStore,
     ReadMetadataLog,
     WriteEpochStore,
@@ -45,6 +46,7 @@ from logdevice.protocol.sequencer_events import (
     SequencerConfig,
     StartRecovery,
     StopRecovery,
+    TailAsked,
     TailFound,
     WriterAsked,
 )
@@ -54,10 +56,12 @@ from logdevice.protocol.write_messages import (
     Appended,
     Cleaned,
     DigestRecords,
+    GetTail,
     GetWriter,
     Release,
     Sealed,
     Stored,
+    Tail,
     WriterIs,
 )
 from logdevice.protocol.writers.tagged_appends import SendWriters
@@ -112,6 +116,7 @@ class Sequencing:
         self._crash = crash
         self._appends: dict[int, tuple[Append, Callable[[Appended], None]]] = {}
         self._asks: dict[int, Callable[[WriterIs], None]] = {}
+        self._tails: dict[int, Callable[[Tail], None]] = {}
         self._asked = 0
 
     def boot(self, config: SequencerConfig) -> None:
@@ -120,11 +125,17 @@ class Sequencing:
         self.recovery = None
         self._appends.clear()
         self._asks.clear()
+        self._tails.clear()
 
     def set_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         self._statuses = statuses
         if self.recovery is not None:
             self._feed_recovery(self.recovery, self._recovering, StatusesChanged(statuses))
+
+    def receive_tail(self, ask: GetTail, reply: Callable[[Tail], None]) -> None:
+        self._asked += 1
+        self._tails[self._asked] = reply
+        self.feed(TailAsked(self._asked, ask.confirm))
 
     def receive_writer(self, ask: GetWriter, reply: Callable[[WriterIs], None]) -> None:
         self._asked += 1
@@ -155,7 +166,7 @@ class Sequencing:
                 self._witness.acknowledging(append, effect.appended)
                 reply(effect.appended)
             case AnswerTail():
-                pass
+                self._tails.pop(effect.request_id)(effect.tail)
             case AnswerWriter():
                 self._asks.pop(effect.request_id)(effect.writer)
             case SendStore():
@@ -171,7 +182,9 @@ class Sequencing:
                 self._start_recovery(effect)
             case StopRecovery():
                 self.recovery = None
-            case ReadEpochStore() | WriteEpochStore() | ReadMetadataLog() | WriteMetadataLog():
+            case (
+                ConfirmEpoch() | ReadEpochStore() | WriteEpochStore() | ReadMetadataLog() | WriteMetadataLog()
+            ):
                 self._metadata.ask(self._process, effect, self.feed)
             case WakeAt():
                 self._process.wake_at(effect.time_ms, lambda: self.feed(Woken()))
