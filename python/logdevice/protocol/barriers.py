@@ -33,7 +33,7 @@ class Barriers:
         self._log = log
         self._settings = settings
         self._confirmations = confirmations
-        self._waiting: list[_Waiting] = []
+        self.waiting: list[_Waiting] = []
 
     def ask(
         self, event: BarrierAsked, current: EpochSequencer, clock: LogClock, now_ms: int
@@ -41,7 +41,7 @@ class Barriers:
         barrier = event.barrier
         if clock.is_too_far(barrier.time_ms, now_ms):
             return [self.refusal(event.request_id, AppendStatus.CLOCK_AHEAD, clock_ms=now_ms)]  # T15
-        if len(self._waiting) >= self._settings.barriers_max:
+        if len(self.waiting) >= self._settings.barriers_max:
             return [self.refusal(event.request_id, AppendStatus.OVERLOADED)]
         time_ms = barrier.time_ms
         if time_ms:
@@ -63,40 +63,40 @@ class Barriers:
         )
         question = self._confirmations.join() if barrier.confirm else 0
         until_ms = now_ms + self._settings.barrier_timeout_ms
-        self._waiting.append(_Waiting(event.request_id, answer, question, until_ms))
+        self.waiting.append(_Waiting(event.request_id, answer, question, until_ms))
         return []
 
     def confirmed(self, event: EpochConfirmed) -> list[AnswerBarrier]:
         """T18: those who wanted to be sure can be, or are told to ask again."""
         answers: list[AnswerBarrier] = []
-        for waiting in [waiting for waiting in self._waiting if 0 < waiting.question <= event.question]:
+        for waiting in [waiting for waiting in self.waiting if 0 < waiting.question <= event.question]:
             if waiting.answer.epoch == event.epoch:
                 waiting.question = 0
             else:
-                self._waiting.remove(waiting)
+                self.waiting.remove(waiting)
                 answers.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
         return answers
 
     def due(self, released_end: Lsn, now_ms: int) -> list[AnswerBarrier]:
         """Those that wait for nothing any more, and those that have waited too long (T19)."""
         answers: list[AnswerBarrier] = []
-        for waiting in list(self._waiting):
+        for waiting in list(self.waiting):
             if not waiting.question and waiting.answer.end <= released_end:
                 answers.append(AnswerBarrier(waiting.request_id, waiting.answer))
             elif waiting.until_ms <= now_ms:
                 answers.append(self.refusal(waiting.request_id, AppendStatus.NO_SEQUENCER))
             else:
                 continue
-            self._waiting.remove(waiting)
+            self.waiting.remove(waiting)
         return answers
 
     def abandon(self, status: AppendStatus, node: NodeId | None) -> list[AnswerBarrier]:
         """The log is somebody else's."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         return [self.refusal(one.request_id, status, node) for one in waiting]
 
     def deadline_ms(self) -> int | None:
-        return min((waiting.until_ms for waiting in self._waiting), default=None)
+        return min((waiting.until_ms for waiting in self.waiting), default=None)
 
     def refusal(
         self, request_id: int, status: AppendStatus, node: NodeId | None = None, *, clock_ms: int = 0

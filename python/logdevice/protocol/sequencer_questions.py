@@ -52,6 +52,8 @@ class SequencerQuestions:
 
     def due(self, released_end: Lsn, now_ms: int) -> list[Effect]:
         """What can be said or asked now, and those that have waited too long."""
+        if not self._is_anybody_waiting:
+            return []
         return [
             *self._tails.due(now_ms),
             *self._barriers.due(released_end, now_ms),
@@ -64,5 +66,12 @@ class SequencerQuestions:
         return [*self._tails.abandon(status, node), *self._barriers.abandon(status, node)]
 
     def deadlines_ms(self) -> list[int | None]:
+        if not self._is_anybody_waiting:
+            return []
         parts = self._tails, self._barriers, self._confirmations
         return [part.deadline_ms() for part in parts]
+
+    @property
+    def _is_anybody_waiting(self) -> bool:
+        """Asked after every event of the log."""
+        return bool(self._tails.waiting or self._barriers.waiting)

@@ -29,13 +29,13 @@ class Tails:
         self._log = log
         self._settings = settings
         self._confirmations = confirmations
-        self._waiting: deque[_Waiting] = deque()  # as they came, so in the order of questions and deadlines
+        self.waiting: deque[_Waiting] = deque()  # as they came, so in the order of questions and deadlines
 
     def ask(self, request_id: int, now_ms: int) -> list[AnswerTail]:
-        if len(self._waiting) >= self._settings.barriers_max:
+        if len(self.waiting) >= self._settings.barriers_max:
             return [self.refusal(request_id, AppendStatus.OVERLOADED)]
         until_ms = now_ms + self._settings.barrier_timeout_ms
-        self._waiting.append(_Waiting(request_id, self._confirmations.join(), until_ms))
+        self.waiting.append(_Waiting(request_id, self._confirmations.join(), until_ms))
         return []
 
     def confirmed(
@@ -43,8 +43,8 @@ class Tails:
     ) -> list[AnswerTail]:
         """What is told is the tail as it is now: at least that of when the epoch store was asked."""
         answers: list[AnswerTail] = []
-        while self._waiting and self._waiting[0].question <= event.question:
-            request_id = self._waiting.popleft().request_id
+        while self.waiting and self.waiting[0].question <= event.question:
+            request_id = self.waiting.popleft().request_id
             if event.epoch == current.epoch:
                 answers.append(AnswerTail(request_id, current.tail_answer(released_end, now_ms)))
             else:
@@ -54,17 +54,17 @@ class Tails:
     def due(self, now_ms: int) -> list[AnswerTail]:
         """Those that have waited too long."""
         answers: list[AnswerTail] = []
-        while self._waiting and self._waiting[0].until_ms <= now_ms:
-            answers.append(self.refusal(self._waiting.popleft().request_id, AppendStatus.NO_SEQUENCER))
+        while self.waiting and self.waiting[0].until_ms <= now_ms:
+            answers.append(self.refusal(self.waiting.popleft().request_id, AppendStatus.NO_SEQUENCER))
         return answers
 
     def abandon(self, status: AppendStatus, node: NodeId | None) -> list[AnswerTail]:
         """The log is somebody else's."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         return [self.refusal(one.request_id, status, node) for one in waiting]
 
     def deadline_ms(self) -> int | None:
-        return self._waiting[0].until_ms if self._waiting else None
+        return self.waiting[0].until_ms if self.waiting else None
 
     def refusal(self, request_id: int, status: AppendStatus, node: NodeId | None = None) -> AnswerTail:
         return AnswerTail(request_id, Tail(log=self._log, status=status, node=node))
