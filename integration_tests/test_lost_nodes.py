@@ -6,9 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.cluster import Cluster
 from integration_tests.workload import working
-from logdevice.cli.processes import wait_until
 from logdevice.errors import OutcomeUnknownError, UnavailableError
 
 pytestmark = pytest.mark.both_kinds
@@ -60,8 +59,8 @@ def test_a_hanging_sequencer_is_replaced_and_does_no_harm_when_it_goes_on(cluste
         work.goes_on(10)
 
 
-def test_a_sequencer_that_hung_does_not_tell_an_old_tail_for_long(cluster: Cluster, log: str) -> None:
-    """U18: though nobody appends any more, which would tell it that it was replaced."""
+def test_a_sequencer_that_hung_does_not_tell_an_old_tail(cluster: Cluster, log: str) -> None:
+    """U19: though nobody appends any more, which would tell it that it was replaced."""
     with cluster.client() as client:
         client.create_log(log)
         client.append(log, b"before")
@@ -73,4 +72,4 @@ def test_a_sequencer_that_hung_does_not_tell_an_old_tail_for_long(cluster: Clust
                 last = client.append(log, b"by another")
         cluster.resume(sequencer)
     with cluster.client() as another:
-        assert wait_until(lambda: another.tail(log).next > last, PATIENCE_MS), another.tail(log)
+        assert another.tail(log).next > last

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Self, TypeVar
@@ -225,21 +226,39 @@ class EpochStore(ABC):
 
     async def cuts(self) -> list[Cut]:
         """Those that have a name, by name."""
-        found = [await self.read_cut(unquote(name)) for name in await self.names(Group.CUTS)]
-        return sorted((each.value for each in found if each is not None), key=lambda cut: cut.cookie)
+        return sorted((each.value for each in await self._cuts()), key=lambda cut: cut.cookie)
 
     async def keep_cut(self, cut: Cut, cuts_max: int) -> None:
         """Under its cookie; NameTakenError if another cut has that name, or OutOfRangeError if there are too
-        many. The number is counted before it is written: of those who write at the same time, all may.
+        many. T24: of those who write at the same time, who comes too late takes its own back.
         """
         found = await self.read_cut(cut.cookie)
-        if found is None and len(await self.cuts()) >= cuts_max:
-            raise OutOfRangeError(f"there are {cuts_max} named cuts, as many as cuts_max allows; remove some")
-        try:
-            if found is None or found.value != cut:
-                await self._write(_cut(cut.cookie), codec.encode_cut(cut), ABSENT)
-        except ConflictError:
-            raise NameTakenError(f"there is already a cut named {cut.cookie!r}") from None
+        if found is None:
+            if await self._is_full(cuts_max):
+                raise _too_many(cuts_max)
+            try:
+                version = await self._write(_cut(cut.cookie), codec.encode_cut(cut), ABSENT)
+            except ConflictError:
+                raise NameTakenError(f"there is already a cut named {cut.cookie!r}") from None
+        elif found.value == cut:  # whoever asked did not get the answer
+            version = found.version
+        else:
+            raise NameTakenError(f"there is already a cut named {cut.cookie!r}")
+        if await self._is_full(cuts_max, version):
+            with suppress(ConflictError):  # somebody has removed it
+                await self._write(_cut(cut.cookie), None, version)
+            raise _too_many(cuts_max)
+
+    async def _is_full(self, cuts_max: int, before: Version | None = None) -> bool:
+        """Whether there are so many, counting those that were written before this version."""
+        if len(await self.names(Group.CUTS)) < cuts_max:
+            return False
+        found = await self._cuts()
+        return sum(before is None or each.version < before for each in found) >= cuts_max
+
+    async def _cuts(self) -> list[Versioned[Cut]]:
+        found = [await self.read_cut(unquote(name)) for name in await self.names(Group.CUTS)]
+        return [each for each in found if each is not None]
 
     async def remove_cut(self, name: str) -> None:
         while found := await self.read_cut(name):
@@ -274,6 +293,10 @@ def conflict(cell: Cell, expected: Version, found: Version) -> ConflictError:
     """What a backend raises when a cell is not in the version the writer expects."""
     words = [f"version {version}" if version else "absent" for version in (expected, found)]
     return ConflictError(f"{cell} was expected to be {words[0]} and is {words[1]}")
+
+
+def _too_many(cuts_max: int) -> OutOfRangeError:
+    return OutOfRangeError(f"there are {cuts_max} named cuts, as many as cuts_max allows; remove some")
 
 
 def _version(found: Versioned[Value] | None) -> Version:

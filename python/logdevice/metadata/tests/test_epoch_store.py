@@ -6,9 +6,12 @@ import asyncio
 
 import pytest
 
+from logdevice.cuts import Cut, CutKind
 from logdevice.errors import (
     ConflictError,
     InvalidArgumentError,
+    NameTakenError,
+    OutOfRangeError,
     PayloadTooLargeError,
     UnreadableMetadataError,
     WrongClusterError,
@@ -261,3 +264,34 @@ async def test_a_stranger_among_the_logs_is_named(open_store: OpenStore) -> None
         await store.put(Cell(Group.LOGS, "notes"), b"", ABSENT)
         with pytest.raises(UnreadableMetadataError, match="'notes'"):
             await store.logs()
+
+
+def named_cut(name: str, time_ms: int = 1) -> Cut:
+    return Cut(kind=CutKind.FRESH, time_ms=time_ms, ends=(), cookie=name)
+
+
+async def test_a_name_of_a_cut_is_taken_once_and_may_be_sent_again(open_store: OpenStore) -> None:
+    """T24."""
+    async with await open_store() as store:
+        await store.keep_cut(named_cut("one"), 1)
+        await store.keep_cut(named_cut("one"), 1)
+        with pytest.raises(NameTakenError):
+            await store.keep_cut(named_cut("one", time_ms=2), 1)
+        with pytest.raises(OutOfRangeError, match="cuts_max"):
+            await store.keep_cut(named_cut("two"), 1)
+        await store.remove_cut("one")
+        await store.keep_cut(named_cut("two"), 1)
+        assert await store.cuts() == [named_cut("two")]
+
+
+async def test_cuts_that_are_kept_at_the_same_time_are_not_more_than_allowed(open_store: OpenStore) -> None:
+    """T24."""
+    async with await open_store() as store, await open_store() as other:
+        outcomes = await asyncio.gather(
+            *((store, other)[number % 2].keep_cut(named_cut(f"c{number}"), 2) for number in range(8)),
+            return_exceptions=True,
+        )
+        kept = {f"c{number}" for number, outcome in enumerate(outcomes) if outcome is None}
+        assert len(kept) == 2
+        assert {cut.cookie for cut in await store.cuts()} == kept
+        assert all(isinstance(outcome, OutOfRangeError) for outcome in outcomes if outcome is not None)
