@@ -118,6 +118,13 @@ class ClientSettings(Settings):
         unit="bytes",
         minimum=1,
     )
+    cuts_expected_max: int = setting(
+        10_000,
+        "How many cuts a reader of several logs may be told to expect before they have come back. Larger takes "
+        "cuts longer ahead of the reader, smaller needs less memory.",
+        unit="cuts",
+        minimum=1,
+    )
     delivery_bytes: int = setting(
         4 * MIB,
         "How many bytes of records a reader joins into one batch for the application, if they are there. "
@@ -188,7 +195,7 @@ class ClientSettings(Settings):
     )
     undo_bytes_max: int = setting(
         64 * MIB,
-        "How many bytes of replaced values an undo ring keeps; its file has up to twice as many. Larger "
+        "How many bytes of changes an undo ring keeps; its file has up to twice as many. Larger "
         "takes back longer rollbacks, smaller needs less disk.",
         unit="bytes",
         minimum=1,

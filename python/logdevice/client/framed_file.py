@@ -29,6 +29,11 @@ class Frame(NamedTuple):
     entries: int = 0
     body: bytes = b""
 
+    @property
+    def size(self) -> int:
+        """How many bytes of a file it takes."""
+        return _HEAD.size + len(self.body) + _CHECKSUM.size
+
     def encode(self) -> bytes:
         frame = _HEAD.pack(self.kind, self.number, self.entries, len(self.body)) + self.body
         return frame + _CHECKSUM.pack(crc32c(frame))
@@ -66,6 +71,7 @@ class FramedFile:
         os.fdatasync(file)
         fcntl.flock(file, fcntl.LOCK_EX)
         os.replace(beside, self._path)
+        self._sync_name()
         os.close(self._file)
         self._file = file
 
@@ -91,6 +97,7 @@ class FramedFile:
         os.ftruncate(self._file, offset)
         if not frames:
             self.add([self._owner], sync=False)
+            self._sync_name()
             return []
         if frames[0] != self._owner:
             theirs, ours = (_one_line(frame.body) for frame in (frames[0], self._owner))
@@ -98,6 +105,14 @@ class FramedFile:
                 f"{self._what} {self._path} belongs to {theirs}, not to {ours}; choose another file"
             )
         return frames[1:]
+
+    def _sync_name(self) -> None:
+        """What is durable in a file is lost all the same as long as the file's name is not."""
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
     def _write(self, file: int, data: bytes) -> None:
         view = memoryview(data)

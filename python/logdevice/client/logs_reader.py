@@ -20,7 +20,7 @@ from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.reader import Item, Reader
 from logdevice.cuts import Cut
-from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.errors import InvalidArgumentError, LocalProtocolError, OverloadedError
 from logdevice.types import LSN_OLDEST, LogId, Lsn
 
 
@@ -44,13 +44,18 @@ class LogsReader(AsyncIterator[LogItem | Passed]):
     """To be used by one task at a time. Ends when all of its logs have ended and all cuts have come back."""
 
     def __init__(
-        self, readers: Mapping[LogId, Reader], paths: Mapping[LogId, str], starts: Mapping[LogId, Lsn]
+        self,
+        readers: Mapping[LogId, Reader],
+        paths: Mapping[LogId, str],
+        starts: Mapping[LogId, Lsn],
+        cuts_max: int,
     ) -> None:
         self.positions = dict(starts)  # what was not handed out begins here, in each log
         self._readers, self._paths = dict(readers), paths
         self._order = deque(self._readers)  # whose turn it is, the next first
         self._coming: dict[LogId, asyncio.Task[Item | None]] = {}
         self._cuts: deque[Cut] = deque()
+        self._cuts_max = cuts_max
 
     @property
     def expected(self) -> tuple[Cut, ...]:
@@ -62,6 +67,10 @@ class LogsReader(AsyncIterator[LogItem | Passed]):
         for end in cut.ends:
             if end.log not in self.positions:
                 raise InvalidArgumentError(f"the cut has a position in {end.path}, which is not read here")
+        if len(self._cuts) >= self._cuts_max:
+            raise OverloadedError(
+                f"{len(self._cuts)} cuts are expected, as many as cuts_expected_max allows: read on first"
+            )
         self._cuts.append(cut)
 
     async def __anext__(self) -> LogItem | Passed:
@@ -157,7 +166,7 @@ class SeveralLogs(ABC):
             )
             for log in paths
         }
-        reader = LogsReader(readers, paths, first)
+        reader = LogsReader(readers, paths, first, self.config.client.cuts_expected_max)
         try:
             await asyncio.gather(*(each.open() for each in readers.values()))
         except BaseException:

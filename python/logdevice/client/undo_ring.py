@@ -45,7 +45,7 @@ class UndoRing:
         self._bytes_max = settings.undo_bytes_max
         self._log = log
         self._steps: deque[Frame] = deque()  # the changes of one record each, by LSN
-        self._bytes = 0
+        self._bytes = 0  # in the file
         self._file = FramedFile(Path(path), "undo ring", f"undo ring\n{int(log)}")
         if not self._file.frames:
             self._file.add([Frame(_REACH, start)], sync=True)
@@ -117,17 +117,17 @@ class UndoRing:
     def _take(self, frame: Frame) -> None:
         if frame.kind == _CHANGES:
             self._steps.append(frame)
-            self._bytes += len(frame.body)
+            self._bytes += frame.size
         elif frame.kind == _UNDONE:
             while self._steps and self._steps[-1].number >= frame.number:
-                self._bytes -= len(self._steps.pop().body)
+                self._bytes -= self._steps.pop().size
         elif frame.kind == _REACH:
             self.reach = Lsn(frame.number)
 
     def _shrink(self) -> None:
         while self._bytes > self._bytes_max:
             oldest = self._steps.popleft()
-            self._bytes -= len(oldest.body)
+            self._bytes -= oldest.size
             self.reach = Lsn(oldest.number + 1)
         # Not at every change: a file of twice the size holds as much again before it is written anew.
         if self._file.size > 2 * self._bytes_max:

@@ -10,7 +10,8 @@ import pytest
 from logdevice.client import AsyncClient, LogItem, LogsReader, Passed, RecordsBatch
 from logdevice.client.reader import Item, Reader
 from logdevice.client.tests.small_cluster import SmallCluster, run_in_loop, with_client
-from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.cuts import Cut, CutEnd, CutKind
+from logdevice.errors import InvalidArgumentError, LocalProtocolError, OverloadedError
 from logdevice.types import Gap, GapType, LogId, Lsn
 
 LOGS = [LogId(number) for number in range(1, 5)]
@@ -35,11 +36,11 @@ class Scripted:
         self.is_closed = True
 
 
-def over(*items: int | None) -> tuple[LogsReader, list[Scripted]]:
+def over(*items: int | None, cuts_max: int = 10) -> tuple[LogsReader, list[Scripted]]:
     scripted = [Scripted(count) for count in items]
     readers = {log: cast(Reader, reader) for log, reader in zip(LOGS, scripted, strict=False)}
     paths = {log: f"/{log}" for log in readers}
-    return LogsReader(readers, paths, dict.fromkeys(readers, Lsn(1))), scripted
+    return LogsReader(readers, paths, dict.fromkeys(readers, Lsn(1)), cuts_max), scripted
 
 
 def test_logs_take_turns_and_one_without_anything_holds_nobody_up() -> None:
@@ -60,6 +61,24 @@ def test_logs_take_turns_and_one_without_anything_holds_nobody_up() -> None:
         await idle.close()
         await reader.close()
         assert all(each.is_closed for each in scripted)
+
+    run_in_loop(test())
+
+
+def test_no_more_cuts_are_expected_than_there_is_room_for() -> None:
+    async def test() -> None:
+        reader, _ = over(1, cuts_max=2)
+        end = CutEnd(log=LOGS[0], path="/1", end=Lsn(2))
+        cuts = [Cut(kind=CutKind.FRESH, time_ms=1, ends=(end,), cookie=str(number)) for number in range(3)]
+        reader.expect(cuts[0])
+        reader.expect(cuts[1])
+        with pytest.raises(OverloadedError, match="cuts_expected_max"):
+            reader.expect(cuts[2])
+        assert isinstance(await reader.next(), LogItem)
+        assert await reader.next() == Passed(cuts[0])
+        reader.expect(cuts[2])
+        assert reader.expected == tuple(cuts[1:])
+        await reader.close()
 
     run_in_loop(test())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,17 @@ def test_the_file_stays_within_twice_its_bytes(tmp_path: Path) -> None:
         ring.keep([Change(Lsn(number), b"k", bytes(1000))])
         assert (tmp_path / "ring").stat().st_size < 22_000
     assert ring.end - ring.reach == 9
+    ring.close()
+
+
+def test_small_changes_do_not_have_the_file_written_anew_every_time(tmp_path: Path) -> None:
+    """What a frame takes beside its changes counts, too."""
+    ring = open_ring(tmp_path / "ring", bytes_max=4_000)
+    files = []
+    for number in range(1, 1_001):
+        ring.keep([Change(Lsn(number), b"k", b"")])
+        files.append((tmp_path / "ring").stat().st_ino)
+    assert sum(one != other for one, other in pairwise(files)) < 20
     ring.close()
 
 
