@@ -120,7 +120,7 @@ class ClientSettings(Settings):
     )
     cuts_expected_max: int = setting(
         10_000,
-        "How many cuts a reader of several logs may be told to expect before they have come back. Larger takes "
+        "How many cuts a reader of several logs may be told to expect at a time. Larger takes "
         "cuts longer ahead of the reader, smaller needs less memory.",
         unit="cuts",
         minimum=1,
