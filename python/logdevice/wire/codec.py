@@ -37,7 +37,6 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     7: read.StatusNotice,
     8: read.Start,  # with lineage; 1 was without
     17: write.Appended,
-    18: write.GetTail,
     20: write.Store,
     21: write.Stored,
     22: write.Delete,
@@ -118,6 +117,7 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     114: cuts.CutsAre,
     115: cuts.KeepCut,
     116: cuts.RemoveCut,
+    117: write.GetTail,
 }
 
 _LENGTH: Final = Struct("<I")
