@@ -101,7 +101,6 @@ CODES = {
     7: "StatusNotice",
     8: "Start",
     17: "Appended",
-    18: "GetTail",
     20: "Store",
     21: "Stored",
     22: "Delete",
@@ -182,6 +181,7 @@ CODES = {
     114: "CutsAre",
     115: "KeepCut",
     116: "RemoveCut",
+    117: "GetTail",
 }
 
 
