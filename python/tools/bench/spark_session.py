@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +37,22 @@ def start(scratch: Path, jars: Jars) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return jvm.configure(delta.configure(builder), required=True).getOrCreate()
+    with _errors_to(scratch / "spark.log"):
+        return jvm.configure(delta.configure(builder), required=True).getOrCreate()
+
+
+@contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """What is born in here says what it has to say in that file, for all its life."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def stop(spark: SparkSession) -> None:

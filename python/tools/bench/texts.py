@@ -29,7 +29,10 @@ FAIRNESS: Final = """\
 
 WORKLOADS: Final[Mapping[str, str]] = {
     "scan": "A batch read of a whole log or topic by Spark. *full rows* hands every column to a sink "
-    "that drops them, *one column* sums positions, *filter* keeps the last tenth by position.",
+    "that drops them, *one column* sums positions, *filter* keeps the newest tenth by its time, in SQL: ours "
+    "turns it into a range of the log, Kafka's source reads everything.",
+    "scan_tcp": "Full rows once more, with nodes that leave local sockets alone (`data_local = false`): what "
+    "is left of the difference where readers are on other machines.",
     "catch_up": "A streaming query with `Trigger.AvailableNow` that starts at the oldest record and drops "
     "the rows.",
     "trickle": "One record at a time; from the append to its arrival in `foreachBatch`, with "

@@ -62,8 +62,8 @@ class Sizes:
 
 FULL: Final = Sizes(
     repetitions=5,
-    warm_ups=2,
-    scan_bytes=200_000_000,
+    warm_ups=1,
+    scan_bytes=400_000_000,
     catch_up_bytes=200_000_000,
     etl_rows=1_000_000,
     trickle_records=100,
