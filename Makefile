@@ -67,7 +67,7 @@ test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONN
 	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope --cov --cov-report=term
 
 test-chain: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## all tests with real processes once more, every log of them written along chains
-	@LOGDEVICE_REPLICATION_MODE=chain $(BIN)/pytest --quiet integration_tests
+	@LOGDEVICE_REPLICATION_MODE=chain $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope integration_tests
 
 format: setup ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples
