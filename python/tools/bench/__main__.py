@@ -65,6 +65,7 @@ def main() -> int:
 
 
 def _run(only: tuple[str, ...], *, is_quick: bool) -> int:
+    path = QUICK_RESULTS if is_quick or only else RESULTS
     names = only or (QUICK_WORKLOADS if is_quick else tuple(WORKLOADS))
     measured = Run(
         workloads=[_workload(name) for name in names],
@@ -73,8 +74,7 @@ def _run(only: tuple[str, ...], *, is_quick: bool) -> int:
         expected_s={name: seconds / (5 if is_quick else 1) for name, seconds in WORKLOADS.items()},
         say=lambda words: print(words, flush=True),
         recover=recover,
-    ).run(BUILD / "stand")
-    measured.save(QUICK_RESULTS if is_quick or only else RESULTS)
+    ).run(BUILD / "stand", keep=lambda results: results.save(path))
     if not is_quick and not only:
         report.write(measured, ROOT / "docs")
     print(report.summary(measured))

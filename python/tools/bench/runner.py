@@ -7,7 +7,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,16 +55,15 @@ def stand_for(directory: Path, sizes: Sizes) -> Iterator[Stand]:
     logdevice = LocalCluster.create(directory / "logdevice", nodes=NODES, replication=REPLICATION)
     kafka = KafkaCluster.create(directory / "kafka", brokers=NODES)
     stand = Stand(logdevice, kafka, directory, sizes)
-    try:
+    with ExitStack() as afterwards:  # every one of these steps, whatever comes of the others
+        afterwards.callback(shutil.rmtree, directory, ignore_errors=True)
+        afterwards.callback(stand.kill_spark)
+        afterwards.callback(logdevice.kill_all)
+        afterwards.callback(kafka.kill_all)
         with at_most(SET_UP_LIMIT_S):
             clusters.bring_up(logdevice)
             kafka.bring_up()
         yield stand
-    finally:
-        stand.stop_spark()
-        logdevice.kill_all()
-        kafka.kill_all()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @dataclass(slots=True)
@@ -81,26 +80,31 @@ class Run:
     failures: list[Failure] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
 
-    def run(self, directory: Path) -> Results:
+    def run(self, directory: Path, keep: Callable[[Results], None]) -> Results:
+        """What there is so far is kept after every workload."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         self._progress("starting both systems", 0)
         with stand_for(directory, self.sizes) as stand:
-            self.measure(stand)
-            return Results(
-                machine=facts.machine(directory),
-                versions=facts.versions(stand.kafka.jars),
-                settings=facts.settings(self.sizes),
-                started=started,
-                seconds=round(time.monotonic() - self._started, 1),
-                values=tuple(self.values),
-                failures=tuple(self.failures),
-            )
+            for number in range(len(self.workloads)):
+                self.measure(stand, number)
+                found = self._results(stand, started)
+                keep(found)
+        return found
 
-    def measure(self, stand: Stand) -> None:
-        for number, workload in enumerate(self.workloads):
-            self._measure(stand, workload, number)
+    def _results(self, stand: Stand, started: str) -> Results:
+        return Results(
+            machine=facts.machine(stand.directory),
+            versions=facts.versions(stand.kafka.jars),
+            settings=facts.settings(self.sizes),
+            started=started,
+            seconds=round(time.monotonic() - self._started, 1),
+            values=tuple(self.values),
+            failures=tuple(self.failures),
+        )
 
-    def _measure(self, stand: Stand, workload: Workload, number: int) -> None:
+    def measure(self, stand: Stand, number: int) -> None:
+        """One of the workloads, from its beginning to its end."""
+        workload = self.workloads[number]
         try:
             with at_most(self.limit_s):
                 self._progress(f"{workload.name}: loading, warming up", number)

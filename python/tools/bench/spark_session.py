@@ -55,15 +55,10 @@ def _errors_to(path: Path) -> Iterator[None]:
         os.close(before)
 
 
-def stop(spark: SparkSession) -> None:
-    """Also while queries run."""
-    for query in spark.streams.active:
-        query.stop()
-    spark.stop()
-
-
 def kill() -> None:
-    """When a call of Spark was given up in the middle: what it would have answered must reach nobody."""
+    """Ends Spark's process, which may be in the middle of anything: what a call that was given up would have
+    answered must reach nobody.
+    """
     gateway = SparkContext._gateway
     if gateway is None:
         return

@@ -109,13 +109,8 @@ class Stand:
             self._spark = spark_session.start(self.directory / "spark", self.kafka.jars)
         return self._spark
 
-    def stop_spark(self) -> None:
-        if self._spark is not None:
-            spark, self._spark = self._spark, None
-            spark_session.stop(spark)
-
     def kill_spark(self) -> None:
-        """The next one who asks gets another."""
+        """In whatever it is; the next one who asks gets another."""
         self._spark = None
         spark_session.kill()
 

@@ -62,7 +62,8 @@ def run(stand: Stand, *workloads: Workload, limit_s: float = 60.0) -> tuple[Run,
         say=said.append,
         recover=lambda stand: said.append("recovered"),
     )
-    made.measure(stand)
+    for number in range(len(workloads)):
+        made.measure(stand, number)
     return made, said
 
 
