@@ -20,8 +20,8 @@ from logdevice.types import Gap, GapType
 from tools.bench import usage
 from tools.bench.kafka_clients import Done
 
-# A writer with a name, as Kafka's producer is one: in order and once, several records on their way.
-WRITER: Final[dict[str, Any]] = {"writer_batch_bytes": 256 * 1024, "writer_delay_ms": 10}
+# Where throughput is highest; these are the defaults.
+WRITER: Final[dict[str, Any]] = {"writer_batch_bytes": 1 << 20, "writer_delay_ms": 20}
 _WATCHED: Final = 64  # of so many entries one is asked when it was acknowledged
 
 
@@ -39,7 +39,11 @@ async def append(
     codec: str = "zstd",
     name: str = "bench",
 ) -> Done:
-    """So many entries, by all writers together, as fast as they go; the payloads in turn."""
+    """So many entries, by all writers together, as fast as they go; the payloads in turn.
+
+    Writers have names, which makes them what Kafka's producers are: in order and once, with several records
+    on their way.
+    """
     progress: set[int] = set()
     async with AsyncClient(endpoint, settings={"batch_codec": codec}) as client:
         opened = [
