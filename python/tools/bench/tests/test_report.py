@@ -92,6 +92,19 @@ def test_rates_are_shown_as_shares_of_their_limit() -> None:
     assert "| 300 (100 to 600) | 100 (50 to 200) | 3 (2 to 3) | 0.30 of Spark, 100 B |" in text
 
 
+def test_a_time_is_a_share_of_its_limit_the_other_way_round() -> None:
+    ours = value("appends", "1 writer", "logdevice", "p50_ms", "ms", [8.0])
+    limit = value("limits", "one synced write", "limit", "p50_ms", "ms", [2.0])
+    assert "| 0.25 of one synced write |" in report.page(made(ours, limit))
+
+
+def test_the_nearest_of_several_limits_is_the_lowest() -> None:
+    ours = value("appends", "8 writers", "logdevice", "mb_per_s", "MB/s", [40.0])
+    disk = value("limits", "disk, 3 copies", "limit", "mb_per_s", "MB/s", [80.0])
+    wire = value("limits", "bare gRPC", "limit", "mb_per_s", "MB/s", [400.0])
+    assert "| 0.50 of disk, 3 copies |" in report.page(made(ours, disk, wire))
+
+
 def test_a_failed_workload_is_in_the_report_with_its_error() -> None:
     results = made(SCAN_OURS, failures=(Failure("many_logs", "took longer than 60 s"),))
     assert "## Many logs" in report.page(results)
