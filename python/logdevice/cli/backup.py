@@ -8,7 +8,7 @@ import time
 from logdevice.cli import arguments, commands, confirming
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
-from logdevice.client.backup import Backup
+from logdevice.client.backup_files import Backup
 
 
 def add_commands(group: commands.Commands) -> None:

@@ -133,21 +133,6 @@ class Appending:
         self.saw(log, answer.lsn, answer.timestamp_ms)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
-    async def append_restored(self, log: LogId, record: Record, tag: WriterTag) -> None:
-        """L37: the body as it was stored, with the time it had; once, however often it is sent."""
-        append = Append(
-            log=log,
-            body=bytes(record.body),
-            entries=record.entries,
-            tag=tag,
-            seen_epoch=self.seen_epoch(log),
-            written_ms=record.timestamp_ms,
-        )
-        answer = await self._routing.append_tagged(append)
-        if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
-            raise refusal(log, answer)
-        self.saw(log, answer.lsn)
-
     async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
         found = await self._routing.writer(GetWriter(log, writer, seq))
         return TagStatus(

@@ -1,69 +1,50 @@
-"""Backups of a log: into a directory of Arrow files, and from there into a new log. A part of the client.
+"""Backups of a log: into a directory, and from there into a new log. A part of the client.
 
-    DIRECTORY/metadata.json    what was backed up: log, history, attributes, every file with its sha256
-    DIRECTORY/part-00000.arrow records in order: lsn, timestamp_ms, entries, body, checksum
-
-Bodies are kept as they are stored, so nothing is decoded on the way. `metadata.json` is written last: a
-directory without it is no backup. A restored log is another log with a history of its own (L35): it has the
-same batches and times in the same order, under new LSNs.
+A restored log is another log with a history of its own (L35): it has the same batches and times in the same
+order, under new LSNs. What the files are like is in `backup_files.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
-from crc32c import crc32c
+from typing import TYPE_CHECKING, Any
 
 from logdevice.client.appending import Appending
+from logdevice.client.backup_files import (
+    PART_BYTES,
+    Backup,
+    BackupWriter,
+    make_directory,
+    records_of,
+    summary_of,
+    verified,
+)
+from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
-from logdevice.errors import CorruptRecordError, InvalidArgumentError, NameTakenError, UnknownLogError
+from logdevice.client.nodes import Nodes
+from logdevice.client.routing import Routing
+from logdevice.client.tagged_writer import TaggedWriter, WriterServices
+from logdevice.errors import CorruptRecordError, LogDeviceError, NameTakenError, UnknownLogError
 from logdevice.knobs import Value
-from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn, Record, WriterTag
+from logdevice.metadata.log_directory import NAME_MAX
+from logdevice.types import LSN_OLDEST, LogId, Lsn
 from logdevice.wire.service_messages import LogView
-from logdevice.writer_tags import writer_number
 
 if TYPE_CHECKING:
     from logdevice.client.reader import Reader
-
-FORMAT: Final = 1
-METADATA: Final = "metadata.json"
-PART_BYTES: Final = 64 << 20
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("lsn", pa.int64(), nullable=False),
-        pa.field("timestamp_ms", pa.int64(), nullable=False),
-        pa.field("entries", pa.int64(), nullable=False),
-        pa.field("body", pa.large_binary(), nullable=False),
-        pa.field("checksum", pa.uint32(), nullable=False),  # crc32c of the body
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
-    """What a backup holds, or what was restored of it."""
-
-    path: str
-    start: Lsn
-    end: Lsn
-    records: int
-    entries: int
-    bytes: int  # of bodies
-    lost: tuple[Gap, ...]  # what the log had lost before it was backed up
 
 
 class Backups(ABC):
     _appending: Appending
     _directory: Directory
+    _nodes: Nodes
+    _routing: Routing
+    config: ClientConfig
 
     @abstractmethod
     def read(self, log: LogRef, start: Any, until: Any, *, lineage: str | None = None) -> Reader: ...
@@ -79,12 +60,15 @@ class Backups(ABC):
     @abstractmethod
     async def remove_log(self, log: LogRef) -> None: ...
 
+    @abstractmethod
+    async def rename(self, log: LogRef, new_path: str) -> None: ...
+
     async def backup(self, log: LogRef, directory: str | Path, *, part_bytes: int = PART_BYTES) -> Backup:
         """Everything that is in the log now, into a directory that is empty or not there yet."""
         target = Path(directory)
-        await asyncio.to_thread(_make, target)
+        await asyncio.to_thread(make_directory, target)
         view, cluster = await self._directory.find(log, fresh=True), (await self.cluster()).cluster
-        writer = _Writer(target, part_bytes)
+        writer = BackupWriter(target, part_bytes)
         async with self.read(log, LSN_OLDEST, None, lineage="newest") as reader:
             while (taken := await reader.take()) is not None:
                 await asyncio.to_thread(writer.add, taken)
@@ -99,31 +83,60 @@ class Backups(ABC):
         replace: bool = False,
         attributes: Mapping[str, Value | None] | None = None,
     ) -> Backup:
-        """A new log with what the backup holds. `replace`: instead of the log of that name, which is removed.
-        `attributes` come before those that were backed up.
+        """A new log with what the backup holds. `replace`: instead of the log of that name, which is removed
+        when everything is there. `attributes` come before those that were backed up.
         """
         source = Path(directory)
-        found = await asyncio.to_thread(_verified, source)
-        if await self._is_there(path):
-            if not replace:
-                raise NameTakenError(
-                    f"{path}: there is already a log of this name; it would have to be replaced"
-                )
-            await self.remove_log(path)
-        view = await self.create_log(path, {**found["attributes"], **(attributes or {})})
+        found = await asyncio.to_thread(verified, source)
+        is_there = await self._is_there(path)
+        if is_there and not replace:
+            raise NameTakenError(f"{path}: there is already a log of this name; it would have to be replaced")
+        making = _beside(path, "restoring")
+        view = await self.create_log(making, {**found["attributes"], **(attributes or {})})
         assert view.log is not None, "a log was made"
-        # Each record once, whatever happens to sequencers meanwhile.
-        writer, number, entries, size = writer_number(f"restore {path} {view.log}"), 0, 0, 0
-        for part in found["parts"]:
-            for record in await asyncio.to_thread(_records, source / part["file"]):
-                number += 1
-                tag = WriterTag(writer=writer, incarnation=1, first_seq=number, count=1, stable_upto=number)
-                await self._appending.append_restored(view.log, record, tag)
-                entries, size = entries + record.entries, size + len(record.body)
-        summary = _summary(found)
-        if (number, entries) != (summary.records, summary.entries):
-            raise CorruptRecordError(f"{source}: {number} records were found, not {summary.records}")
-        return summary
+        try:
+            await self._fill(view.log, source, found)
+        except BaseException:
+            with suppress(LogDeviceError):
+                await self.remove_log(making)
+            raise
+        # L38: whatever stops this in between, one of both logs is there, under one name or the other.
+        replaced = _beside(path, "replaced")
+        if is_there:
+            await self.rename(path, replaced)
+        await self.rename(making, path)
+        if is_there:
+            await self.remove_log(replaced)
+        return summary_of(found)
+
+    async def _fill(self, log: LogId, source: Path, found: Mapping[str, Any]) -> None:
+        """L37: in order and each once, whatever happens to sequencers meanwhile; so many at a time."""
+        services = WriterServices(
+            nodes=self._nodes,
+            routing=self._routing,
+            appending=self._appending,
+            directory=self._directory,
+            settings=self.config.client,
+        )
+        writer = TaggedWriter(f"restore {log}", log, services, is_ordered=True)
+        room = 2 * self.config.client.writer_window  # on their way, and as many that can follow at once
+        flights: deque[asyncio.Future[Lsn]] = deque()
+        number = entries = 0
+        try:
+            await writer.open()
+            for part in found["parts"]:
+                for record in await asyncio.to_thread(records_of, source / part["file"]):
+                    if len(flights) >= room:
+                        await flights.popleft()
+                    flights.append(
+                        writer.submit(bytes(record.body), record.entries, record.timestamp_ms)
+                    )
+                    number, entries = number + 1, entries + record.entries
+            await asyncio.gather(*flights)
+        finally:
+            await writer.close()
+        if (number, entries) != (found["records"], found["entries"]):
+            raise CorruptRecordError(f"{source}: {number} records were found, not {found['records']}")
 
     async def _is_there(self, path: str) -> bool:
         try:
@@ -133,146 +146,8 @@ class Backups(ABC):
         return True
 
 
-class _Writer:
-    """The files of a backup that is being made."""
-
-    def __init__(self, target: Path, part_bytes: int) -> None:
-        self.end = LSN_OLDEST
-        self._target, self._part_bytes = target, part_bytes
-        self._waiting: list[Record] = []
-        self._waiting_bytes = 0
-        self._parts: list[dict[str, Any]] = []
-        self._lost: list[Gap] = []
-        self._entries = self._bytes = 0
-
-    def add(self, taken: Sequence[Record] | Gap) -> None:
-        if isinstance(taken, Gap):
-            self.end = taken.end
-            self._lost += [taken] if taken.type is GapType.DATALOSS else []
-            return
-        self.end = taken[-1].lsn.next
-        for record in taken:
-            self._waiting.append(record)
-            self._waiting_bytes += len(record.body)
-            if self._waiting_bytes >= self._part_bytes:
-                self._write()
-
-    def finish(self, view: LogView, cluster: str, lineage: str | None) -> Backup:
-        if self._waiting:
-            self._write()
-        metadata = {
-            "format": FORMAT,
-            "cluster": cluster,
-            "path": view.path,
-            "log": str(view.log),
-            "lineage": lineage,
-            "end": str(self.end),
-            "records": sum(part["records"] for part in self._parts),
-            "entries": self._entries,
-            "bytes": self._bytes,
-            "attributes": {name: value for name, value, where in view.attributes if where},
-            "lost": [[str(gap.start), str(gap.end)] for gap in self._lost],
-            "parts": self._parts,
-        }
-        unfinished = self._target / f"{METADATA}.unfinished"
-        unfinished.write_text(json.dumps(metadata, indent=1))
-        _sync(unfinished)
-        unfinished.rename(self._target / METADATA)
-        return _summary(metadata)
-
-    def _write(self) -> None:
-        records, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        bodies = [bytes(record.body) for record in records]
-        columns = [
-            [int(record.lsn) for record in records],
-            [record.timestamp_ms for record in records],
-            [record.entries for record in records],
-            bodies,
-            [crc32c(body) for body in bodies],
-        ]
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
-            schema=SCHEMA,
-        )
-        file = self._target / f"part-{len(self._parts):05}.arrow"
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-            writer.write_batch(batch)
-        _sync(file)
-        size = sum(map(len, bodies))
-        self._entries += sum(record.entries for record in records)
-        self._bytes += size
-        self._parts.append(
-            {
-                "file": file.name,
-                "records": len(records),
-                "bytes": size,
-                "start": str(records[0].lsn),
-                "sha256": _sha256(file),
-            }
-        )
-
-
-def _make(target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    if any(target.iterdir()):
-        raise InvalidArgumentError(f"{target} is not empty: a backup needs a directory of its own")
-
-
-def _sync(file: Path) -> None:
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _verified(source: Path) -> dict[str, Any]:
-    """The metadata of a backup whose files are whole."""
-    try:
-        metadata: dict[str, Any] = json.loads((source / METADATA).read_text())
-    except FileNotFoundError:
-        raise InvalidArgumentError(
-            f"{source} is no backup: it has no {METADATA}, which is written last"
-        ) from None
-    except ValueError as problem:
-        raise CorruptRecordError(f"{source / METADATA} is damaged: {problem}") from None
-    if metadata.get("format") != FORMAT:
-        raise InvalidArgumentError(
-            f"{source} is a backup of format {metadata.get('format')!r}; this version reads {FORMAT}"
-        )
-    for part in metadata["parts"]:
-        file = source / part["file"]
-        if not file.is_file() or _sha256(file) != part["sha256"]:
-            raise CorruptRecordError(f"{file} is missing or is not what {METADATA} says")
-    return metadata
-
-
-def _records(file: Path) -> list[Record]:
-    return list(_decoded(file))
-
-
-def _decoded(file: Path) -> Iterator[Record]:
-    with pa.memory_map(str(file)) as mapped:
-        table = pa.ipc.open_file(mapped).read_all()
-    for row in table.to_pylist():
-        if crc32c(row["body"]) != row["checksum"]:
-            raise CorruptRecordError(f"{file}: the record {Lsn(row['lsn'])} is damaged", lsn=Lsn(row["lsn"]))
-        yield Record(Lsn(row["lsn"]), row["timestamp_ms"], (), row["body"], entries=row["entries"])
-
-
-def _summary(metadata: Mapping[str, Any]) -> Backup:
-    parts = metadata["parts"]
-    end = Lsn.parse(metadata["end"])
-    return Backup(
-        path=metadata["path"],
-        start=Lsn.parse(parts[0]["start"]) if parts else end,
-        end=end,
-        records=metadata["records"],
-        entries=metadata["entries"],
-        bytes=metadata["bytes"],
-        lost=tuple(
-            Gap(GapType.DATALOSS, Lsn.parse(start), Lsn.parse(last)) for start, last in metadata["lost"]
-        ),
-    )
+def _beside(path: str, what: str) -> str:
+    """The name of a log that is there only while another one is being restored."""
+    directory, _, name = path.rpartition("/")
+    ending = f".{what}"
+    return f"{directory}/{name[: NAME_MAX - len(ending)]}{ending}"

@@ -19,7 +19,7 @@ from weakref import WeakSet
 import pyarrow as pa
 
 from logdevice.client.appending import TaggedAppend, TagStatus
-from logdevice.client.backup import Backup
+from logdevice.client.backup_files import Backup
 from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
 from logdevice.client.chain_operations import Filled, Point
 from logdevice.client.client import AsyncClient, Attributes, LogTail, Where

@@ -43,10 +43,21 @@ class WriterServices:
 
 
 class TaggedWriter:
-    def __init__(self, name: str, log: LogRef, services: WriterServices, journal: Path | None) -> None:
+    """`is_ordered`: whether appends stay in order; None: as the log's attribute says."""
+
+    def __init__(
+        self,
+        name: str,
+        log: LogRef,
+        services: WriterServices,
+        journal: Path | None = None,
+        *,
+        is_ordered: bool | None = None,
+    ) -> None:
         self.resumed = 0  # records of an earlier process whose outcome was not known
         self._name, self._log_ref, self._services, self._journal_path = name, log, services, journal
         self._number = writer_number(name)
+        self._is_ordered = is_ordered
         self._log = LogId(0)
         self._journal: WriterJournal | None = None
         self._table: ForwardTable | None = None
@@ -75,11 +86,13 @@ class TaggedWriter:
             status = await self._services.appending.status(view.log, self._number, 0)
             # A name that nobody had before cannot have been forgotten.
             since = (await self._services.routing.tail(view.log)).next if incarnation == 1 else Lsn(0)
+            if self._is_ordered is None:
+                self._is_ordered = attribute(view, "writer_order", "strict") == "strict"
             identity = WriterIdentity(
                 log=view.log,
                 writer=self._number,
                 incarnation=incarnation,
-                is_ordered=attribute(view, "writer_order", "strict") == "strict",
+                is_ordered=self._is_ordered,
                 since=since,
             )
             kept_next = 0 if self._journal is None else self._journal.next_seq
@@ -87,13 +100,15 @@ class TaggedWriter:
             self._table = ForwardTable(identity, self._limits(), first_seq)
             self._resume()
 
-    def submit(self, body: bytes, entries: int) -> asyncio.Future[Lsn]:
-        """Takes a record; the future tells where it is, once it is in the log."""
+    def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
+        """Takes a record; the future tells where it is, once it is in the log. `written_ms` is the time of one
+        that is restored.
+        """
         if self._failure is not None:
             raise self._failure
         if self._is_closed or self._table is None:
             raise LocalProtocolError("the writer is closed" if self._is_closed else "the writer is not open")
-        return self._submit(Kept(0, entries, body), None)
+        return self._submit(Kept(0, entries, body), None, written_ms)
 
     async def settled(self) -> None:
         """Returns once everything is in the log; raises what prevents that."""
@@ -133,7 +148,7 @@ class TaggedWriter:
         for each in sorted(kept):
             self._submit(each, each.seq)
 
-    def _submit(self, kept: Kept, seq: int | None) -> asyncio.Future[Lsn]:
+    def _submit(self, kept: Kept, seq: int | None, written_ms: int = 0) -> asyncio.Future[Lsn]:
         self._tickets += 1
         future: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
         was_idle = not self._records
@@ -141,7 +156,7 @@ class TaggedWriter:
         if was_idle:
             self._progress_ms = now_ms()
             self._keep_watch()
-        self._feed(forwarding.Submitted(self._tickets, kept.body, kept.entries, seq))
+        self._feed(forwarding.Submitted(self._tickets, kept.body, kept.entries, seq, written_ms))
         return future
 
     def _feed(self, event: forwarding.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
-from logdevice.client.backup import METADATA
+from logdevice.client.backup_files import METADATA
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import CorruptRecordError, InvalidArgumentError, NameTakenError
 from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
@@ -98,6 +99,41 @@ def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
         checked = await client.check(kept)
         assert checked.is_rollback
         assert checked.safe == 1
+
+    with_nodes(tmp_path, test)
+
+
+def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
+    """L38."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await filled(client)
+        before = await content(client, "/log")
+        await client.backup("/log", tmp_path / "backup")
+        with pytest.raises(InvalidArgumentError, match="replication"):
+            await client.restore(tmp_path / "backup", "/log", replace=True, attributes={"replication": 9})
+        # Found out in the end: what was restored until then goes again.
+        metadata = json.loads((tmp_path / "backup" / METADATA).read_text())
+        (tmp_path / "backup" / METADATA).write_text(json.dumps({**metadata, "records": 99}))
+        with pytest.raises(CorruptRecordError, match="21 records were found, not 99"):
+            await client.restore(tmp_path / "backup", "/log", replace=True)
+        assert [view.path for view in await client.logs()] == ["/", "/log"]
+        assert await content(client, "/log") == before
+
+    with_nodes(tmp_path, test)
+
+
+def test_a_log_that_does_not_keep_order_is_restored_in_order(tmp_path: Path) -> None:
+    """L37: many records on their way at a time."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.set_attributes("/log", {"writer_order": "none"})
+        for number in range(20):
+            await asyncio.gather(*(client.append("/log", b"%d" % number) for _ in range(20)))
+        before = await content(client, "/log")
+        await client.backup("/log", tmp_path / "backup")
+        await client.restore(tmp_path / "backup", "/again")
+        assert await content(client, "/again") == before
 
     with_nodes(tmp_path, test)
 

@@ -35,6 +35,7 @@ class Submitted:
     body: bytes
     entries: int
     seq: int | None = None
+    written_ms: int = 0  # of a record that is restored (L37)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class _Entry:
     body: bytes
     entries: int
     is_inherited: bool  # numbered by an earlier process
+    written_ms: int
     sends: int = 0
     send_id: int | None = None  # of the one on its way
 
@@ -119,7 +120,7 @@ class ForwardTable:
         assert seq >= self.next_seq or is_inherited, "appends are numbered in order"
         if not self._entries and self._now_ms >= self._settled_ms + _IDLE_MS:
             self._window = 1
-        self._entries[seq] = _Entry(event.ticket, event.body, event.entries, is_inherited)
+        self._entries[seq] = _Entry(event.ticket, event.body, event.entries, is_inherited, event.written_ms)
         self.next_seq = max(self.next_seq, seq + 1)
         self._effects.append(Numbered(event.ticket, seq))
 
@@ -301,4 +302,5 @@ class ForwardTable:
             tag=tag,
             seen_epoch=self._seen_epoch,
             since=self._since,
+            written_ms=entry.written_ms,
         )
