@@ -32,7 +32,7 @@ from logdevice.errors import (
 from logdevice.protocol.chain.append import Finish
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
 from logdevice.settings import BatchSettings
-from logdevice.types import Epoch, LogId, Lsn, Record, WriterTag
+from logdevice.types import Epoch, LogId, Lsn, WriterTag
 from logdevice.writer_tags import check_tag
 
 # Encoding less than this takes no longer than handing it to a thread.

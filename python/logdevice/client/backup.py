@@ -128,9 +128,7 @@ class Backups(ABC):
                 for record in await asyncio.to_thread(records_of, source / part["file"]):
                     if len(flights) >= room:
                         await flights.popleft()
-                    flights.append(
-                        writer.submit(bytes(record.body), record.entries, record.timestamp_ms)
-                    )
+                    flights.append(writer.submit(bytes(record.body), record.entries, record.timestamp_ms))
                     number, entries = number + 1, entries + record.entries
             await asyncio.gather(*flights)
         finally:

@@ -101,8 +101,8 @@ class TaggedWriter:
             self._resume()
 
     def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
-        """Takes a record; the future tells where it is, once it is in the log. `written_ms` is the time of one
-        that is restored.
+        """Takes a record; the future tells where it is, once it is in the log. One that is restored has the
+        time `written_ms`.
         """
         if self._failure is not None:
             raise self._failure

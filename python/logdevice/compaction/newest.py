@@ -6,10 +6,11 @@ key, records with columns of their own, and keys beyond the number it may rememb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,57 +18,73 @@ from logdevice.batch import ENTRIES
 from logdevice.types import Lsn
 
 Ranges = list[tuple[Lsn, Lsn]]
+_Lsns = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
 class Newest:
-    keys_max: int
-    records: list[int] = field(default_factory=list)  # LSNs, in order
-    keys_left_out: bool = False
-    # By key the LSN of its newest entry, doubled; odd if that is a deletion.
-    _newest: dict[bytes, int] = field(default_factory=dict)
-    _kept: set[int] = field(default_factory=set)  # records that stay whatever comes
-    _deleted_ms: dict[int, int] = field(default_factory=dict)  # when records with deletions were appended
+    """Entry by entry only where there is no other way: by key, once for each batch that has it."""
+
+    def __init__(self, keys_max: int) -> None:
+        self.keys_left_out = False
+        self._keys_max = keys_max
+        self._records: list[_Lsns] = []  # in order
+        self._kept: list[_Lsns] = []  # records that stay whatever comes
+        # By key the LSN of its newest entry, doubled; odd if that is a deletion.
+        self._newest: dict[bytes, int] = {}
+        self._deleted_ms: dict[int, int] = {}  # when records with deletions were appended
+
+    @property
+    def records(self) -> _Lsns:
+        """The LSNs of all, in order."""
+        return _joined(self._records)
 
     def add(self, columns: pa.RecordBatch) -> None:
         """Entries as a reader gives them, with their positions."""
         lsns = columns["lsn"]
-        self.records += pc.unique(lsns).to_pylist()
+        self._records.append(_unique(lsns))
         if not set(ENTRIES.names) <= set(columns.schema.names):
-            self._kept.update(pc.unique(lsns).to_pylist())
+            self._kept.append(_unique(lsns))
             return
         keys = columns["key"]
         if keys.null_count:
-            self._kept.update(pc.unique(lsns.filter(keys.is_null())).to_pylist())
+            self._kept.append(_unique(lsns.filter(keys.is_null())))
             columns = columns.filter(keys.is_valid())
         self._take(columns)
 
     def _take(self, columns: pa.RecordBatch) -> None:
-        keys, lsns = columns["key"].to_pylist(), columns["lsn"].to_pylist()
-        is_deletion = pc.equal(pc.binary_length(columns["payload"]), 0).to_pylist()
-        found = dict(zip(keys, zip(lsns, is_deletion, strict=True), strict=True))  # the last of each key
-        room = self.keys_max - len(self._newest)
+        keys, lsns = columns["key"], columns["lsn"].to_numpy()
+        is_deletion = pc.equal(pc.binary_length(columns["payload"]), 0)
+        rows = pa.table({"key": keys, "row": pa.array(np.arange(len(lsns)))})
+        last = rows.group_by("key", use_threads=False).aggregate([("row", "max")])
+        at = last["row_max"].to_numpy()
+        entries = lsns[at].astype(np.uint64) << np.uint64(1) | is_deletion.to_numpy(zero_copy_only=False)[at]
+        found: dict[bytes, int] = dict(zip(last["key"].to_pylist(), entries.tolist(), strict=True))
+        room = self._keys_max - len(self._newest)
         if len(found) > room and len(new := found.keys() - self._newest.keys()) > room:
             # K33: what cannot be remembered cannot be known to be replaced.
             self.keys_left_out = True
-            self._kept.update(lsn for key, lsn in zip(keys, lsns, strict=True) if key in new)
+            unknown = pc.is_in(keys, value_set=pa.array(list(new), keys.type))
+            self._kept.append(_unique(columns["lsn"].filter(unknown)))
             found = {key: entry for key, entry in found.items() if key not in new}
-        self._newest.update((key, 2 * lsn + deletes) for key, (lsn, deletes) in found.items())
-        if any(is_deletion):
-            gone = columns.filter(pa.array(is_deletion))
+        self._newest.update(found)
+        if pc.any(is_deletion).as_py():
+            gone = columns.filter(is_deletion)
             times = gone["timestamp"].cast(pa.int64()).to_pylist()
             self._deleted_ms.update(zip(gone["lsn"].to_pylist(), times, strict=True))
 
     def superseded(self) -> list[int]:
         """K30: the records all of whose entries have been replaced."""
-        live = {entry >> 1 for entry in self._newest.values()} | self._kept
-        return [lsn for lsn in self.records if lsn not in live]
+        entries = np.fromiter(self._newest.values(), np.uint64, len(self._newest))
+        live = np.concatenate([(entries >> np.uint64(1)).astype(np.int64), *self._kept])
+        records = self.records
+        found: list[int] = records[np.isin(records, live, invert=True)].tolist()
+        return found
 
     def deletions(self, before_ms: int) -> dict[bytes, int]:
         """Keys that were deleted before this time, in records that hold nothing else that is needed."""
         old = {lsn for lsn, time in self._deleted_ms.items() if time < before_ms}
         pinned = {entry >> 1 for entry in self._newest.values() if not entry & 1 or entry >> 1 not in old}
-        pinned |= self._kept
+        pinned.update(_joined(self._kept).tolist())
         return {
             key: entry >> 1 for key, entry in self._newest.items() if entry & 1 and entry >> 1 not in pinned
         }
@@ -82,20 +99,27 @@ def older_entries(columns: pa.RecordBatch, deletions: dict[bytes, int], gone: se
     """K32: records of deletions whose keys have older entries in records that are not dropped."""
     if "key" not in columns.schema.names:
         return set()
+    deleted = pa.array(list(deletions), columns["key"].type)
+    columns = columns.filter(pc.is_in(columns["key"], value_set=deleted))
     keys, lsns = columns["key"].to_pylist(), columns["lsn"].to_pylist()
     return {
         deletions[key]
         for key, lsn in zip(keys, lsns, strict=True)
-        if key in deletions and lsn < deletions[key] and lsn not in gone
+        if lsn < deletions[key] and lsn not in gone
     }
 
 
-def ranges(lsns: Iterable[Any]) -> Ranges:
+def ranges(lsns: Sequence[int]) -> Ranges:
     """LSNs in order, as ranges."""
-    found: Ranges = []
-    for lsn in lsns:
-        if found and found[-1][1] == lsn:
-            found[-1] = found[-1][0], Lsn(lsn + 1)
-        else:
-            found.append((Lsn(lsn), Lsn(lsn + 1)))
-    return found
+    found = np.array(lsns, np.int64)
+    parts = np.split(found, np.flatnonzero(np.diff(found) != 1) + 1)
+    return [(Lsn(int(part[0])), Lsn(int(part[-1]) + 1)) for part in parts if len(part)]
+
+
+def _joined(parts: list[_Lsns]) -> _Lsns:
+    return np.concatenate([np.array([], np.int64), *parts])
+
+
+def _unique(lsns: pa.Array) -> _Lsns:
+    found: Any = pc.unique(lsns).to_numpy()
+    return found  # type: ignore[no-any-return]

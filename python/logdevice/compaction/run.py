@@ -2,11 +2,13 @@
 
 The order is what makes it safe (K31, K32): a deletion goes only after every storage node has confirmed that
 it has dropped all older entries of the key, and nothing has happened meanwhile that could have brought
-one back: no other epoch, no node that lost its data. Before the first one goes, readers can know.
+one back: no other epoch, no node that lost its data. Before the first one goes, readers can know. It runs
+in the event loop of a node; what takes time for every key is done in a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -62,19 +64,19 @@ class Compaction:
         async with aclosing(self._read(done.end)) as items:
             async for item in items:
                 if isinstance(item, RecordsBatch):
-                    self._newest.add(item.columns)
+                    await asyncio.to_thread(self._newest.add, item.columns)
                     done.bytes_read += item.body_bytes
                 elif item.type is GapType.COMPACTED:
                     marks = Marks(item.superseded_end, item.purged_end)
                     self._earlier.setdefault(marks, []).append((item.start, item.end))
-        superseded = self._newest.superseded()
+        superseded = await asyncio.to_thread(self._newest.superseded)
         done.records, done.dropped = len(self._newest.records), len(superseded)
         done.keys_left_out = self._newest.keys_left_out
-        done.next_deletion_ms = self._newest.next_deletion_ms()
+        done.next_deletion_ms = await asyncio.to_thread(self._newest.next_deletion_ms)
         # K31: also what was dropped before; a node that was away then has not heard of it.
         for marks, earlier in self._earlier.items():
             await self._drop(earlier, marks)
-        await self._drop(ranges(superseded), Marks(done.end, Lsn(0)))
+        await self._drop(await asyncio.to_thread(ranges, superseded), Marks(done.end, Lsn(0)))
         is_certain = self._is_whole and not done.unconfirmed
         if is_certain and world.is_quiet and await self._world() == world:
             await self._purge(set(superseded))
@@ -82,14 +84,14 @@ class Compaction:
 
     async def _purge(self, gone: set[int]) -> None:
         """K32: removes deletions that are old enough."""
-        deletions = self._newest.deletions(self._before_ms)
+        deletions = await asyncio.to_thread(self._newest.deletions, self._before_ms)
         if not deletions:
             return
         blocked: set[int] = set()
         async with aclosing(self._read(Lsn(max(deletions.values())))) as items:
             async for item in items:
                 if isinstance(item, RecordsBatch):
-                    blocked |= older_entries(item.columns, deletions, gone)
+                    blocked |= await asyncio.to_thread(older_entries, item.columns, deletions, gone)
         purged = sorted(set(deletions.values()) - blocked)
         if purged:
             before = await self._client.purged_end(self._log)

@@ -56,6 +56,11 @@ class ClientStream:
         self._call, self._settings = call, settings
         self.message_bytes_max = settings.message_bytes_max
 
+    @property
+    def is_over(self) -> bool:
+        """Nothing more can be sent."""
+        return bool(self._call.done())
+
     async def send(self, data: bytes) -> None:
         try:
             await self._call.write(check_size(data, self._settings))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from struct import Struct
@@ -41,6 +41,8 @@ Answerer = Callable[[Peer, Any], Awaitable[Any | None]]
 
 
 class _Stream(Protocol):
+    @property
+    def is_over(self) -> bool: ...  # nothing more can be sent
     async def send(self, data: bytes) -> None: ...
     async def receive(self) -> bytes | None: ...
 
@@ -51,7 +53,8 @@ class Outbox:
     def __init__(self, stream: _Stream, bytes_max: int, message_bytes_max: int | None = None) -> None:
         self._stream, self._bytes_max = stream, bytes_max
         self._message_bytes_max = message_bytes_max  # None: the stream is asked to take whatever comes
-        self._waiting: deque[bytes] = deque()
+        self._waiting: OrderedDict[int, bytes] = OrderedDict()  # by ticket
+        self._tickets = 0
         self._bytes = 0
         self._has_work = asyncio.Event()
         self._has_room = asyncio.Event()
@@ -65,7 +68,8 @@ class Outbox:
         """Returns once it is not full."""
         await self._has_room.wait()
 
-    def put(self, number: int, message: object) -> None:
+    def put(self, number: int, message: object) -> int:
+        """A ticket, by which the message can be withdrawn."""
         data = encode(message)
         limit = self._message_bytes_max
         if limit is not None and _PART.size + len(data) > limit:
@@ -73,11 +77,21 @@ class Outbox:
             raise PayloadTooLargeError(
                 f"{type(message).__name__} has {len(data)} bytes, allowed are {limit - _PART.size}"
             )
-        self._waiting.append(_PART.pack(number, len(data)) + data)
+        self._tickets += 1
+        self._waiting[self._tickets] = _PART.pack(number, len(data)) + data
         self._bytes += _PART.size + len(data)
         self._has_work.set()
         if self.is_full:
             self._has_room.clear()
+        return self._tickets
+
+    def withdraw(self, ticket: int) -> bool:
+        """Whether the message was still waiting: then nothing of it was or will be sent."""
+        data = self._waiting.pop(ticket, None)
+        if data is None:
+            return False
+        self._went(len(data))
+        return True
 
     async def run(self) -> None:
         """Sends until the stream breaks, which is raised, or until cancelled."""
@@ -85,18 +99,28 @@ class Outbox:
             await self._has_work.wait()
             self._has_work.clear()
             while self._waiting:
+                if self._stream.is_over:
+                    raise UnavailableError("the stream has ended, nothing more can be sent")
                 await self._stream.send(self._frame())
 
     def _frame(self) -> bytes:
-        parts = [self._waiting.popleft()]
+        parts = [self._waiting.popitem(last=False)[1]]
         size = len(parts[0])
-        while self._waiting and size + len(self._waiting[0]) <= _FRAME_BYTES:
-            parts.append(self._waiting.popleft())
-            size += len(parts[-1])
+        while self._waiting:
+            ticket, data = self._waiting.popitem(last=False)
+            if size + len(data) > _FRAME_BYTES:
+                self._waiting[ticket] = data
+                self._waiting.move_to_end(ticket, last=False)
+                break
+            parts.append(data)
+            size += len(data)
+        self._went(size)
+        return b"".join(parts)
+
+    def _went(self, size: int) -> None:
         self._bytes -= size
         if not self.is_full:
             self._has_room.set()
-        return b"".join(parts)
 
 
 def split(frame: bytes) -> Iterator[tuple[int, memoryview]]:
@@ -126,8 +150,8 @@ class Conversation:
         self._opening = asyncio.Lock()
 
     async def ask(self, request: object, *, timeout_ms: int, idempotent: bool = True) -> Any:
-        """The answer. UnavailableError if the node cannot be reached; if it was reached and the answer was
-        lost, OutcomeUnknownError for a request that is not idempotent.
+        """The answer. UnavailableError if the request was not sent; if it was, and the answer was lost,
+        OutcomeUnknownError for a request that is not idempotent.
         """
         outbox = await self._connected()
         if outbox.is_full:
@@ -135,15 +159,17 @@ class Conversation:
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        ticket = outbox.put(number, request)
         self._open[number] = answer
         try:
-            outbox.put(number, request)
             async with asyncio.timeout(timeout_ms / 1000):
                 result = await answer
         except TimeoutError:
-            raise _lost(request, f"no answer within {timeout_ms} ms", idempotent) from None
+            was_sent = not outbox.withdraw(ticket)
+            raise _lost(request, f"no answer within {timeout_ms} ms", idempotent or not was_sent) from None
         except UnavailableError as error:
-            raise _lost(request, error.message, idempotent) from None
+            was_sent = not outbox.withdraw(ticket)
+            raise _lost(request, error.message, idempotent or not was_sent) from None
         finally:
             self._open.pop(number, None)
         if isinstance(result, Failure):
@@ -197,8 +223,8 @@ class Conversation:
                 answer.set_exception(UnavailableError(problem.message))
 
 
-def _lost(request: object, why: str, idempotent: bool) -> LogDeviceError:
-    kind = UnavailableError if idempotent else OutcomeUnknownError
+def _lost(request: object, why: str, may_ask_again: bool) -> LogDeviceError:
+    kind = UnavailableError if may_ask_again else OutcomeUnknownError
     return kind(f"{type(request).__name__}: {why}")
 
 

@@ -51,6 +51,8 @@ class ServerStream:
     out by the next thing it does here.
     """
 
+    is_over = False  # what is sent after its end is lost like anything that was on its way
+
     def __init__(self, context: Any, settings: WireSettings) -> None:
         self._context, self._settings = context, settings
         self.message_bytes_max = settings.message_bytes_max

@@ -44,7 +44,7 @@ def test_the_newest_of_every_key_is_there_whatever_happens() -> None:
 def test_dropping_the_newest_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """K30."""
     usual = Newest.superseded
-    monkeypatch.setattr(Newest, "superseded", lambda self: usual(self) + self.records[-1:])
+    monkeypatch.setattr(Newest, "superseded", lambda self: usual(self) + self.records[-1:].tolist())
     assert is_noticed()
 
 

@@ -169,6 +169,8 @@ def test_a_message_that_makes_no_sense_is_one_failed_request() -> None:
 class Stuck:
     """A stream that takes nothing until it is let go."""
 
+    is_over = False
+
     def __init__(self) -> None:
         self.free = asyncio.Event()
         self.frames: list[bytes] = []
@@ -194,6 +196,58 @@ def test_what_waits_for_the_stream_goes_out_in_one_frame() -> None:
         sending.cancel()
         assert [number for number, _ in split(stream.frames[0])] == list(range(1, 11))
         assert all(data == encode(Done()) for _, data in split(stream.frames[0]))
+
+    asyncio.run(run())
+
+
+def test_what_waits_can_be_withdrawn_and_what_was_taken_cannot() -> None:
+    async def run() -> None:
+        stream = Stuck()
+        outbox = Outbox(stream, 10)
+        first = outbox.put(1, Done())
+        sending = asyncio.create_task(outbox.run())
+        await asyncio.sleep(0)
+        second = outbox.put(2, Done())
+        assert outbox.is_full
+        assert not outbox.withdraw(first)
+        assert outbox.withdraw(second)
+        assert not outbox.withdraw(second)
+        assert not outbox.is_full
+        stream.is_over = True
+        third = outbox.put(3, Done())
+        stream.free.set()
+        with pytest.raises(UnavailableError, match="the stream has ended"):
+            await sending
+        assert outbox.withdraw(third)
+        assert [number for frame in stream.frames for number, _ in split(frame)] == [1]
+
+    asyncio.run(run())
+
+
+def test_a_request_that_was_not_sent_may_be_sent_again_whatever_it_is() -> None:
+    """The stream takes no more for a while, then breaks: what waited in front of it is certainly not done."""
+
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)
+            outbox = talk._outbox
+            assert outbox is not None
+            stuck = Stuck()
+            outbox._stream = stuck
+            sent = asyncio.create_task(talk.ask(GetStatus(), timeout_ms=60_000, idempotent=False))
+            while outbox._waiting or not talk._open:
+                await asyncio.sleep(0)
+            with pytest.raises(UnavailableError, match="no answer within 1 ms"):
+                await talk.ask(GetStatus(), timeout_ms=1, idempotent=False)
+            waiting = asyncio.create_task(talk.ask(GetStatus(), timeout_ms=60_000, idempotent=False))
+            while not outbox._waiting:
+                await asyncio.sleep(0)
+            await talk.close()
+            with pytest.raises(OutcomeUnknownError):
+                await sent
+            with pytest.raises(UnavailableError):
+                await waiting
+            assert not stuck.frames
 
     asyncio.run(run())
 
