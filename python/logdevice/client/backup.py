@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from logdevice.client.appending import Appending
 from logdevice.client.backup_files import (
@@ -31,12 +31,13 @@ from logdevice.client.routing import Routing
 from logdevice.client.tagged_writer import TaggedWriter, WriterServices
 from logdevice.errors import CorruptRecordError, LogDeviceError, NameTakenError, UnknownLogError
 from logdevice.knobs import Value
-from logdevice.metadata.log_directory import NAME_MAX
 from logdevice.types import LSN_OLDEST, LogId, Lsn
 from logdevice.wire.service_messages import LogView
 
 if TYPE_CHECKING:
     from logdevice.client.reader import Reader
+
+_NAME_MAX: Final = 100  # letters of a part of a path
 
 
 class Backups(ABC):
@@ -148,4 +149,4 @@ def _beside(path: str, what: str) -> str:
     """The name of a log that is there only while another one is being restored."""
     directory, _, name = path.rpartition("/")
     ending = f".{what}"
-    return f"{directory}/{name[: NAME_MAX - len(ending)]}{ending}"
+    return f"{directory}/{name[: _NAME_MAX - len(ending)]}{ending}"

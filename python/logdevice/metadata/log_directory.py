@@ -23,8 +23,7 @@ FORMAT: Final = 1
 ROOT: Final = "/"
 DEFAULT: Final = "default"  # where a value comes from that was set nowhere
 PATH_ALLOWED: Final = "parts of letters, digits, '_', '-' and '.', each after a '/', such as /ads/clicks"
-NAME_MAX: Final = 100
-_PATH = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|$))[A-Za-z0-9_.-]{{1,{NAME_MAX}}}){{1,20}}")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_.-]{1,100}){1,20}")
 
 
 @dataclass(frozen=True, slots=True)
