@@ -65,6 +65,13 @@ def test_released_content_that_changes_is_noticed() -> None:
     assert checkers.changed_content(book, lsn(1), b"x") is not None
 
 
+def test_a_tail_before_what_was_acknowledged_is_noticed() -> None:
+    """U19."""
+    assert checkers.early_tail(lsn(4), lsn(3)) is None
+    for acknowledged in (lsn(4), lsn(1, epoch=2)):
+        assert checkers.early_tail(lsn(4), acknowledged) is not None
+
+
 def test_a_hole_that_becomes_data_is_noticed() -> None:
     book = ledger()
     assert checkers.changed_content(book, lsn(3), None) is None
