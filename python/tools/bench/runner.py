@@ -126,7 +126,8 @@ class Run:
             self._failed(workload, problem)
 
     def _failed(self, workload: Workload, problem: BaseException) -> None:
-        error = f"{type(problem).__name__}: {problem}".strip()
+        first = _first(problem)
+        error = f"{type(first).__name__}: {first}".strip()
         self.failures.append(Failure(workload.name, error.splitlines()[0][:300]))
         self.say("".join(traceback.format_exception(problem)))
 
@@ -134,6 +135,14 @@ class Run:
         passed = time.monotonic() - self._started
         left = sum(self.expected_s.get(workload.name, 60.0) for workload in self.workloads[number:])
         self.say(f"[{passed // 60:.0f}:{passed % 60:02.0f}] {words} (about {left / 60:.0f} min left)")
+
+
+def _first(problem: BaseException) -> BaseException:
+    """TimeUp, if all else is what became of it on its way up: Spark's client then says many things."""
+    found: BaseException | None = problem
+    while found is not None and not isinstance(found, TimeUp):
+        found = found.__context__
+    return found or problem
 
 
 def recover(stand: Stand) -> None:

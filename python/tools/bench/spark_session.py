@@ -62,6 +62,7 @@ def kill() -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
+    gateway._gateway_client.is_connected = False  # or every object that is forgotten from now on complains
     gateway.proc.kill()
     gateway.proc.wait(KILL_TIMEOUT_S)
     gateway.shutdown_callback_server()
