@@ -42,7 +42,7 @@ WORKLOADS: Final = {
     "slow_node": 90.0,
     "failure": 200.0,
 }
-QUICK_WORKLOADS: Final = ("scan", "etl", "appends")
+QUICK_WORKLOADS: Final = ("scan", "appends")
 
 
 def main() -> int:
