@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
+from integration_tests.conftest import MODE
 from integration_tests.workload import Writer, verify, working
 from logdevice.types import NodeId
 
@@ -67,7 +68,8 @@ def test_damaged_segments_of_a_running_node_lose_nothing(cluster_to_damage: Clus
     for file in segments(cluster, node):
         damage(file)
     verify(cluster, log, writer)
-    assert cluster.metrics(node)["logdevice_store_corrupt_records"] > 0
+    if MODE == "copyset":  # of a chain only the tail sends, which need not be this node
+        assert cluster.metrics(node)["logdevice_store_corrupt_records"] > 0
 
 
 def test_damaged_segments_found_at_start_lose_nothing(cluster_to_damage: Cluster, log: str) -> None:

@@ -58,7 +58,8 @@ def test_a_block_that_is_lost_for_good_is_a_rollback_to_where_it_began(
             client.read(log, kept.next, lineage=kept.lineage, follow=True).next()
         shown = command.done("logs", "lineage", log, "--json").objects
         assert shown[0]["id"] == kept.lineage
-        assert shown[-1]["id"] == checked.lineage
+        # One that takes over a second time may have to add another.
+        assert checked.lineage in [row["id"] for row in shown[1:]]
         assert min(Lsn.parse(row["base"]) for row in shown[1:]) <= lost[0]
         below = all_read(client, log, lost[0])
         assert not client.check(below).is_rollback

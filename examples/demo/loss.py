@@ -56,7 +56,9 @@ class Loss:
 
 def append(endpoint: str, client: Client) -> Holders:
     """A log of several blocks, and who holds each record."""
-    client.create_log(LOG, {"replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
+    # Whatever other logs are: blocks are what a log without chains has.
+    kind = {"replication_mode": "copyset"}
+    client.create_log(LOG, {**kind, "replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
     for number in range(RECORDS):
         client.append(LOG, json.dumps({"number": number, "text": "x" * 900}).encode())
     return shared().run(look(endpoint))
