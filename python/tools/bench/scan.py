@@ -74,17 +74,18 @@ class Scan:
         self._loaded: dict[str, Loaded] = {}
 
     def prepare(self, stand: Stand) -> None:
-        for shape, size in SHAPES.items():
+        for shape in stand.sizes.scan_shapes:
+            size = SHAPES[shape]
             name = f"scan-{size}"
             rows, newer, between_ms = loading.load_in_two(stand, name, size, stand.sizes.scan_bytes)
             self._loaded[shape] = Loaded(name, rows, newer, between_ms)
         for _ in range(stand.sizes.warm_ups):
-            for shape in SHAPES:
+            for shape in stand.sizes.scan_shapes:
                 for _ in self._one(stand, shape, 0):
                     pass
 
     def repeat(self, stand: Stand, repetition: int) -> Iterator[Value]:
-        for shape in SHAPES:
+        for shape in stand.sizes.scan_shapes:
             yield from self._one(stand, shape, repetition)
 
     def finish(self, stand: Stand) -> None:

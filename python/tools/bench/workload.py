@@ -47,6 +47,7 @@ class Sizes:
 
     repetitions: int
     warm_ups: int  # of scans, before the first repetition
+    scan_shapes: tuple[str, ...]
     scan_bytes: int  # payload of one scanned log
     catch_up_bytes: int
     etl_rows: int
@@ -63,6 +64,7 @@ class Sizes:
 FULL: Final = Sizes(
     repetitions=5,
     warm_ups=1,
+    scan_shapes=("100 B", "1 KB", "10 KB"),
     scan_bytes=400_000_000,
     catch_up_bytes=200_000_000,
     etl_rows=1_000_000,
@@ -78,6 +80,7 @@ FULL: Final = Sizes(
 QUICK: Final = Sizes(
     repetitions=3,
     warm_ups=1,
+    scan_shapes=("100 B", "1 KB"),
     scan_bytes=50_000_000,
     catch_up_bytes=30_000_000,
     etl_rows=100_000,
