@@ -121,8 +121,10 @@ class Failure:
 
     def _consume(self, system: str) -> Done:
         if system == KAFKA:
-            return self.theirs.peer.consume(SCANNED)
-        return shared().run(ours.consume(self.ours.endpoint, [f"/{SCANNED}"]))
+            done = self.theirs.peer.consume(SCANNED)
+        else:
+            done = shared().run(ours.consume(self.ours.endpoint, [f"/{SCANNED}"]))
+        return done.checked(self._entries)
 
     def _sequencer(self) -> int:
         return int(shared().run(_sequencer(self.ours.endpoint)))
@@ -182,7 +184,6 @@ async def _create(endpoint: str) -> None:
     async with AsyncClient(endpoint) as client:
         for log in (SCANNED, APPENDED):
             await client.create_log(f"/{log}")
-            await client.append(f"/{log}", b"so that the sequencer is awake")
 
 
 async def _sequencer(endpoint: str) -> int:

@@ -86,6 +86,12 @@ class Done:
     progress_ms: Sequence[float]  # times since 1970 at which there was some
     bytes: int = 0
 
+    def checked(self, entries: int) -> Done:
+        """The same; whoever read less or more than there is has measured nothing."""
+        if self.entries != entries:
+            raise RuntimeError(f"{self.entries} entries were read of {entries}")
+        return self
+
 
 class Peer:
     """The Java process that runs Kafka's clients. One command at a time; no answer in time ends it."""

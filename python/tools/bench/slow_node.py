@@ -36,6 +36,7 @@ class SlowNode:
     name = "slow_node"
 
     def __init__(self) -> None:
+        self._entries = 0
         self._ours: LocalCluster | None = None
         self._theirs: KafkaCluster | None = None
         self._proxy: SlowProxy | None = None
@@ -52,7 +53,7 @@ class SlowNode:
 
     def prepare(self, stand: Stand) -> None:
         content = payloads(ENTRY_BYTES, 2_000)
-        entries = stand.sizes.failure_bytes // ENTRY_BYTES
+        self._entries = stand.sizes.scan_bytes // ENTRY_BYTES
         self._ours = LocalCluster.create(stand.directory / "slow-nodes", nodes=NODES, command=COMMAND)
         clusters.bring_up(self.ours)
         (port,) = choose_ports(1)
@@ -64,10 +65,10 @@ class SlowNode:
         self.theirs.bring_up()
         # Not compressed: every node sends several stretches of the log, also of this little.
         shared().run(_create(self.ours.endpoint))
-        shared().run(ours.append(self.ours.endpoint, [LOG], content, entries, 1, codec="none"))
+        shared().run(ours.append(self.ours.endpoint, [LOG], content, self._entries, 1, codec="none"))
         self.theirs.create_topic(TOPIC, partitions=NODES)  # every broker leads one
         file = write_payloads(stand.directory / "slow.txt", content)
-        self.theirs.peer.append(TOPIC, file, entries, 1, {"compression.type": "none"})
+        self.theirs.peer.append(TOPIC, file, self._entries, 1, {"compression.type": "none"})
         for system in (LOGDEVICE, KAFKA):
             self._consume(system, HEALTHY)
 
@@ -108,12 +109,11 @@ class SlowNode:
 
     def _consume(self, system: str, case: str) -> Done:
         if system == KAFKA:
-            return self.theirs.peer.consume(TOPIC)
+            return self.theirs.peer.consume(TOPIC).checked(self._entries)
         detection = _DETECTION[case]
         # The same order of senders every time: otherwise the slow node would have another share.
-        return shared().run(
-            ours.consume(self.ours.endpoint, [LOG], slow_node_detection=detection, shuffle_seed=1)
-        )
+        work = ours.consume(self.ours.endpoint, [LOG], slow_node_detection=detection, shuffle_seed=1)
+        return shared().run(work).checked(self._entries)
 
 
 async def _create(endpoint: str) -> None:

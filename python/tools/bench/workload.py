@@ -58,7 +58,7 @@ class Sizes:
     latency_appends: int  # one after the other
     growth_bytes: tuple[int, ...]
     idle_s: float
-    failure_bytes: int  # payload of a log that is read, or written, while something fails or is slow
+    failure_bytes: int  # payload of a log that is read, or written, while something fails
 
 
 FULL: Final = Sizes(
