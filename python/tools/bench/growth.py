@@ -42,7 +42,7 @@ class Growth:
             for system in in_turn((LOGDEVICE, KAFKA), repetition):
                 seconds, memory = _read(stand, system, size)
                 per_gb = seconds / (size / 1e9)
-                yield Value(self.name, case, system, repetition, "seconds_per_gb", "s/GB", per_gb)
+                yield Value(self.name, case, system, repetition, "seconds_per_gb", "seconds per GB", per_gb)
                 yield Value(self.name, case, system, repetition, "reader_mb", "MB of memory", memory / 1e6)
 
     def finish(self, stand: Stand) -> None:

@@ -152,14 +152,12 @@ def _row(
     case, metric, unit = row
     spreads = [results.spread(Side(name, case, system, metric)) for system in systems]
     label = metric.removesuffix("_per_s").removesuffix("_ms").removesuffix("_mb").replace("_", " ")
-    label = unit if label in unit else f"{label}, {unit}" if unit else label
+    label = unit if label.lower() in unit.lower() else f"{label}, {unit}"
     cells = (case, label, *(spread_text(spread) for spread in spreads))
     if not has_ratio:
         return cells
-    return (
-        *cells,
-        ratio_text(results.ratio(Side(name, case, OURS, metric), Side(name, case, THEIRS, metric))),
-    )
+    ours, theirs = (Side(name, case, system, metric) for system in (OURS, THEIRS))
+    return (*cells, spread_text(results.ratio(ours, theirs)))
 
 
 def _share(results: Results, side: Side) -> str:

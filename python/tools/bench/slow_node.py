@@ -76,13 +76,13 @@ class SlowNode:
         for system in in_turn((LOGDEVICE, KAFKA), repetition):
             before = sent(self.ours)
             healthy = self._consume(system, HEALTHY).seconds
-            yield Value(self.name, HEALTHY, system, repetition, "seconds", "s", healthy)
+            yield Value(self.name, HEALTHY, system, repetition, "seconds", "seconds", healthy)
             shares = {node: total - before[node] for node, total in sent(self.ours).items()}
             self._set_slow(system, max(shares, key=lambda node: shares[node]), is_slow=True)
             try:
                 for case in (ON, OFF) if system == LOGDEVICE else (OFF,):
                     taken = self._consume(system, case).seconds
-                    yield Value(self.name, case, system, repetition, "seconds", "s", taken)
+                    yield Value(self.name, case, system, repetition, "seconds", "seconds", taken)
                     yield Value(self.name, case, system, repetition, "slow_down", "times", taken / healthy)
             finally:
                 self._set_slow(system, is_slow=False)

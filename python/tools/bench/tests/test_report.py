@@ -105,6 +105,19 @@ def test_the_nearest_of_several_limits_is_the_lowest() -> None:
     assert "| 0.50 of disk, 3 copies |" in report.page(made(ours, disk, wire))
 
 
+def test_what_is_not_all_of_a_scan_has_no_limit() -> None:
+    ours = value("scan", "100 B / filter", "logdevice", "rows_per_s", "rows/s", [2000.0])
+    assert " of Spark" not in report.page(made(ours, LIMIT))
+
+
+def test_what_one_system_does_not_have_is_left_blank() -> None:
+    alone = value("slow_node", "slow, detector on", "logdevice", "seconds", "seconds", [2.0])
+    both = [
+        value("slow_node", "healthy", name, "seconds", "seconds", [1.0]) for name in ("logdevice", "kafka")
+    ]
+    assert "| slow, detector on | seconds | 2 |  |  |" in report.page(made(alone, *both))
+
+
 def test_a_failed_workload_is_in_the_report_with_its_error() -> None:
     results = made(SCAN_OURS, failures=(Failure("many_logs", "took longer than 60 s"),))
     assert "## Many logs" in report.page(results)
