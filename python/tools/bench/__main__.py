@@ -77,7 +77,7 @@ def _run(only: tuple[str, ...], *, is_quick: bool) -> int:
     ).run(BUILD / "stand", keep=lambda results: results.save(path))
     if not is_quick and not only:
         report.write(measured, ROOT / "docs")
-    print(report.summary(measured))
+    print(report.summary(measured, has_targets=not is_quick))
     return 1 if measured.failures else 0
 
 

@@ -42,10 +42,10 @@ def page(results: Results) -> str:
     return "\n".join(parts)
 
 
-def summary(results: Results) -> str:
-    """The targets and all ratios, for a terminal."""
+def summary(results: Results, *, has_targets: bool = True) -> str:
+    """The targets and all ratios, for a terminal. Targets are meant for the sizes of a full run."""
     lines = []
-    for verdict in verdicts(results):
+    for verdict in verdicts(results) if has_targets else ():
         mark = "met   " if verdict.is_met else "MISSED" if verdict.ratio else "      "
         lines.append(
             f"{mark} {ratio_text(verdict.ratio):<28} {verdict.target.wanted:<14} {verdict.target.words}"

@@ -125,6 +125,13 @@ def test_a_failed_workload_is_in_the_report_with_its_error() -> None:
     assert "many_logs: not measured: took longer than 60 s" in report.summary(results)
 
 
+def test_a_quick_run_is_held_against_no_target() -> None:
+    results = made(SCAN_OURS, SCAN_THEIRS)
+    assert "at least 2" in report.summary(results)
+    assert "at least 2" not in report.summary(results, has_targets=False)
+    assert "3 (2 to 3)" in report.summary(results, has_targets=False)
+
+
 def test_in_the_picture_better_is_to_the_right_for_rates_and_for_times() -> None:
     rate, stall = report.bars(made(SCAN_OURS, SCAN_THEIRS, STALL_OURS, STALL_THEIRS))
     assert (rate.better, rate.wanted, rate.is_met) == (3.0, 2, True)
