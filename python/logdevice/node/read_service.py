@@ -145,8 +145,8 @@ class Session:
 
     @property
     def _leaves_bodies(self) -> bool:
-        """Whether bodies are sent from where they lie. Not when every copy is asked for: somebody has got a
-        wrong one, and whose it is should be seen here too.
+        """Whether bodies are sent from where they lie. Not when every copy is asked for: then something is
+        wrong already, and what is damaged should be seen and counted here.
         """
         is_local = isinstance(self._stream, DataServerStream) and self._stream.takes_stored
         return is_local and self.start is not None and self.start.mode is not ReadMode.ALL_SEND_ALL
