@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,14 +55,11 @@ class Driver:
         if self._process is None:
             return 0
         session = self._process.pid
-        members = session_members(session)
-        for pid in members:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        killed = kill_all(session_members(session))
         self._process.wait()
         wait_until(lambda: not session_members(session), KILL_TIMEOUT_MS)
         self._process = None
-        return len(members)
+        return killed
 
     def stop(self) -> None:
         """SIGTERM: the batches it is at are finished."""
@@ -87,3 +85,13 @@ def session_members(session: int) -> list[int]:
             if os.getsid(pid) == session:
                 members.append(pid)
     return members
+
+
+def kill_all(pids: Iterable[int]) -> int:
+    """kill -9 for each; returns how many there were. One that has ended since it was listed needs none."""
+    killed = 0
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    return killed

@@ -6,7 +6,6 @@ The table is read by deltalake, which shares no code with what wrote it.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from examples.demo.driver import session_members
+from examples.demo.driver import kill_all, session_members
 from examples.demo.faults import is_in_a_batch
 from examples.demo.job import SETTINGS
 from examples.demo.tables import RowCount, query
@@ -110,8 +109,7 @@ class Etl:
         try:
             yield process
         finally:
-            for pid in session_members(process.pid):
-                os.kill(pid, signal.SIGKILL)
+            kill_all(session_members(process.pid))
             process.wait()
             assert wait_until(lambda: not session_members(process.pid), PATIENCE_MS)
 

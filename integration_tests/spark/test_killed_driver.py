@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from examples.demo.driver import session_members
+from examples.demo.driver import kill_all, session_members
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark import driver
 from integration_tests.spark.reading import Appended, append
@@ -81,8 +80,7 @@ def running(
         yield process
     finally:
         if process.poll() is None:
-            for child in children(process.pid):
-                os.kill(child, signal.SIGKILL)
+            kill_all(children(process.pid))
             process.kill()
             process.wait()
         # Executors outlive their driver for a moment, and may still be writing for it.
@@ -116,13 +114,15 @@ def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int)
 
 
 def kill_executor(process: subprocess.Popen[bytes]) -> None:
-    executors = [
-        pid
-        for pid in session_members(process.pid)
-        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    executors = list(filter(is_executor, session_members(process.pid)))
     assert executors, "tasks ran, but nowhere"
-    os.kill(executors[0], signal.SIGKILL)
+    kill_all(executors[:1])
+
+
+def is_executor(pid: int) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def drain(cluster: Cluster, pattern: str, copy: str, directory: Path) -> bool:
@@ -132,8 +132,10 @@ def drain(cluster: Cluster, pattern: str, copy: str, directory: Path) -> bool:
 
 
 def children(process: int) -> list[int]:
-    found = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
-    return [int(child) for child in found]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        found = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
+        return [int(child) for child in found]
+    return []
 
 
 @pytest.mark.timeout(PATIENCE_S * TRIES_MAX)
