@@ -39,6 +39,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
             + "standard error; spark.executor.pyspark.memory and spark.python.worker.faulthandler.enabled may help.";
 
     private final WorkerLease worker;
+    private final TaskContext task;
     private final WorkerChannel channel;
     private final StructType columns;
     private final TaskTotals totals;
@@ -49,16 +50,17 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private long rowsLeft; // of a frame without columns: a batch holds no more than an int counts
     private boolean ended;
 
-    ArrowPartitionReader(WorkerLease worker, InputPartition partition, StructType columns, TaskTotals totals) {
+    ArrowPartitionReader(
+            WorkerLease worker, TaskContext task, InputPartition partition, StructType columns, TaskTotals totals) {
         this.worker = worker;
+        this.task = task;
         this.channel = worker.channel();
         this.columns = columns;
         this.totals = totals;
-        TaskContext task = worker.task();
         this.allocator = ArrowUtils.rootAllocator()
                 .newChildAllocator("logdevice, task " + task.taskAttemptId(), 0, Long.MAX_VALUE);
         try {
-            worker.ask(SparkInternals.index(partition), SparkInternals.pickled(partition));
+            worker.ask(task, SparkInternals.index(partition), SparkInternals.pickled(partition));
         } catch (IOException error) {
             close();
             throw new IllegalStateException(DIED, error);
@@ -76,7 +78,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         try {
             return takeFrame();
         } catch (IOException error) {
-            worker.task().killTaskIfInterrupted();
+            task.killTaskIfInterrupted();
             throw new IOException(DIED, error);
         }
     }

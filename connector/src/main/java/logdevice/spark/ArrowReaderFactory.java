@@ -41,8 +41,9 @@ final class ArrowReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-        WorkerLease worker = WorkerLease.take(function, settings, TaskContext.get());
-        return new ArrowPartitionReader(worker, partition, columns, totals);
+        TaskContext task = TaskContext.get();
+        WorkerLease worker = WorkerLease.forTask(function, settings, task);
+        return new ArrowPartitionReader(worker, task, partition, columns, totals);
     }
 
     @Override

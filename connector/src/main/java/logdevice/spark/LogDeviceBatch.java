@@ -6,7 +6,6 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -33,7 +32,7 @@ final class LogDeviceBatch implements Batch {
         List<byte[]> pickled = CollectionConverters.asJava(plan().partitions());
         InputPartition[] partitions = new InputPartition[pickled.size()];
         for (int index = 0; index < partitions.length; index++) {
-            partitions[index] = new PythonInputPartition(index, pickled.get(index));
+            partitions[index] = SparkInternals.partition(index, pickled.get(index));
         }
         return partitions;
     }

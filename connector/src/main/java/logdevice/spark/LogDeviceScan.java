@@ -6,14 +6,11 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonScan;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** One scan of logs. Planned by Spark's classes for Python sources; only who reads a partition is ours. */
+/** One scan of logs: planned by Python, read in columns. */
 final class LogDeviceScan implements Scan {
     private final CreatedSource created;
     private final StructType columns;
@@ -52,15 +49,7 @@ final class LogDeviceScan implements Scan {
 
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
-        PythonDataSourceV2 source = SparkInternals.pythonSource(LogDeviceProvider.NAME);
-        MicroBatchStream stream = new PythonScan(
-                        source, LogDeviceProvider.NAME, columns, options, new Filter[0])
-                .toMicroBatchStream(checkpointLocation);
-        if (stream instanceof SupportsTriggerAvailableNow limited) {
-            return new LogDeviceStream(limited, stream, source, columns, options);
-        }
-        throw new IllegalStateException("The Python source of logdevice does not support Trigger.AvailableNow: "
-                + "its package and this jar are of different versions. Install both from one wheel.");
+        return new LogDeviceStream(columns, options);
     }
 
     @Override

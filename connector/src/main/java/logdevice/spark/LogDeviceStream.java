@@ -8,35 +8,28 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A streaming query. Offsets, limits and partitions are those of Spark's stream for Python sources, so that a
- * checkpoint of either surface can be continued by the other; readers are columnar, and there are metrics.
+ * A streaming query. Offsets, limits and partitions are made by the Python source, as they are without this jar, so
+ * that a checkpoint of either surface can be continued by the other; readers are columnar, and there are metrics.
  */
 final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
-    private final SupportsTriggerAvailableNow limits;
-    private final MicroBatchStream stream; // the same object, seen from its other side
-    private final PythonDataSourceV2 source;
+    private final StreamPlanner planner;
     private final StructType columns;
     private final CaseInsensitiveStringMap options;
     private final TaskTotals totals = new TaskTotals();
+    private byte[] function; // how a partition is read, pickled
     private Offset reported;
 
-    LogDeviceStream(
-            SupportsTriggerAvailableNow limits,
-            MicroBatchStream stream,
-            PythonDataSourceV2 source,
-            StructType columns,
-            CaseInsensitiveStringMap options) {
-        this.limits = limits;
-        this.stream = stream;
-        this.source = source;
+    LogDeviceStream(StructType columns, CaseInsensitiveStringMap options) {
+        this.planner = new StreamPlanner(options, columns);
         this.columns = columns;
         this.options = options;
         SparkInternals.register(totals);
@@ -44,48 +37,57 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public Offset initialOffset() {
-        return stream.initialOffset();
+        return deserializeOffset(planner.ask("initialOffset", Map.of()));
     }
 
     @Override
     public Offset latestOffset() {
-        return stream.latestOffset();
+        throw new UnsupportedOperationException("Spark asks for an offset with a start and a limit");
     }
 
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
-        return limits.latestOffset(start, limit);
+        String limited = String.valueOf(!(limit instanceof ReadAllAvailable));
+        return deserializeOffset(planner.ask("latestOffset", Map.of("start", start.json(), "limited", limited)));
     }
 
     @Override
     public ReadLimit getDefaultReadLimit() {
-        return limits.getDefaultReadLimit();
+        return AsOptionsSay.LIMIT;
     }
 
     @Override
     public Offset reportLatestOffset() {
-        reported = limits.reportLatestOffset();
+        String report = planner.ask("reportLatestOffset", Map.of());
+        reported = report.equals("null") ? null : deserializeOffset(report);
         return reported;
     }
 
     @Override
     public void prepareForTriggerAvailableNow() {
-        limits.prepareForTriggerAvailableNow();
+        planner.ask("prepareForTriggerAvailableNow", Map.of());
     }
 
     @Override
     public Offset deserializeOffset(String json) {
-        return stream.deserializeOffset(json);
+        return new PythonStreamingSourceOffset(json);
     }
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
-        return stream.planInputPartitions(start, end);
+        byte[][] pickled = planner.askForParts("partitions", Map.of("start", start.json(), "end", end.json()));
+        InputPartition[] partitions = new InputPartition[pickled.length];
+        for (int index = 0; index < partitions.length; index++) {
+            partitions[index] = SparkInternals.partition(index, pickled[index]);
+        }
+        return partitions;
     }
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        byte[] function = source.getOrCreateReadInfo(LogDeviceProvider.NAME, options, columns, true).func();
+        if (function == null) {
+            function = planner.askForParts("function", Map.of())[0];
+        }
         return ArrowReaderFactory.create(function, columns, totals);
     }
 
@@ -107,11 +109,16 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public void commit(Offset end) {
-        stream.commit(end);
+        // Nothing is kept for a query: what it has read is in its checkpoint.
     }
 
     @Override
     public void stop() {
-        stream.stop();
+        planner.stop();
+    }
+
+    /** Python knows the limits of its options; Spark has only to say whether they hold. */
+    private enum AsOptionsSay implements ReadLimit {
+        LIMIT
     }
 }

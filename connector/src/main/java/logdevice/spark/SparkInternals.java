@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceRead
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonFilterPushdownResult;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
@@ -68,16 +68,16 @@ public final class SparkInternals {
         return python.createReadInfoInPython(created.with(options), columns, false);
     }
 
+    static InputPartition partition(int index, byte[] pickled) {
+        return new PythonInputPartition(index, pickled);
+    }
+
     static byte[] pickled(InputPartition partition) {
-        return partition instanceof PythonInputPartition batch
-                ? batch.pickedPartition()
-                : ((PythonStreamingInputPartition) partition).pickedPartition();
+        return ((PythonInputPartition) partition).pickedPartition();
     }
 
     static int index(InputPartition partition) {
-        return partition instanceof PythonInputPartition batch
-                ? batch.index()
-                : ((PythonStreamingInputPartition) partition).index();
+        return ((PythonInputPartition) partition).index();
     }
 
     static void register(TaskTotals totals) {
@@ -131,13 +131,11 @@ public final class SparkInternals {
                 CaseInsensitiveStringMap.class, Option.class),
         PLAN(UserDefinedPythonDataSource.class, "createReadInfoInPython", PythonDataSourceCreationResult.class,
                 StructType.class, boolean.class),
-        READ_INFO(PythonDataSourceV2.class, "getOrCreateReadInfo", String.class, CaseInsensitiveStringMap.class,
-                StructType.class, boolean.class),
         PUSHDOWN(UserDefinedPythonDataSource.class, "pushdownFiltersInPython", PythonDataSourceCreationResult.class,
                 StructType.class, Filter[].class),
         FUNCTION(UserDefinedPythonDataSource.class, "createPythonFunction", byte[].class),
         BATCH_PARTITION(PythonInputPartition.class, "pickedPartition"),
-        STREAM_PARTITION(PythonStreamingInputPartition.class, "pickedPartition"),
+        STREAM_OFFSET(PythonStreamingSourceOffset.class, "json"),
         CREATE_WORKER(SparkEnv.class, "createPythonWorker", String.class, String.class,
                 scala.collection.immutable.Map.class, boolean.class),
         RELEASE_WORKER(SparkEnv.class, "releasePythonWorker", String.class, String.class,

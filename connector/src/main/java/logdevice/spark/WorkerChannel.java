@@ -8,11 +8,10 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
-import org.apache.spark.TaskContext;
 
 /**
- * The socket to a Python worker, for one task. Whoever waits on it notices within half a second that the task was
- * cancelled, also when Spark does not interrupt threads. Closing it does nothing: the worker may serve again.
+ * The socket to a Python worker. Whoever waits on it looks every half a second whether it still should, so a task notices
+ * that it was cancelled also when Spark does not interrupt threads. Closing it does nothing: the worker may serve again.
  */
 final class WorkerChannel implements ReadableByteChannel {
     private static final int LOOK_UP_MS = 500;
@@ -20,15 +19,15 @@ final class WorkerChannel implements ReadableByteChannel {
     private final SocketChannel socket;
     private final Selector selector;
     private final SelectionKey key;
-    private final TaskContext task;
+    private final Runnable stillWanted; // throws if not
     private final ByteBuffer number = ByteBuffer.allocateDirect(Long.BYTES);
     private long received;
 
-    WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, TaskContext task) {
+    WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, Runnable stillWanted) {
         this.socket = socket;
         this.selector = selector;
         this.key = key;
-        this.task = task;
+        this.stillWanted = stillWanted;
     }
 
     @Override
@@ -87,7 +86,7 @@ final class WorkerChannel implements ReadableByteChannel {
         key.interestOps(operation);
         selector.select(LOOK_UP_MS);
         selector.selectedKeys().clear();
-        task.killTaskIfInterrupted();
+        stillWanted.run();
     }
 
     @Override

@@ -19,55 +19,60 @@ import scala.collection.immutable.Set;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A Python worker out of Spark's pool, for one task: given back when it has said all, else ended.
+ * A Python worker out of Spark's pool, for one task or one stream: given back when it has said all, else ended.
  *
  * <p>Ending is Spark's own: the daemon kills the process, so none is left behind whatever state it is in.
  */
 final class WorkerLease {
-    /** Run by Spark's Python daemon, which imports only modules whose names begin with "pyspark". */
-    private static final String MODULE = "pyspark_logdevice.jvm_worker";
+    // Run by Spark's Python daemon, which imports only modules whose names begin with "pyspark".
+    private static final String READS = "pyspark_logdevice.jvm_worker";
+    private static final String PLANS = "pyspark_logdevice.jvm_planner";
 
     private final SparkEnv env = SparkEnv.get();
     private final PythonFunction function;
     private final WorkerSettings settings;
-    private final TaskContext task;
+    private final String module;
     private final scala.collection.immutable.Map<String, String> environment;
     private final PythonWorker worker;
     private final WorkerChannel channel;
     private boolean over;
 
-    private WorkerLease(PythonFunction function, WorkerSettings settings, TaskContext task) {
+    private WorkerLease(
+            PythonFunction function,
+            WorkerSettings settings,
+            String module,
+            Map<String, String> variables,
+            Runnable stillWanted) {
         this.function = function;
         this.settings = settings;
-        this.task = task;
-        Map<String, String> variables = settings.environment(function.envVars(), env, task);
+        this.module = module;
         this.environment = PythonUtils.toScalaMap(variables);
-        boolean daemon = env.conf().getBoolean("spark.python.use.daemon", true);
-        this.worker = env.createPythonWorker(function.pythonExec(), MODULE, environment, daemon)._1();
-        this.channel = new WorkerChannel(worker.channel(), worker.selector(), worker.selectionKey(), task);
+        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, SparkInternals.usesDaemon())._1();
+        this.channel = new WorkerChannel(worker.channel(), worker.selector(), worker.selectionKey(), stillWanted);
     }
 
-    static WorkerLease take(PythonFunction function, WorkerSettings settings, TaskContext task) {
-        return new WorkerLease(function, settings, task);
+    static WorkerLease forTask(PythonFunction function, WorkerSettings settings, TaskContext task) {
+        Map<String, String> variables = settings.ofTask(function.envVars(), SparkEnv.get(), task);
+        return new WorkerLease(function, settings, READS, variables, task::killTaskIfInterrupted);
+    }
+
+    static WorkerLease forPlanning(PythonFunction function, WorkerSettings settings, Runnable stillWanted) {
+        Map<String, String> variables = settings.ofPlanner(function.envVars(), SparkEnv.get());
+        return new WorkerLease(function, settings, PLANS, variables, stillWanted);
     }
 
     WorkerChannel channel() {
         return channel;
     }
 
-    TaskContext task() {
-        return task;
-    }
-
     /** Asks for one partition. What a worker needs to know of its task goes first, as Spark's own workers get it. */
-    void ask(int partition, byte[] pickledPartition) throws IOException {
+    void ask(TaskContext task, int partition, byte[] pickledPartition) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         out.writeInt(partition);
         PythonWorkerUtils.writePythonVersion(function.pythonVer(), out);
         PythonWorkerUtils.writeTaskContext(task, new scala.util.Right<>(0), Option.empty(), out);
-        Set<String> includes = CollectionConverters.asScala(new HashSet<>(function.pythonIncludes())).toSet();
-        PythonWorkerUtils.writeSparkFiles(Option.apply(settings.artifacts()), includes, out);
+        writeFiles(out);
         PythonWorkerUtils.writeBroadcasts(PythonUtils.toSeq(function.broadcastVars()), worker, env, out);
         PythonWorkerUtils.writePythonFunction(function, out);
         PythonWorkerUtils.writeBytes(pickledPartition, out);
@@ -76,11 +81,26 @@ final class WorkerLease {
         channel.write(ByteBuffer.wrap(bytes.toByteArray()));
     }
 
-    /** After the worker's last word: it may serve another task, if Spark is set so and the worker agrees. */
+    /** The first words to a worker that plans. */
+    void greet() throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DataOutputStream out = new DataOutputStream(bytes);
+        PythonWorkerUtils.writePythonVersion(function.pythonVer(), out);
+        writeFiles(out);
+        out.flush();
+        channel.write(ByteBuffer.wrap(bytes.toByteArray()));
+    }
+
+    private void writeFiles(DataOutputStream out) {
+        Set<String> includes = CollectionConverters.asScala(new HashSet<>(function.pythonIncludes())).toSet();
+        PythonWorkerUtils.writeSparkFiles(Option.apply(settings.artifacts()), includes, out);
+    }
+
+    /** After the worker's last word: it may serve another, if Spark is set so and the worker agrees. */
     void giveBack() throws IOException {
         if (channel.readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
             over = true;
-            env.releasePythonWorker(function.pythonExec(), MODULE, environment, worker);
+            env.releasePythonWorker(function.pythonExec(), module, environment, worker);
         } else {
             end();
         }
@@ -90,7 +110,7 @@ final class WorkerLease {
     void end() {
         if (!over) {
             over = true;
-            env.destroyPythonWorker(function.pythonExec(), MODULE, environment, worker);
+            env.destroyPythonWorker(function.pythonExec(), module, environment, worker);
         }
     }
 }

@@ -13,18 +13,40 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
 /** What Spark tells its own Python workers by their environment, so that ours behave alike. */
-record WorkerSettings(boolean hideTraceback, boolean simplifiedTraceback, String artifacts) implements Serializable {
+record WorkerSettings(
+        boolean hideTraceback, boolean simplifiedTraceback, String artifacts, String plannerMemoryMb)
+        implements Serializable {
 
     static WorkerSettings ofThisSession() {
         SQLConf conf = SQLConf.get();
         Option<JobArtifactState> state = JobArtifactSet.getCurrentJobArtifactState();
+        Option<Object> memory = conf.pythonPlannerExecMemory();
         return new WorkerSettings(
                 conf.pysparkHideTraceback(),
                 conf.pysparkSimplifiedTraceback(),
-                state.isDefined() ? state.get().uuid() : null);
+                state.isDefined() ? state.get().uuid() : null,
+                memory.isDefined() ? memory.get().toString() : null);
     }
 
-    Map<String, String> environment(Map<String, String> ofFunction, SparkEnv env, TaskContext task) {
+    Map<String, String> ofTask(Map<String, String> ofFunction, SparkEnv env, TaskContext task) {
+        Map<String, String> variables = ofAny(ofFunction, env);
+        String memory = task.getLocalProperty("resource.pyspark.memory");
+        if (memory != null) {
+            int cores = Math.max(1, Integer.parseInt(orElse(task.getLocalProperty("resource.executor.cores"), "1")));
+            variables.put("PYSPARK_EXECUTOR_MEMORY_MB", String.valueOf(Long.parseLong(memory) / cores));
+        }
+        return variables;
+    }
+
+    Map<String, String> ofPlanner(Map<String, String> ofFunction, SparkEnv env) {
+        Map<String, String> variables = ofAny(ofFunction, env);
+        if (plannerMemoryMb != null) {
+            variables.put("PYSPARK_PLANNER_MEMORY_MB", plannerMemoryMb);
+        }
+        return variables;
+    }
+
+    private Map<String, String> ofAny(Map<String, String> ofFunction, SparkEnv env) {
         SparkConf conf = env.conf();
         Map<String, String> variables = new HashMap<>(ofFunction);
         variables.put("SPARK_LOCAL_DIRS", String.join(",", env.blockManager().diskBlockManager().localDirsString()));
@@ -41,11 +63,6 @@ record WorkerSettings(boolean hideTraceback, boolean simplifiedTraceback, String
         }
         if (simplifiedTraceback) {
             variables.put("SPARK_SIMPLIFIED_TRACEBACK", "1");
-        }
-        String memory = task.getLocalProperty("resource.pyspark.memory");
-        if (memory != null) {
-            int cores = Math.max(1, Integer.parseInt(orElse(task.getLocalProperty("resource.executor.cores"), "1")));
-            variables.put("PYSPARK_EXECUTOR_MEMORY_MB", String.valueOf(Long.parseLong(memory) / cores));
         }
         return variables;
     }

@@ -43,7 +43,7 @@ public class WorkerChannelTest {
         socket.configureBlocking(false);
         selector = Selector.open();
         SelectionKey key = socket.register(selector, SelectionKey.OP_READ | SelectionKey.OP_WRITE);
-        channel = new WorkerChannel(socket, selector, key, task);
+        channel = new WorkerChannel(socket, selector, key, task::killTaskIfInterrupted);
     }
 
     @After
