@@ -1,14 +1,31 @@
-"""Streams of the JVM surface: checkpoints that both surfaces can go on from, and metrics in the progress."""
+"""Streams of the JVM surface: checkpoints that both surfaces can go on from, metrics in the progress, and the
+process that plans their batches."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
 
-from integration_tests.spark.reading import Source, append_numbers, entries_of, finish, run_available
+from integration_tests.spark.reading import (
+    STREAM_TIMEOUT_S,
+    Source,
+    append_numbers,
+    entries_of,
+    finish,
+    run_available,
+)
+from logdevice.cli.processes import wait_until
 from logdevice.client.blocking import Client
+
+STOP_TIMEOUT_S = 30
+PLANNER = b"pyspark_logdevice.jvm_planner"
 
 only_jvm = pytest.mark.parametrize("source", ["jvm"], indirect=True)
 
@@ -69,3 +86,104 @@ def test_a_stream_that_is_stopped_leaves_nothing_behind(
     assert source.spark._jvm is not None
     allocator = source.spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
     assert allocator.getAllocatedMemory() == 0
+
+
+def planners(source: Source) -> set[int]:
+    """The processes of this Spark that plan streams, idle ones too: children of the daemon that makes them."""
+    assert source.spark._jvm is not None
+    spark = source.spark._jvm.java.lang.ProcessHandle.current().pid()
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if PLANNER in (entry / "cmdline").read_bytes():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return {process for process, parent in parents.items() if parents.get(parent) == spark}
+
+
+def started(source: Source, log: str, checkpoint: Path, **options: str) -> StreamingQuery:
+    return (
+        source.stream(log, **options)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime="10 milliseconds")
+        .start()
+    )
+
+
+@only_jvm
+def test_the_next_stream_is_planned_by_the_same_process(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    appended = append_numbers(client, log, records=3)
+    used = []
+    for run in range(3):
+        (rows,) = run_available(source.stream(log), tmp_path / str(run))
+        assert entries_of(rows) == appended
+        used.append(planners(source))
+    assert used[0]
+    assert used[0] == used[1] == used[2]
+
+
+@only_jvm
+def test_streams_that_run_at_a_time_have_a_planner_each(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    append_numbers(client, log, records=3)
+    queries = [started(source, log, tmp_path / str(number)) for number in range(2)]
+    try:
+        for query in queries:
+            query.processAllAvailable()
+        assert len(planners(source)) >= 2
+    finally:
+        for query in queries:
+            query.stop()
+    assert [query.exception() for query in queries] == [None, None]
+
+
+@only_jvm
+def test_a_stream_that_waits_for_records_is_stopped_at_once(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    """The planner is in the middle of a question then, so it is ended and not kept."""
+    client.create_log(log)
+    append_numbers(client, log, records=1)
+    query = started(source, log, tmp_path, pollTimeout="2m")
+    assert wait_until(lambda: bool(query.recentProgress), STREAM_TIMEOUT_S * 1000)
+    before = planners(source)
+    asked = time.monotonic()
+    query.stop()
+    assert time.monotonic() - asked < STOP_TIMEOUT_S  # and not what is left of two minutes
+    assert query.exception() is None
+    assert wait_until(lambda: len(planners(source)) < len(before), STOP_TIMEOUT_S * 1000)
+
+
+@only_jvm
+def test_a_planner_that_is_killed_fails_its_query_which_goes_on_when_started_again(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    client.create_log(log)
+    append_numbers(client, log, records=3)
+    query = started(source, log, tmp_path)
+    query.processAllAvailable()
+    for process in planners(source):
+        os.kill(process, signal.SIGKILL)
+    with pytest.raises(StreamingQueryException, match="worker that plans the batches of this stream ended"):
+        query.awaitTermination(60)
+    later = append_numbers(client, log, records=2)
+    (rows,) = run_available(source.stream(log), tmp_path)
+    assert entries_of(rows) == later
+
+
+@only_jvm
+def test_what_goes_wrong_while_planning_reaches_the_user_with_its_traceback(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StreamingQueryException) as caught:
+        finish(started(source, log, tmp_path))
+    assert "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR" in str(caught.value)
+    assert f"option logs names '{log}', which does not exist" in str(caught.value)
+    assert "Traceback" in str(caught.value)

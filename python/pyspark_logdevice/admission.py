@@ -171,11 +171,10 @@ def _fill_up(taken: dict[LogId, Taken], waiting: Mapping[LogId, Stretch], limits
 
     cut = [log for log, part in taken.items() if part.left is not None and part.stretch.is_something]
     largest = max(cut, key=left, default=None)
-    if largest is not None:
+    if largest is not None and limits.allow(_sum({**taken, largest: taken[largest].with_one_more})):
         rest = limits.minus(_sum(taken), left(largest))
-        if min(rest) > 0:
-            allowed = taken[largest].stretch.amount.plus(rest)
-            taken[largest] = _cut(largest, waiting[largest], allowed, find)
+        allowed = taken[largest].stretch.amount.plus(rest)
+        taken[largest] = _cut(largest, waiting[largest], allowed, find)
 
 
 def _sum(taken: Mapping[LogId, Taken]) -> Amount:
@@ -198,26 +197,31 @@ def cut_for_tasks(
 ) -> dict[LogId, tuple[Mark, ...]]:
     """Where tasks may begin, so that each has as much as it has room for; by logs in order of their numbers.
 
-    `planning.splits` adds pieces up in the same way, so what is cut here to fill a task fills it there.
+    `planning.splits` adds pieces up in the same way, so what is cut here to fill a task fills it there. A
+    piece that is a task by itself may be larger than the room: records are not cut, and what tasks therefore
+    leave must not become one more, tiny task.
     """
     marks: dict[LogId, tuple[Mark, ...]] = {}
     taken, tasks = Amount(0, 0), 1
+    left = sum(stretch.amount.bytes for stretch in stretches.values())
+    planned = -(-left // max(1, room.bytes))
     for log in sorted(stretches):
         at, end = stretches[log].start, stretches[log].end
         marks[log] = (at,)
         while at.lsn < end.lsn:
             rest = Stretch(at, end).amount
-            if room.takes(taken.plus(rest)):
-                taken = taken.plus(rest)
-                break
-            cut = _task_end(log, at, end, taken, room, find)
+            here = room.shared(left, planned - tasks + 1) if taken == Amount(0, 0) else room
+            cut = None
+            if not here.takes(taken.plus(rest)):
+                cut = _task_end(log, at, end, taken, here, find)
+                taken = Amount(0, 0)
             if cut is None:
-                taken = rest
+                taken, left = taken.plus(rest), left - rest.bytes
                 break
             if cut.lsn > at.lsn:
                 marks[log] += (cut,)
-                at = cut
-            taken, tasks = Amount(0, 0), tasks + 1
+                at, left = cut, left - max(0, cut.bytes - at.bytes)
+            tasks += 1
             if tasks > TASKS_MAX:
                 raise InvalidOptionError(
                     f"the batch would be cut into more than {TASKS_MAX} tasks; raise maxRecordsPerPartition "

@@ -1,8 +1,8 @@
-"""Plans the batches of a stream for the JVM surface: questions in, answers out, for as long as the stream runs.
+"""Plans the batches of a stream for the JVM surface: questions in, answers out, for as long as it runs.
 
-Spark's own way for Python sources starts a process for every stream and ends it with the stream; importing and
-connecting takes longer there than many a batch. This one is a worker of Spark's pool: it is kept after a stream
-has ended, with all that, for the next one. The frames are described in the Java class StreamPlanner.
+Spark's own way for Python sources starts a process for every stream and ends it with the stream; importing
+and connecting takes longer there than many a batch. This one is a worker of Spark's pool: when a stream ends
+it is kept, with all that, for the next one. The frames are described in the Java class StreamPlanner.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ class Planner:
         self._threads: ThreadPoolExecutor | None = None
         self._is_checked = False
         self._target: dict[LogId, LogTail] | None = None
+        self._left: dict[LogId, CountedRecord] = {}  # the first record behind the last end that was planned
         self.lag: dict[LogId, Lag] = {}  # behind the last end that was planned
 
     def close(self) -> None:
@@ -101,6 +102,8 @@ class Planner:
             paths = {log: path for log, path in paths.items() if log in self._target}
             tails = self._target
         start = Offsets(start.cluster, self._rollbacks.checked(start.logs, paths))
+        if any(position.undone for position in start.logs.values()):
+            self._left = {}  # of a history that is over
         start = self._with_new_logs(start, paths, tails)
         ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
         waiting = {
@@ -111,6 +114,7 @@ class Planner:
         limits = self._limits if limited else _NO_LIMITS
         turn = sum(position.marks[-1].entries for position in start.logs.values())
         taken = admit(waiting, limits, self._find, self._each, turn) if waiting else {}
+        self._left = {log: part.left for log, part in taken.items() if part.left is not None}
         if self._is_cut:
             taken = align(waiting, taken, self._find, self._client.find_time, self._each)
         self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
@@ -223,6 +227,9 @@ class Planner:
     def _find(
         self, log: LogId, start: Lsn, *, entries: int | None = None, bytes: int | None = None
     ) -> CountedRecord | None:
+        known = self._left.get(log)
+        if known is not None and known.lsn == start and entries is None and bytes is None:
+            return known  # what is counted at a record never changes
         return self._client.find_record(log, start, entries=entries, bytes=bytes)
 
     def _each(self, logs: Iterable[LogId], ask: Callable[[LogId], Result]) -> dict[LogId, Result]:

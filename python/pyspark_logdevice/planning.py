@@ -19,6 +19,8 @@ from pyspark_logdevice.options import ReadOptions
 
 # By so much a task may be larger than its share, so that roundings do not make one more, tiny task.
 _SLACK: Final = 20
+# And by so much one that is a single piece, because those before it had to stay below their shares.
+_GIVE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class Room:
 
     def takes(self, amount: Amount) -> bool:
         return amount.bytes <= self.bytes and (self.entries is None or amount.entries <= self.entries)
+
+    def shared(self, left_bytes: int, tasks: int) -> Room:
+        """The room of the first of so many tasks that are to read what is left."""
+        wanted = left_bytes // max(1, tasks)
+        return Room(self.entries, min(max(self.bytes, wanted), self.bytes + self.bytes // _GIVE))
 
 
 def splits(start: Offsets | None, end: Offsets, options: ReadOptions) -> list[ReadSplit]:

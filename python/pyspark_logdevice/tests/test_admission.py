@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -195,11 +196,30 @@ def test_tasks_are_cut_so_that_splits_fill_them(
             sum(record.entry_end - record.entry_start for record in held),
             sum(record.byte_end - record.byte_start for record in held),
         )
-        assert room.takes(amount) or len(held) == 1
+        assert room.shared(amount.bytes, 1).takes(amount) or len(held) == 1
     records = sum(len(found_) for found_ in found.values())
     largest = max(bytes_ for found_ in found.values() for _, bytes_ in found_)
     if largest <= room.bytes:
         assert len(tasks) >= min(least, records)
+
+
+@given(st.integers(2, 40), st.integers(5, 50), st.integers(1, 9))
+def test_there_is_no_tiny_task_of_what_the_others_left(tasks: int, records: int, more: int) -> None:
+    """Records are not cut, so most tasks stay below their share; the sum of it must not become one more."""
+    logs = Logs({A: [(1, 100)] * (tasks * records + more % tasks)})
+    stretches = logs.all_waiting({A: START})
+    room = Room(None, -(-stretches[A].amount.bytes // tasks))
+    marks = cut_for_tasks(stretches, room, logs.find)[A]
+    sizes = [later.entries - earlier.entries for earlier, later in pairwise(marks)]
+    assert len(sizes) == tasks == logs.questions + 1
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_record_that_fits_nowhere_is_not_asked_about_twice() -> None:
+    logs = Logs({A: [(10, 100)] * 10})
+    taken = admit(logs.all_waiting({A: START}), Limits(35, None), logs.find, each, 0)
+    assert taken[A].stretch.amount.entries == 30
+    assert logs.questions == 2  # what is counted at the start, and where the limit is passed
 
 
 def test_nothing_is_asked_when_everything_fits_one_task() -> None:
