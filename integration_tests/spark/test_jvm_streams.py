@@ -89,7 +89,7 @@ def test_a_stream_that_is_stopped_leaves_nothing_behind(
 
 
 def planners(source: Source) -> set[int]:
-    """The processes of this Spark that plan streams, idle ones too: children of the daemon that makes them."""
+    """The processes of this Spark that plan streams, idle ones too: children of the daemon for them."""
     assert source.spark._jvm is not None
     spark = source.spark._jvm.java.lang.ProcessHandle.current().pid()
     parents = {}

@@ -109,28 +109,6 @@ def test_a_query_begins_where_the_options_say(client: Client) -> None:
     assert begun.cluster == CLUSTER
 
 
-def test_what_one_batch_has_found_is_not_asked_again_for_the_next(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(client, "/a", records=9)
-    asked = []
-    find = client.find_record
-    monkeypatch.setattr(client, "find_record", lambda *a, **k: asked.append(k) or find(*a, **k))
-    one, ends, questions = planner(client, maxRecordsPerTrigger="5"), [], []
-    at = one.begin(Edge.EARLIEST)
-    for _ in range(3):
-        # As a planner that has just been started would have it.
-        anew = planner(client, maxRecordsPerTrigger="5").next_end(at, limited=True)
-        asked.clear()
-        end = one.next_end(kept(at), limited=True)
-        assert end is not None and end == anew
-        ends.append(entries(end))
-        questions.append(len(asked))
-        at = end
-    assert ends == [4, 4, 4]
-    assert questions == [2, 1, 1]  # what is counted at the start, where the limit is passed
-
-
 def test_a_named_cut_says_where_to_begin_and_to_end(client: Client, cluster: SmallCluster) -> None:
     a, b = fill(client, "/a"), fill(client, "/b")
     places = {"/a": a[2], "/b": b[4]}
