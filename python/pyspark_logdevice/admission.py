@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from logdevice.errors import InvalidOptionError
 from logdevice.types import CountedRecord, LogId, Lsn
 from pyspark_logdevice.offsets import Mark
-from pyspark_logdevice.planning import Amount, Room, shares
+from pyspark_logdevice.planning import Amount, Division, Room, shares
 
 TASKS_MAX: Final = 10_000
 
@@ -193,35 +193,35 @@ def _rotated(logs: list[LogId], turn: int) -> list[LogId]:
 
 
 def cut_for_tasks(
-    stretches: Mapping[LogId, Stretch], room: Room, find: Find
+    stretches: Mapping[LogId, Stretch], division: Division, find: Find
 ) -> dict[LogId, tuple[Mark, ...]]:
     """Where tasks may begin, so that each has as much as it has room for; by logs in order of their numbers.
 
-    `planning.splits` adds pieces up in the same way, so what is cut here to fill a task fills it there. A
-    piece that is a task by itself may be larger than the room: records are not cut, and what tasks therefore
-    leave must not become one more, tiny task.
+    `planning.splits` adds pieces up in the same way, so what is cut here to fill a task fills it there.
     """
     marks: dict[LogId, tuple[Mark, ...]] = {}
     taken, tasks = Amount(0, 0), 1
-    left = sum(stretch.amount.bytes for stretch in stretches.values())
-    planned = -(-left // max(1, room.bytes))
     for log in sorted(stretches):
         at, end = stretches[log].start, stretches[log].end
         marks[log] = (at,)
         while at.lsn < end.lsn:
             rest = Stretch(at, end).amount
-            here = room.shared(left, planned - tasks + 1) if taken == Amount(0, 0) else room
-            cut = None
-            if not here.takes(taken.plus(rest)):
-                cut = _task_end(log, at, end, taken, here, find)
-                taken = Amount(0, 0)
+            if division.room.takes(taken.plus(rest)):
+                taken = taken.plus(rest)
+                break
+            cut = _task_end(log, at, end, taken, division.room, find)
             if cut is None:
-                taken, left = taken.plus(rest), left - rest.bytes
+                # Counted too high: nothing to cut at, so `splits` begins a task with it.
+                if taken != Amount(0, 0):
+                    division.end_task(taken)
+                taken = rest
                 break
             if cut.lsn > at.lsn:
+                taken = taken.plus(Stretch(at, cut).amount)
                 marks[log] += (cut,)
-                at, left = cut, left - max(0, cut.bytes - at.bytes)
-            tasks += 1
+                at = cut
+            division.end_task(taken)
+            taken, tasks = Amount(0, 0), tasks + 1
             if tasks > TASKS_MAX:
                 raise InvalidOptionError(
                     f"the batch would be cut into more than {TASKS_MAX} tasks; raise maxRecordsPerPartition "

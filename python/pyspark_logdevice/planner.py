@@ -23,7 +23,7 @@ from pyspark_logdevice.lag import Lag, lag_of
 from pyspark_logdevice.offsets import Mark, Offsets, Position
 from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import ReadOptions
-from pyspark_logdevice.planning import ReadSplit, splits, task_room
+from pyspark_logdevice.planning import Division, ReadSplit, splits
 from pyspark_logdevice.rollbacks import Rollbacks
 from pyspark_logdevice.selection import Selection
 
@@ -197,8 +197,8 @@ class Planner:
     def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
         """The offsets behind what is taken, with all that decides how the batch is read."""
         stretches = {log: part.stretch for log, part in taken.items() if part.stretch.is_something}
-        room = task_room(sum(stretch.amount.bytes for stretch in stretches.values()), self._options)
-        marks = cut_for_tasks(stretches, room, self._find)
+        division = Division(sum(stretch.amount.bytes for stretch in stretches.values()), self._options)
+        marks = cut_for_tasks(stretches, division, self._find)
         logs: dict[LogId, Position] = {}
         for log, position in start.logs.items():
             path = paths.get(log, position.path)

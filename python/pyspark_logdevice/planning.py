@@ -17,10 +17,8 @@ from logdevice.types import LogId, Lsn
 from pyspark_logdevice.offsets import Mark, Offsets, Position
 from pyspark_logdevice.options import ReadOptions
 
-# By so much a task may be larger than its share, so that roundings do not make one more, tiny task.
+# By this part of it a task may be larger than it should, so that roundings do not make one more, tiny task.
 _SLACK: Final = 20
-# And by so much one that is a single piece, because those before it had to stay below their shares.
-_GIVE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +72,46 @@ class Room:
     def takes(self, amount: Amount) -> bool:
         return amount.bytes <= self.bytes and (self.entries is None or amount.entries <= self.entries)
 
-    def shared(self, left_bytes: int, tasks: int) -> Room:
-        """The room of the first of so many tasks that are to read what is left."""
-        wanted = left_bytes // max(1, tasks)
-        return Room(self.entries, min(max(self.bytes, wanted), self.bytes + self.bytes // _GIVE))
+
+class Division:
+    """How much each task takes, one after the other: of what is left the same as those to come.
+
+    So what one task leaves, because records are not cut, is divided among the rest, and makes no task more.
+    """
+
+    def __init__(self, total_bytes: int, options: ReadOptions) -> None:
+        self._options, self._left = options, total_bytes
+        by_size = -(-total_bytes // options.max_bytes_per_partition)
+        self._tasks = max(options.min_partitions, by_size)
+
+    @property
+    def room(self) -> Room:
+        """Of the task whose turn it is."""
+        most = self._options.max_bytes_per_partition
+        tasks = max(1, self._tasks, -(-self._left // (most + most // _SLACK)))
+        return Room(self._options.max_records_per_partition, -(-self._left // tasks))
+
+    def end_task(self, taken: Amount) -> None:
+        """The next one's turn; this one has taken so much."""
+        self._left = max(0, self._left - taken.bytes)
+        self._tasks -= 1
 
 
 def splits(start: Offsets | None, end: Offsets, options: ReadOptions) -> list[ReadSplit]:
     """The tasks of the batch from `start` to `end`: neighbours share one as long as it has room."""
     pieces = list(_pieces(start, end))
-    room = task_room(sum(piece.amount.bytes for piece in pieces), options)
+    division = Division(sum(piece.amount.bytes for piece in pieces), options)
     tasks: list[list[LogRange]] = []
     taken = Amount(0, 0)
     for piece in pieces:
-        more = taken.plus(piece.amount)
-        if not tasks or not room.takes(more):
+        if not tasks or not division.room.takes(taken.plus(piece.amount)):
+            if tasks:
+                division.end_task(taken)
             tasks.append([])
-            more = piece.amount
+            taken = Amount(0, 0)
         _add(tasks[-1], piece.range)
-        taken = more
+        taken = taken.plus(piece.amount)
     return [ReadSplit(tuple(ranges)) for ranges in tasks]
-
-
-def task_room(total_bytes: int, options: ReadOptions) -> Room:
-    """How much a task takes when all tasks together read so much."""
-    tasks = max(1, -(-total_bytes // options.max_bytes_per_partition))
-    share = -(-total_bytes // max(tasks, options.min_partitions))
-    if tasks > options.min_partitions:
-        share += share // _SLACK
-    return Room(options.max_records_per_partition, share)
 
 
 def shares(limit: int, waiting: Sequence[int], turn: int = 0) -> list[int]:

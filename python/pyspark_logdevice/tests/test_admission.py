@@ -16,7 +16,7 @@ from pyspark_logdevice import admission
 from pyspark_logdevice.admission import Limits, Stretch, Taken, admit, cut_for_tasks
 from pyspark_logdevice.offsets import Mark, Offsets, Position
 from pyspark_logdevice.options import ReadOptions
-from pyspark_logdevice.planning import Amount, Room, splits, task_room
+from pyspark_logdevice.planning import Amount, Division, Room, splits
 
 A, B, C = LogId(1), LogId(2), LogId(3)
 
@@ -179,8 +179,7 @@ def test_tasks_are_cut_so_that_splits_fill_them(
         min_partitions=least,
     )
     total = sum(stretch.amount.bytes for stretch in stretches.values())
-    room = task_room(total, options)
-    marks = cut_for_tasks(stretches, room, logs.find)
+    marks = cut_for_tasks(stretches, Division(total, options), logs.find)
     end = Offsets(
         "ads", {log: Position(path="/l", since=START.lsn, marks=found_) for log, found_ in marks.items()}
     )
@@ -196,11 +195,16 @@ def test_tasks_are_cut_so_that_splits_fill_them(
             sum(record.entry_end - record.entry_start for record in held),
             sum(record.byte_end - record.byte_start for record in held),
         )
-        assert room.shared(amount.bytes, 1).takes(amount) or len(held) == 1
+        assert Room(entries, size + size // 20).takes(amount) or len(held) == 1
     records = sum(len(found_) for found_ in found.values())
     largest = max(bytes_ for found_ in found.values() for _, bytes_ in found_)
-    if largest <= room.bytes:
+    if largest <= total // least:
         assert len(tasks) >= min(least, records)
+
+
+def division(total: int, *, entries: int | None = None, bytes: int = 1000) -> Division:
+    limits = {"max_records_per_partition": entries, "max_bytes_per_partition": bytes}
+    return Division(total, ReadOptions(endpoint="a:1", logs=("/a",), **limits))  # type: ignore[arg-type]
 
 
 @given(st.integers(2, 40), st.integers(5, 50), st.integers(1, 9))
@@ -208,11 +212,13 @@ def test_there_is_no_tiny_task_of_what_the_others_left(tasks: int, records: int,
     """Records are not cut, so most tasks stay below their share; the sum of it must not become one more."""
     logs = Logs({A: [(1, 100)] * (tasks * records + more % tasks)})
     stretches = logs.all_waiting({A: START})
-    room = Room(None, -(-stretches[A].amount.bytes // tasks))
-    marks = cut_for_tasks(stretches, room, logs.find)[A]
+    options = ReadOptions(endpoint="a:1", logs=("/a",), min_partitions=tasks)
+    marks = cut_for_tasks(stretches, Division(stretches[A].amount.bytes, options), logs.find)[A]
     sizes = [later.entries - earlier.entries for earlier, later in pairwise(marks)]
     assert len(sizes) == tasks == logs.questions + 1
     assert max(sizes) - min(sizes) <= 1
+    end = Offsets("ads", {A: Position(path="/l", since=START.lsn, marks=marks)})
+    assert len(splits(None, end, options)) == tasks
 
 
 def test_a_record_that_fits_nowhere_is_not_asked_about_twice() -> None:
@@ -225,14 +231,14 @@ def test_a_record_that_fits_nowhere_is_not_asked_about_twice() -> None:
 def test_nothing_is_asked_when_everything_fits_one_task() -> None:
     logs = Logs({A: [(1, 10)] * 5})
     stretches = logs.all_waiting({A: START})
-    assert cut_for_tasks(stretches, Room(None, 50), logs.find) == {A: (START, stretches[A].end)}
+    assert cut_for_tasks(stretches, division(50), logs.find) == {A: (START, stretches[A].end)}
     assert logs.questions == 0
 
 
 def test_an_end_that_was_counted_too_high_makes_no_task_of_nothing() -> None:
     logs = Logs({A: [(1, 10)] * 2, B: [(1, 10)]})
     stretches = {A: Stretch(START, Mark(Lsn(14), 50, 500)), B: Stretch(START, Mark(Lsn(11), 1, 10))}
-    assert cut_for_tasks(stretches, Room(None, 30), logs.find) == {
+    assert cut_for_tasks(stretches, division(510, bytes=300), logs.find) == {
         A: (START, Mark(Lsn(14), 50, 500)),
         B: (START, Mark(Lsn(11), 1, 10)),
     }
@@ -242,7 +248,7 @@ def test_a_batch_is_not_cut_into_too_many_tasks(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(admission, "TASKS_MAX", 3)
     logs = Logs({A: [(1, 10)] * 5})
     with pytest.raises(InvalidOptionError) as caught:
-        cut_for_tasks(logs.all_waiting({A: START}), Room(1, 1000), logs.find)
+        cut_for_tasks(logs.all_waiting({A: START}), division(50, entries=1), logs.find)
     assert caught.value.message == (
         "the batch would be cut into more than 3 tasks; raise maxRecordsPerPartition or "
         "maxBytesPerPartition, or lower maxRecordsPerTrigger or maxBytesPerTrigger"

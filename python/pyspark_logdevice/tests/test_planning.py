@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice.offsets import Mark, Offsets, Position
 from pyspark_logdevice.options import ReadOptions
-from pyspark_logdevice.planning import LogRange, ReadSplit, Room, shares, splits, task_room
+from pyspark_logdevice.planning import Amount, Division, LogRange, ReadSplit, Room, shares, splits
 
 A, B = LogId(1), LogId(2)
 
@@ -123,13 +123,12 @@ def test_splits_cover_everything_once_in_order_and_within_their_room(
         assert [part.start for part in mine] == bounds[:-1]
     assert [part.log for part in flat] == sorted(part.log for part in flat)
     assert ranges(splits(None, last, chosen)) == ranges(found)
-    total = sum(position_.marks[-1].bytes - 1000 for position_ in last.logs.values())
-    room = task_room(total, chosen)
+    room = Room(entries_max, bytes_max + bytes_max // 20)
     for split in found:
         pieces = [amount(last, part) for part in split.ranges]
-        held = (sum(entries for entries, _ in pieces), sum(size for _, size in pieces))
+        held = Amount(sum(entries for entries, _ in pieces), sum(size for _, size in pieces))
         is_one_piece = len(split.ranges) == 1 and is_piece(last, split.ranges[0])
-        assert is_one_piece or (held[1] <= room.bytes and (entries_max is None or held[0] <= entries_max))
+        assert is_one_piece or room.takes(held)
 
 
 def amount(last: Offsets, part: LogRange) -> tuple[int, int]:
@@ -143,11 +142,30 @@ def is_piece(last: Offsets, part: LogRange) -> bool:
     return lsns.index(part.end) - lsns.index(part.start) == 1
 
 
-def test_a_task_takes_its_share_and_never_more_than_it_may() -> None:
-    assert task_room(100, options()) == Room(None, 100)
-    assert task_room(100, options(min_partitions=3)) == Room(None, 34)
-    assert task_room(0, options(min_partitions=3, max_records_per_partition=7)) == Room(7, 0)
-    assert task_room(1000, options(max_bytes_per_partition=300)) == Room(None, 250 + 12)
+def rooms(total: int, taken: list[int], **changes: int) -> list[int | None]:
+    """How many bytes each task may take, when those before it have taken so much."""
+    division = Division(total, options(**changes))
+    found: list[int | None] = [division.room.bytes]
+    for size in taken:
+        division.end_task(Amount(1, size))
+        found.append(division.room.bytes)
+    return found
+
+
+def test_what_a_task_leaves_is_divided_among_the_rest() -> None:
+    assert rooms(100, []) == [100]
+    assert rooms(100, [30, 30], min_partitions=3) == [34, 35, 40]
+    assert rooms(0, [], min_partitions=3) == [0]
+    assert Division(0, options(max_records_per_partition=7)).room == Room(7, 0)
+
+
+def test_a_task_is_hardly_larger_than_it_may_be() -> None:
+    assert rooms(1000, [240, 240, 240], max_bytes_per_partition=300) == [250, 254, 260, 280]
+    assert rooms(600, [280], max_bytes_per_partition=300) == [300, 160]
+    assert rooms(600, [290], max_bytes_per_partition=300) == [300, 310]
+    # More tasks than thought, because of another limit; or more taken than there was said to be.
+    assert rooms(900, [100, 100, 100], max_bytes_per_partition=300) == [300, 267, 234, 300]
+    assert rooms(100, [70, 70], min_partitions=2) == [50, 30, 0]
 
 
 amounts = st.lists(st.integers(0, 1000), min_size=1, max_size=30)
