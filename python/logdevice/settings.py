@@ -218,7 +218,7 @@ class NodeReadSettings(Settings):
     """What a storage node spends on one reader's stream."""
 
     read_bytes_max: int = setting(
-        2 * (MIB + 64 * 1024),  # eight records of a quarter of a megabyte, with their headers
+        4 * (MIB + 64 * 1024),  # sixteen records of a quarter of a megabyte, with their headers
         "How many bytes one read of the store may return; a first record of any size is returned. Larger "
         "reads more at once, smaller shares the disk more evenly.",
         unit="bytes",
@@ -232,7 +232,7 @@ class NodeReadSettings(Settings):
         minimum=1,
     )
     send_queue_bytes_max: int = setting(
-        4 * (MIB + 64 * 1024),  # one read is on its way while the next is made
+        8 * (MIB + 64 * 1024),  # one read is on its way while the next is made
         "How many bytes may wait to be sent before the node reads on. Less than two reads means that it "
         "reads and sends in turn. Larger keeps a fast connection full, smaller needs less memory per reader.",
         unit="bytes",
