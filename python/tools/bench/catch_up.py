@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from tools.bench import loading
+from tools.bench.spark_session import CORES
 from tools.bench.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 
 SHAPES: Final = {"100 B": 100, "1 KB": 1_024}
@@ -47,8 +48,10 @@ class CatchUp:
 
 
 def limits(system: str, rows: int, entry_bytes: int) -> dict[str, str]:
-    """So that it takes five batches; ours never cuts a record, so it may need room for one more."""
-    more = loading.RECORD_BYTES // entry_bytes if system == LOGDEVICE else 0
+    """So that it takes five batches. Ours never cuts a record, so it may need room for one more; Kafka's
+    source shares the limit among partitions and rounds down.
+    """
+    more = loading.RECORD_BYTES // entry_bytes if system == LOGDEVICE else CORES
     return {LIMITS[system]: str(rows // BATCHES + 1 + more)}
 
 
