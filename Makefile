@@ -17,7 +17,10 @@ CONNECTOR ?=
 export JVM
 GRADLE := gradle --no-daemon --quiet -PpysparkJars="$$(.venv/bin/python -c \
 	'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')"
-WORKERS ?= 2
+# Three for two cores: tests with real processes wait a lot.
+WORKERS ?= 3
+# Hundreds of processes start in a run: none of them shall compile our modules anew, whatever the shell says.
+TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope
 SEEDS ?= 200
 SEED_START ?= 0
 
@@ -64,10 +67,10 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 
 # pytest runs last, so that its summary is the last line.
 test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
-	@$(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope --cov --cov-report=term
+	@$(TESTS) --cov --cov-report=term
 
 test-chain: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## all tests with real processes once more, every log of them written along chains
-	@LOGDEVICE_REPLICATION_MODE=chain $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope integration_tests
+	@LOGDEVICE_REPLICATION_MODE=chain $(TESTS) integration_tests
 
 format: setup ## format the code and sort its imports
 	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples
@@ -145,4 +148,4 @@ build: setup jar ## the wheel, in dist/
 
 clean: ## remove everything that was made, the environment too
 	@rm -rf .venv build dist connector/build python/pyspark_logdevice/jars .gradle .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* python/*.egg-info
-	@find python -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find python integration_tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -74,7 +74,15 @@ class Cluster(LocalCluster):
         )
 
     def metrics(self, node: NodeId) -> dict[str, float]:
-        status = probe.statuses(self.name, [self.nodes[node].address])[self.nodes[node].address]
-        assert status is not None, f"{node} does not answer"
-        metrics: dict[str, float] = json.loads(status.metrics)
+        """What a running node counts, as soon as it answers."""
+        address = self.nodes[node].address
+        metrics: dict[str, float] = {}
+
+        def has_answered() -> bool:
+            status = probe.statuses(self.name, [address])[address]
+            if status is not None:
+                metrics.update(json.loads(status.metrics))
+            return status is not None
+
+        assert wait_until(has_answered, PATIENCE_MS), f"{node} does not answer"
         return metrics

@@ -31,20 +31,34 @@ NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
-# These start a Spark of their own, and take so long that the other worker does them.
-OWN_SPARK = frozenset({"test_killed_driver.py", "test_other_executors.py"})
+# Half of the time that tests with Spark take: those that start Sparks of their own, and some that share one.
+DRIVERS = frozenset(
+    {
+        "test_checkpoints.py",
+        "test_data_loss.py",
+        "test_etl.py",
+        "test_etl_command.py",
+        "test_jvm_executors.py",
+        "test_killed_driver.py",
+        "test_other_executors.py",
+        "test_rollback.py",
+    }
+)
 
 
 class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
-    """One worker has the tests that share a Spark, another all others that share a cluster; the rest goes
-    anywhere. xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
+    """Three places with a cluster each, two of them with a Spark: the tests of a place share them, so one
+    worker has them all. The places take longest and are begun first; the rest goes to whoever has time.
+    xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         place = self.config.rootpath / nodeid.partition("::")[0]
         if HERE not in place.parents:
             return nodeid
-        return "spark" if place.parent.name == "spark" and place.name not in OWN_SPARK else "cluster"
+        if place.parent.name != "spark":
+            return "cluster"
+        return "drivers" if place.name in DRIVERS else "spark"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -24,7 +24,7 @@ CHANGES = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseS
 def parent(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return 0
 
 

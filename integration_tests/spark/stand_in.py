@@ -19,6 +19,7 @@ from pyspark_logdevice import task_metrics
 
 SCHEMA = "lsn bigint, timestamp timestamp, payload binary, attributes map<string,string>, gap string"
 HANGS_S = 600
+ROWS = 6_000  # of two partitions of three batches
 
 
 class StandIn(DataSource):

@@ -6,6 +6,7 @@ The table is read by deltalake, which shares no code with what wrote it.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -25,6 +26,7 @@ from examples.demo.job import SETTINGS
 from examples.demo.tables import RowCount, query
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import COMMAND
+from integration_tests.spark.session import quick_python
 from logdevice.cli.processes import wait_until
 from logdevice.client.blocking import Client
 from logdevice.errors import OutcomeUnknownError
@@ -34,7 +36,7 @@ from pyspark_logdevice.etl_run import run
 
 PATIENCE_S = 280  # for a Spark on a machine that has other things to do
 POLL_S = 0.002
-PAUSE_S = 0.02
+PAUSE_S = 0.1
 SCHEMA = "id string, number long"
 
 
@@ -90,6 +92,7 @@ class Etl:
     cluster: Cluster
     log: str
     table: Path
+    _added: dict[Path, int] = field(default_factory=dict)  # files, by version; a version does not change
 
     @property
     def said(self) -> str:
@@ -104,7 +107,11 @@ class Etl:
         words += ["--option", "maxRecordsPerTrigger=200"]
         with (self.table.parent / "etl.log").open("ab") as output:
             process = subprocess.Popen(
-                [*COMMAND, *words], stdout=output, stderr=output, start_new_session=True
+                [*COMMAND, *words],
+                env={**os.environ, "PYSPARK_PYTHON": str(quick_python(self.table.parent / "bin"))},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         try:
             yield process
@@ -136,8 +143,10 @@ class Etl:
         return sorted((self.table / "_delta_log").glob("*.json"))
 
     def files_in_log(self) -> int:
-        lines = [line for version in self.versions() for line in version.read_text().splitlines()]
-        return sum('"add"' in line for line in lines)
+        for version in self.versions():
+            if version not in self._added:
+                self._added[version] = sum('"add"' in line for line in version.read_text().splitlines())
+        return sum(self._added.values())
 
 
 @pytest.mark.timeout(5 * PATIENCE_S)

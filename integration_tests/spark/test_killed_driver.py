@@ -35,7 +35,7 @@ PATIENCE_S = 280  # a driver takes its time to start on a machine that has other
 TRIES_MAX = 2 * KILLS + 4
 HAS_EXECUTORS = os.environ.get("EXECUTORS") == "1"
 MASTER = "local-cluster[2,1,1024]" if HAS_EXECUTORS else "local[2]"
-APPEND_PAUSE_S = 0.02
+APPEND_PAUSE_S = 0.05
 # Spark gives a Python process ten seconds to start, and has no setting for it. A busy machine needs more at
 # times: then the driver ends by itself, and is started again like one that was killed.
 TOO_SLOW = "Python worker failed to connect back"
