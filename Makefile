@@ -17,8 +17,8 @@ CONNECTOR ?=
 export JVM
 GRADLE := gradle --no-daemon --quiet -PpysparkJars="$$(.venv/bin/python -c \
 	'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')"
-# Three for two cores: tests with real processes wait a lot.
-WORKERS ?= 3
+# Two cores are busy with two; with three the nodes of a third cluster take more than is gained.
+WORKERS ?= 2
 # Hundreds of processes start in a run: none of them shall compile our modules anew, whatever the shell says.
 TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope
 SEEDS ?= 200

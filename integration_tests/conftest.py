@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from integration_tests.cluster import NODE_COMMAND, Cluster
 from logdevice.cli.clusters import bring_up
@@ -31,6 +32,7 @@ NODES = 5
 REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
+PLACES = ("spark", "cluster", "drivers")
 # Half of the time that tests with Spark take: those that start Sparks of their own, and some that share one.
 DRIVERS = frozenset(
     {
@@ -47,18 +49,26 @@ DRIVERS = frozenset(
 
 
 class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
-    """Three places with a cluster each, two of them with a Spark: the tests of a place share them, so one
-    worker has them all. The places take longest and are begun first; the rest goes to whoever has time.
+    """Three places: their tests share a cluster, those of two a Spark, so one worker has all of a place.
+    They take longest and are begun first. The rest goes to whoever has time, file by file: one by one it
+    would be the scheduler who is waited for. Only tests that simulate go one by one, and come last, as units
+    of one test do: some of those files take half a minute.
     xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        place = self.config.rootpath / nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        place = self.config.rootpath / file
         if HERE not in place.parents:
-            return nodeid
+            return nodeid if "simulation" in place.parts else file
         if place.parent.name != "spark":
             return "cluster"
         return "drivers" if place.name in DRIVERS else "spark"
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if places := [place for place in PLACES if place in self.workqueue]:
+            self.workqueue.move_to_end(places[0], last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -96,9 +106,24 @@ def running(data: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared_cluster(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Cluster]:
     with running(tmp_path_factory.mktemp("cluster") / "data") as cluster:
+        pytestconfig.stash[SHARED] = cluster
         yield cluster
+
+
+SHARED = pytest.StashKey[Cluster]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A cluster costs something when nobody uses it, too: it does not run beside unit tests. Should another
+    test want it after all, `mend` starts it again.
+    """
+    if nextitem is not None and HERE not in nextitem.path.parents and SHARED in item.config.stash:
+        item.config.stash[SHARED].kill_all()
 
 
 @pytest.fixture

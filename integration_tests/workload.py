@@ -8,6 +8,7 @@ became of them: acknowledged at an LSN, or outcome unknown. A follower reads alo
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,7 @@ from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 
 BATCH = 3  # payloads of one append
+PAUSE_S = 0.02  # of a hand between two appends, so that processes that start have a processor, too
 HANDS = "abcd"  # as many appends of a writer are on their way at a time; payloads begin with the hand
 END = b"the end"
 
@@ -46,6 +48,7 @@ class Writer:
             while not self._is_stopped:
                 self._append([f"{hand}{number + index:07d}".encode() for index in range(BATCH)], client)
                 number += BATCH
+                time.sleep(PAUSE_S)
         except Exception as problem:
             with self._changed:
                 self._problem = problem

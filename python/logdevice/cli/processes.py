@@ -19,6 +19,8 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _POLL_S: Final = 0.01
+_POLL_S_MAX: Final = 0.1
+_POLL_SHARE: Final = 0.05  # of the time that was waited already
 _BIRTH_TIMEOUT_MS: Final = 5_000
 
 
@@ -71,11 +73,13 @@ def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 
 def wait_until(is_so: Callable[[], bool], timeout_ms: int) -> bool:
     """Whether it became so in time."""
-    deadline = time.monotonic() + timeout_ms / 1000
+    begin = time.monotonic()
     while not is_so():
-        if time.monotonic() >= deadline:
+        waited_s = time.monotonic() - begin
+        if waited_s >= timeout_ms / 1000:
             return False
-        time.sleep(_POLL_S)
+        # To look may cost a processor that what is waited for could use: less often the longer it takes.
+        time.sleep(min(max(_POLL_S, waited_s * _POLL_SHARE), _POLL_S_MAX))
     return True
 
 

@@ -34,7 +34,10 @@ def new_client(cluster: SmallCluster, **settings: object) -> AsyncClient:
 def with_nodes(directory: Path, test: Test, **attributes: Any) -> None:
     async def work() -> None:
         async with small_cluster(directory, 1, 2, 3, 4) as cluster, new_client(cluster) as client:
-            await client.create_log("/log", {"replication": 3, **attributes})
+            # By somebody patient: on a busy machine a new cluster may take longer, and who gives up too early
+            # does not know whether the log is there.
+            async with new_client(cluster, attempt_timeout_ms=20_000) as patient:
+                await patient.create_log("/log", {"replication": 3, **attributes})
             await test(cluster, client)
 
     run(work())
