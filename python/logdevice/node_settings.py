@@ -24,8 +24,8 @@ class NodeSettings(Settings):
     )
     ping_interval_ms: int = setting(
         400,
-        "How often every node asks every other whether it is there. Larger sends less, smaller notices a "
-        "dead node sooner.",
+        "How often of any two nodes one asks the other whether it is there. Larger sends less, smaller "
+        "notices a dead node sooner.",
         unit="ms",
         minimum=1,
     )

@@ -69,7 +69,7 @@ class MembershipHost:
         if ping.generation < 0:
             self._feed(NodeLeft(ping.node, -ping.generation))
         else:
-            self._feed(HeardFrom(ping.node, ping.generation))
+            self._feed(HeardFrom(ping.node, ping.generation, is_ping=True))
         return Pong(self._me, self._generation)
 
     async def leave(self) -> None:

@@ -1,9 +1,10 @@
 """Membership: who of the cluster is there, as one node sees it.
 
-It pings every other node at a steady pace and counts pings in a row after which nothing was heard. It
-lives as long as the node's process. It promises nothing about agreement: two nodes may see different
-things for a while, and only the epoch store decides between them. A pause of this process itself costs
-the others at most one missed ping. Rules Z1 to Z5 and Z8 are in docs/protocol/write_path.md.
+It pings every other node at a steady pace, unless that node has just done so itself, and counts pings in a
+row after which nothing was heard. It lives as long as the node's process. It promises nothing about
+agreement: two nodes may see different things for a while, and only the epoch store decides between them. A
+pause of this process itself costs the others at most one missed ping. Rules Z1 to Z5, Z8 and Z9 are in
+docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class HeardFrom:
 
     node: NodeId
     generation: int
+    is_ping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class _Other:
     refused: int = 0  # pings in a row that could not be delivered
     generation: int | None = None  # None: never heard of
     has_left: bool = False
+    has_pinged: bool = False  # since our last beat
 
 
 class Membership:
@@ -140,6 +143,7 @@ class Membership:
         is_new = event.generation != other.generation  # Z3
         other.missed, other.generation, other.has_left = 0, event.generation, False
         other.refused = 0
+        other.has_pinged |= event.is_ping
         if is_new or not was_alive:
             self._effects.append(DeclareAlive(event.node))
 
@@ -165,6 +169,9 @@ class Membership:
         """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""
         self._next_ping_ms = now_ms + self._settings.ping_interval_ms
         for node, other in self._others.items():
+            if other.has_pinged:  # Z9
+                other.has_pinged = False
+                continue
             was_alive = self.is_alive(node)
             other.missed += 1
             if was_alive and not self.is_alive(node):

@@ -1,4 +1,4 @@
-"""Who is there, as one node sees it: rules Z1 to Z5 of the write path."""
+"""Who is there, as one node sees it: rules Z1 to Z5, Z8 and Z9 of the write path."""
 
 from __future__ import annotations
 
@@ -80,6 +80,40 @@ def test_a_node_that_answers_stays_alive_without_a_word() -> None:
         effects = machine.handle(Woken(), number * INTERVAL_MS)
         assert effects == [SendPing(OTHER), WakeAt((number + 1) * INTERVAL_MS)]
         assert machine.handle(HeardFrom(OTHER, 7), number * INTERVAL_MS) == []
+
+
+def test_who_has_pinged_since_the_last_beat_is_not_pinged() -> None:
+    """Z9"""
+    machine = membership()
+    machine.handle(HeardFrom(OTHER, 7, is_ping=True), 0)
+    machine.handle(HeardFrom(THIRD, 7), 0)
+    assert machine.handle(Woken(), 0) == [SendPing(THIRD), WakeAt(INTERVAL_MS)]
+    assert machine.handle(Woken(), INTERVAL_MS) == [SendPing(OTHER), SendPing(THIRD), WakeAt(2 * INTERVAL_MS)]
+
+
+def test_who_does_not_ping_any_more_is_dead_one_beat_later_at_most() -> None:
+    """Z9"""
+    machine = membership(0, 1)
+    machine.handle(HeardFrom(OTHER, 7, is_ping=True), 0)
+    assert DeclareDead(OTHER) not in ticks(machine, MISSED_MAX + 1)
+    assert DeclareDead(OTHER) in machine.handle(Woken(), (MISSED_MAX + 1) * INTERVAL_MS)
+
+
+def test_of_two_nodes_one_pings_the_other() -> None:
+    """Z9"""
+    settings = NodeSettings(ping_interval_ms=INTERVAL_MS, pings_missed_max=MISSED_MAX)
+    machines = {ME: Membership(ME, settings), OTHER: Membership(OTHER, settings)}
+    for machine in machines.values():
+        machine.handle(NodesChanged((ME, OTHER)), 0)
+    pings = 0
+    for time_ms in range(0, 100 * INTERVAL_MS, INTERVAL_MS // 2):
+        here, there = (ME, OTHER) if time_ms % INTERVAL_MS == 0 else (OTHER, ME)
+        if SendPing(there) in machines[here].handle(Woken(), time_ms):
+            pings += 1
+            machines[there].handle(HeardFrom(here, 7, is_ping=True), time_ms)
+            machines[here].handle(HeardFrom(there, 7), time_ms)
+    assert pings == 100
+    assert all(machine.alive == (ME, OTHER) for machine in machines.values())
 
 
 def test_a_restart_between_two_pings_is_noticed() -> None:
