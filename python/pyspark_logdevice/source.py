@@ -53,6 +53,7 @@ class LogDeviceSource(DataSource):
     def schema(self) -> StructType:
         # Asked at every load: the earliest moment to say that an option is wrong.
         parse(self.options)
+        connections.settle()
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -86,6 +87,7 @@ class BatchReader(DataSourceReader):
             return planner.plan_batch() or [ReadSplit(())]
         finally:
             planner.close()
+            connections.settle()
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         return read_split(self._options, self._columns, partition)

@@ -32,9 +32,9 @@ def test_the_defaults_are_the_documented_ones() -> None:
     )
     assert (stream.scd_timeout_ms, stream.all_send_all_timeout_ms) == (10_000, 20_000)
     assert (node.read_bytes_max, node.read_time_ms_max, node.send_queue_bytes_max) == (
-        2 * ((1 << 20) + (1 << 16)),
-        1000,
         4 * ((1 << 20) + (1 << 16)),
+        1000,
+        8 * ((1 << 20) + (1 << 16)),
     )
 
 
