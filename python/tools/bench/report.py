@@ -34,6 +34,8 @@ def page(results: Results) -> str:
         "## Targets\n",
         _target_table(found),
         *_missed(found),
+        "## Profiles\n",
+        texts.PROFILES,
         "## How it was measured\n",
         _facts(results),
         f"{texts.FAIRNESS}\n",

@@ -99,7 +99,27 @@ WHY: Final[Mapping[str, str]] = {
     "trickle": "By Spark's progress reports most of a batch is Spark's own: the files of the checkpoint, "
     "planning, a job. Ours takes longer where it asks a Python process for the end of the log, "
     "and in the task, which gets its rows from a Python worker.",
-    "scan-pruned": "Not profiled. The time of ours hardly depends on the number of rows, so what is left is "
-    "the fixed cost of a query, planning in a Python process included. Kafka's time grows with "
-    "the data: the ratio says as much about the amount of data as about the systems.",
+    "scan-pruned": "The time of ours hardly depends on the number of rows. By time stamps of its steps "
+    "about half of a query is Spark's own: analysis before the source is asked, and a second "
+    "stage for the sum; the rest is planning, starting tasks, and the first answers of nodes, in "
+    "about equal parts. Kafka's time grows with the data: the ratio says as much about the amount "
+    "of data as about the systems.",
 }
+
+PROFILES: Final = """\
+What profiles showed (perf over all processes, py-spy, time stamps of a query's steps), and what was made
+of it:
+
+- **Scan.** Moving bytes was the smaller part; most processor time went into Python around every message of
+  a node and every batch for Spark. Nodes read and send more at a time now (`read_bytes_max`), and Spark gets
+  larger batches. Answers of that size also made nodes look slow on busy processors, so that records were
+  sent twice; what counts as slow was moved (`slow_node_floor_ms`).
+- **Catch up.** A stream waited for a new Python process to import and to connect before its first batch.
+  Streams of the JVM surface are planned by a worker that stays warm; the first of a session still waits.
+- **Count, one column.** A query had a third, tiny task, and the processes that plan collected garbage over
+  everything that they had imported, each time. Both are gone.
+- **Idle.** Mostly messages by which nodes ask each other whether they are there; of two nodes only one asks
+  now.
+- **JSON into Delta.** Nearly all of it is Spark's: parsing, Parquet, the commits of Delta. A faster source
+  changes little there.
+"""
