@@ -93,7 +93,13 @@ class Backups(ABC):
         if is_there and not replace:
             raise NameTakenError(f"{path}: there is already a log of this name; it would have to be replaced")
         making = _beside(path, "restoring")
-        view = await self.create_log(making, {**found["attributes"], **(attributes or {})})
+        try:
+            view = await self.create_log(making, {**found["attributes"], **(attributes or {})})
+        except NameTakenError:
+            raise NameTakenError(
+                f"{making}: another restore is at work, or one was stopped and has left it; if none runs, "
+                "remove it and begin again"
+            ) from None
         assert view.log is not None, "a log was made"
         try:
             await self._fill(view.log, source, found)

@@ -205,3 +205,22 @@ def test_a_chain_log_is_restored_like_any_other(tmp_path: Path) -> None:
         assert ("replication_mode", "chain", "/again") in (await client.logs("/again"))[0].attributes
 
     with_nodes(tmp_path, test)
+
+
+def test_what_a_stopped_restore_has_left_is_named(tmp_path: Path) -> None:
+    """L38: it may be at work, so it is for people to remove it."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await filled(client)
+        await client.backup("/log", tmp_path / "backup")
+        await client.create_log("/again.restoring")
+        with pytest.raises(NameTakenError) as caught:
+            await client.restore(tmp_path / "backup", "/again")
+        assert caught.value.message == (
+            "/again.restoring: another restore is at work, or one was stopped and has left it; if none runs, "
+            "remove it and begin again"
+        )
+        await client.remove_log("/again.restoring")
+        assert (await client.restore(tmp_path / "backup", "/again")).records == 21
+
+    with_nodes(tmp_path, test)
