@@ -41,9 +41,9 @@ from pyspark_logdevice.rows import Columns, LogRows
 # Of a batch for Spark: parts are joined until one of these is reached, and cut only far above them, because
 # in between the size makes no difference to Spark.
 ROWS_WANTED: Final = 16_384
-BYTES_WANTED: Final = 4 << 20  # joining costs a copy, and what comes off the wire is mostly larger
+BYTES_WANTED: Final = 2 << 20  # joining costs a copy, and what comes off the wire is mostly larger
 ROWS_MAX: Final = 4 * ROWS_WANTED
-BYTES_MAX: Final = 4 * BYTES_WANTED
+BYTES_MAX: Final = 8 * BYTES_WANTED
 READERS_MAX: Final = 4  # begun at a time in one task
 WINDOW_BYTES_SHARED: Final = 16 << 20  # of each of them, where there are several: together one usual window
 # Ranges begin where their log began when they were planned: what was trimmed inside of one was never seen.
