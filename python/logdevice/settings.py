@@ -161,7 +161,7 @@ class ReadStreamSettings(Settings):
         choices=("disabled", "observe", "enabled"),
     )
     slow_node_floor_ms: int = setting(
-        40,  # an answer of some megabytes takes half of that where reader and nodes share busy processors
+        20,
         "A node that made the reader wait for less than this per answer is never called slow. Larger bears "
         "hiccups, smaller finds mild slowness.",
         unit="ms",
