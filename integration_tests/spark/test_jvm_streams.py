@@ -3,9 +3,6 @@ process that plans their batches."""
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +10,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from examples.demo.driver import kill_all
+from integration_tests.spark.kill_executor import parent
 from integration_tests.spark.reading import (
     STREAM_TIMEOUT_S,
     Source,
@@ -21,11 +20,11 @@ from integration_tests.spark.reading import (
     finish,
     run_available,
 )
-from logdevice.cli.processes import wait_until
+from logdevice.cli.processes import Process, ProcessState, wait_until
 from logdevice.client.blocking import Client
 
 STOP_TIMEOUT_S = 30
-PLANNER = b"pyspark_logdevice.jvm_planner"
+PLANNER = "pyspark_logdevice.jvm_planner"
 
 only_jvm = pytest.mark.parametrize("source", ["jvm"], indirect=True)
 
@@ -71,13 +70,7 @@ def test_a_stream_that_is_stopped_leaves_nothing_behind(
 ) -> None:
     client.create_log(log)
     append_numbers(client, log, records=3)
-    query = (
-        source.stream(log)
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(processingTime="10 milliseconds")
-        .start()
-    )
+    query = started(source, log, tmp_path)
     query.processAllAvailable()
     append_numbers(client, log, records=3)
     query.processAllAvailable()
@@ -92,14 +85,9 @@ def planners(source: Source) -> set[int]:
     """The processes of this Spark that plan streams, idle ones too: children of the daemon for them."""
     assert source.spark._jvm is not None
     spark = source.spark._jvm.java.lang.ProcessHandle.current().pid()
-    parents = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if PLANNER in (entry / "cmdline").read_bytes():
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return {process for process, parent in parents.items() if parents.get(parent) == spark}
+    listed = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    found = {pid for pid in listed if Process(pid, PLANNER).state is ProcessState.RUNNING}
+    return {pid for pid in found if parent(pid) in found and parent(parent(pid)) == spark}
 
 
 def started(source: Source, log: str, checkpoint: Path, **options: str) -> StreamingQuery:
@@ -151,12 +139,10 @@ def test_a_stream_that_waits_for_records_is_stopped_at_once(
     """The planner is in the middle of a question then, so it is ended and not kept."""
     client.create_log(log)
     append_numbers(client, log, records=1)
-    query = started(source, log, tmp_path, pollTimeout="2m")
+    query = started(source, log, tmp_path, pollTimeout="1h")
     assert wait_until(lambda: bool(query.recentProgress), STREAM_TIMEOUT_S * 1000)
     before = planners(source)
-    asked = time.monotonic()
-    query.stop()
-    assert time.monotonic() - asked < STOP_TIMEOUT_S  # and not what is left of two minutes
+    query.stop()  # and not after an hour
     assert query.exception() is None
     assert wait_until(lambda: len(planners(source)) < len(before), STOP_TIMEOUT_S * 1000)
 
@@ -169,8 +155,7 @@ def test_a_planner_that_is_killed_fails_its_query_which_goes_on_when_started_aga
     append_numbers(client, log, records=3)
     query = started(source, log, tmp_path)
     query.processAllAvailable()
-    for process in planners(source):
-        os.kill(process, signal.SIGKILL)
+    kill_all(planners(source))  # idle ones, too, which may end by themselves meanwhile
     with pytest.raises(StreamingQueryException, match="worker that plans the batches of this stream ended"):
         query.awaitTermination(60)
     later = append_numbers(client, log, records=2)

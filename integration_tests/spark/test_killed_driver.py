@@ -25,7 +25,7 @@ from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark import driver
 from integration_tests.spark.reading import Appended, append
 from integration_tests.spark.session import cluster_environment
-from logdevice.cli.processes import wait_until
+from logdevice.cli.processes import Process, ProcessState, wait_until
 from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.blocking import Client
 
@@ -114,15 +114,10 @@ def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int)
 
 
 def kill_executor(process: subprocess.Popen[bytes]) -> None:
-    executors = list(filter(is_executor, session_members(process.pid)))
+    found = [Process(pid, "CoarseGrainedExecutorBackend") for pid in session_members(process.pid)]
+    executors = [one.pid for one in found if one.state is ProcessState.RUNNING]
     assert executors, "tasks ran, but nowhere"
     kill_all(executors[:1])
-
-
-def is_executor(pid: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
-        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    return False
 
 
 def drain(cluster: Cluster, pattern: str, copy: str, directory: Path) -> bool:

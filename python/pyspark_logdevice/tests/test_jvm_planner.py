@@ -15,7 +15,6 @@ from pyspark.sql.streaming import python_streaming_source_runner as spark_runner
 from pyspark.worker_util import pickleSer
 
 from logdevice.client import Client, connect
-from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import QUICK, SmallCluster
 from pyspark_logdevice import connections, jvm_planner
 from pyspark_logdevice.rows import SCHEMA
@@ -23,12 +22,6 @@ from pyspark_logdevice.source import LogDeviceSource, StreamReader
 
 NUMBER = struct.Struct("!i")
 UNLIMITED = {"_type": "ReadAllAvailable"}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SmallCluster]:
-    with cluster_in_a_thread() as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from logdevice.client import Client, connect
-from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import CLUSTER, FIRST_RECORD_MS, QUICK, SmallCluster
 from logdevice.cuts import Cut, CutEnd, CutKind
 from logdevice.errors import (
@@ -30,12 +29,6 @@ from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import parse
 from pyspark_logdevice.planner import Planner
 from pyspark_logdevice.planning import splits
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SmallCluster]:
-    with cluster_in_a_thread() as cluster:
-        yield cluster
 
 
 @pytest.fixture(autouse=True)

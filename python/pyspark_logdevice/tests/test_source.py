@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import pickle
 import signal
 import subprocess
@@ -15,19 +17,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 import pyspark_logdevice
 from logdevice.client import Client, connect
-from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import QUICK, SmallCluster
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import connections
 from pyspark_logdevice.offsets import INITIAL
 from pyspark_logdevice.rows import SCHEMA
 from pyspark_logdevice.source import LogDeviceSource, StreamReader
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[SmallCluster]:
-    with cluster_in_a_thread() as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +70,27 @@ def test_a_broken_installation_does_not_hide_the_sources_of_others() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].startswith("ModuleNotFoundError: ")
     assert done.stdout.splitlines()[1] == "False"
+
+
+def test_a_process_that_makes_frames_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_frozen_process", 0)
+    try:
+        LogDeviceSource({"endpoint": "a:1", "logs": "/log"}).schema()
+        assert connections._frozen_process == os.getpid()
+    finally:
+        gc.unfreeze()
+
+
+def test_a_process_that_plans_a_batch_is_settled(
+    cluster: SmallCluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = LogDeviceSource({"endpoint": cluster.endpoints, "logs": "/log"}).reader(SCHEMA)
+    monkeypatch.setattr(connections, "_frozen_process", 0)
+    try:
+        assert len(reader.partitions()) == 1
+        assert connections._frozen_process == os.getpid()
+    finally:
+        gc.unfreeze()
 
 
 def test_options_are_checked_when_a_frame_is_made() -> None:
