@@ -26,7 +26,7 @@ SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-quick bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
+.PHONY: help setup test test-quick test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-quick bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
 	@$(TESTS) --cov --cov-report=term
 
+test-quick: setup ## the unit tests alone: no clusters of processes, no Spark session, no jar; some minutes
+	@$(TESTS) python
+
 test-chain: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## all tests with real processes once more, every log of them written along chains
 	@LOGDEVICE_REPLICATION_MODE=chain $(TESTS) integration_tests
 
@@ -97,11 +100,11 @@ docs-check: setup ## fail if those pages are not what the code says
 demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo
 
-sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log; HISTORIES=1: histories that branch
-	@$(BIN)/python -m logdevice.simulation $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(HISTORIES),--histories) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
+sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log; HISTORIES=1: histories that branch; ALL=1: SEEDS over all of these
+	@$(BIN)/python -m logdevice.simulation $(if $(ALL),--all) $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(HISTORIES),--histories) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
 
-mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices
-	@$(BIN)/python python/tools/mutants.py
+mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices. ARGS="--only P6": some
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 bench-protocol: setup ## what the read path's machines cost per LSN, by part
 	@$(BIN)/python python/tools/bench_protocol.py

@@ -21,6 +21,7 @@ from pyspark_logdevice.sessions import session
 
 CLICK = "click_id string, user string, page string, at timestamp"
 USER = "user string, clicks long, last_at timestamp"
+QUERY = "users"
 TRANSACTION = "spark.databricks.delta.write.txn"
 
 
@@ -32,7 +33,7 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
     click = sql.from_json(sql.col("payload").cast("string"), CLICK).alias("click")
     clicks = source.load().where("gap is null").select(click).select("click.*")
 
-    writer = clicks.writeStream.option("checkpointLocation", f"{users}/_checkpoint")
+    writer = clicks.writeStream.queryName(QUERY).option("checkpointLocation", f"{users}/_checkpoint")
     writer = writer.foreachBatch(lambda batch, number: merge(batch, number, users))
     writer.trigger(availableNow=True).start().awaitTermination()
     table = spark.read.format("delta").load(users).agg(sql.count("*"), sql.sum("clicks")).collect()[0]
@@ -43,7 +44,8 @@ def merge(batch: DataFrame, number: int, users: str) -> None:
     spark = batch.sparkSession
     new = batch.groupBy("user").agg(sql.count("*").alias("clicks"), sql.max("at").alias("last_at"))
     # The id of the query is kept in its checkpoint, as the numbers of its batches are.
-    spark.conf.set(f"{TRANSACTION}AppId", spark.sparkContext.getLocalProperty("sql.streaming.queryId") or "")
+    query = next(query for query in spark.streams.active if query.name == QUERY)
+    spark.conf.set(f"{TRANSACTION}AppId", str(query.id))
     spark.conf.set(f"{TRANSACTION}Version", number)
     merged = DeltaTable.forPath(spark, users).alias("old").merge(new.alias("new"), "old.user = new.user")
     merged.whenMatchedUpdate(

@@ -16,13 +16,15 @@ from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.workload import read_all, working
 from logdevice import batch as batches
 from logdevice.cli.processes import wait_until
-from logdevice.client.blocking import Client
+from logdevice.client.appending import Appending
+from logdevice.client.blocking import Client, blocking
 from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnavailableError
-from logdevice.protocol.chain.messages import ChainStatus, ChainStore, ChainStored, Next, Position, Settle
+from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.protocol.write_messages import Append, Claim, Position, Store, StoreStatus
 from logdevice.types import GapType, LogId, Lsn, NodeId, RecordFlags
 
 CHAIN: dict[str, int | str] = {"replication_mode": "chain", "nodeset_size": 3}
@@ -39,39 +41,32 @@ class Hand:
     token: int
 
     async def position(self) -> Position:
-        asked = Next(log=self.log, token=self.token, entries=1, body_bytes=4)
-        issued = await self.client._routing.position(asked, PATIENCE_MS)
+        asked = Append(log=self.log, body=b"", entries=1, claim=Claim(self.token, 4))
+        issued = await self.client.context.routing.ask(asked, PATIENCE_MS)
         assert issued.position is not None, issued
         return issued.position
 
-    async def store(self, position: Position, nodes: int, body: bytes) -> list[ChainStatus]:
+    async def store(self, position: Position, nodes: int, body: bytes) -> list[StoreStatus]:
         """On the first so many nodes of the chain; what each answered."""
-        walk = Walk(
-            self.log,
-            record_at(position, body, 1),
-            position.chain,
-            position.copies,
-            position.good_end,
-            position.sequencer,
-        )
-        request: ChainStore = walk.store()
+        walk = Walk(self.log, position, record_at(position, body, 1))
+        request: Store = walk.store()
         return [
-            (await self.client._nodes.ask(node, request, ChainStored, timeout_ms=PATIENCE_MS)).status
+            (await self.client.context.nodes.ask(node, request, timeout_ms=PATIENCE_MS)).status
             for node in position.chain[:nodes]
         ]
 
     async def give_up(self, position: Position) -> None:
         settle = Settle(log=self.log, lsn=position.lsn, token=self.token)
-        await self.client._chains.settle(settle, PATIENCE_MS)
+        await self.client.context.routing.ask(settle, PATIENCE_MS)
 
 
 def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]], token: int = 1) -> Result:
     async def run(client: AsyncClient) -> Result:
-        return await work(Hand(client, await client._directory.number(log), token))
+        return await work(Hand(client, await client.context.number(log), token))
 
     # In the loop that all clients of the process share: gRPC does not bear loops that come and go.
     with cluster.client() as client:
-        return client._run(run)
+        return blocking(run)(client)
 
 
 def look(cluster: Cluster, log: str) -> Position:
@@ -163,8 +158,8 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
             unwritten = await hand.position()
             hand.token = 1 << 20
             partial = await hand.position()
-            body = await hand.client._appending.encode(batches.from_entries(None, [b"left"], None))
-            assert await hand.store(partial, 1, body) == [ChainStatus.DATA]
+            body = await hand.client.part(Appending).encode(batches.from_entries(None, [b"left"], None))
+            assert await hand.store(partial, 1, body) == [StoreStatus.OK]
             return unwritten, partial
 
         unwritten, partial = by_hand(cluster, log, leave)
@@ -172,10 +167,10 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
         assert client.fill(log, partial.lsn) is Filled.RECORD
         assert client.fill(log, unwritten.lsn) is Filled.HOLE
 
-        async def come_late(hand: Hand) -> list[ChainStatus]:
+        async def come_late(hand: Hand) -> list[StoreStatus]:
             return await hand.store(unwritten, 1, b"late")
 
-        assert by_hand(cluster, log, come_late) == [ChainStatus.HOLE]
+        assert by_hand(cluster, log, come_late) == [StoreStatus.TAKEN]
         with pytest.raises(InvalidArgumentError, match="given to nobody"):
             client.fill(log, Lsn(partial.lsn + 100))
         assert client.append(log, b"next") == partial.lsn.next
@@ -192,8 +187,8 @@ def test_a_node_that_comes_back_has_what_the_others_decided(cluster: Cluster, lo
 
         async def leave_at_head(hand: Hand) -> Position:
             position = await hand.position()
-            body = await hand.client._appending.encode(batches.from_entries(None, [b"left"], None))
-            assert await hand.store(position, 1, body) == [ChainStatus.DATA]
+            body = await hand.client.part(Appending).encode(batches.from_entries(None, [b"left"], None))
+            assert await hand.store(position, 1, body) == [StoreStatus.OK]
             return position
 
         left = by_hand(cluster, log, leave_at_head)

@@ -45,27 +45,23 @@ LAYERS = (
     Layer(path="logdevice/types.py", ours=()),
     Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
     Layer(path="logdevice/knobs.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
-    Layer(
-        path="logdevice/settings.py",
-        ours=(
-            "logdevice.knobs",
-            "logdevice.wire_settings",
-            "logdevice.write_settings",
-            "logdevice.client_settings",
-            "logdevice.node_settings",
-            "logdevice.rebuild_settings",
-        ),
-    ),
+    Layer(path="logdevice/settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/rebuild_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/client_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/wire_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
+    Layer(path="logdevice/log_attributes.py", ours=modules("types errors knobs")),
+    Layer(path="logdevice/tasks.py", ours=(), others=PURE | {"asyncio"}),
     Layer(path="logdevice/stored_record.py", ours=("logdevice.types",)),
     Layer(
         path="logdevice/record_format.py",
         ours=("logdevice.types", "logdevice.errors", "logdevice.stored_record"),
         others=PURE | {"crc32c"},
+    ),
+    Layer(
+        path="logdevice/forms.py",
+        ours=modules("types errors record_format stored_record"),
+        others=PURE | {"types", "msgpack"},
     ),
     Layer(path="logdevice/cuts.py", ours=("logdevice.types", "logdevice.errors")),
     Layer(
@@ -82,6 +78,7 @@ LAYERS = (
         path="logdevice/protocol/",
         ours=(
             "logdevice.types",
+            "logdevice.forms",
             "logdevice.settings",
             "logdevice.write_settings",
             "logdevice.node_settings",
@@ -109,32 +106,36 @@ LAYERS = (
     Layer(
         path="logdevice/wire/",
         ours=(
-            *modules("types errors cuts settings record_format stored_record wire"),
+            *modules("types errors cuts settings record_format stored_record forms tasks wire"),
             # What is said; who says it, and when, is not the wire's business.
             *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
-            *modules("protocol.rebuilding_messages protocol.node_status protocol.lineage"),
+            *modules("protocol.rebuilding_messages protocol.metadata_entries protocol.node_status"),
+            *modules("protocol.io protocol.lineage"),
         ),
         others=None,
     ),
     *(
         Layer(
             path=f"logdevice/metadata/{module}.py",
-            ours=modules("types errors knobs metadata protocol.lineage"),
+            ours=modules("types errors knobs log_attributes metadata"),
             others=PURE | {"difflib"},
         )
-        for module in ("directory_changes", "log_attributes", "log_directory", "values")
+        for module in ("log_directory", "values")
     ),
     Layer(
         path="logdevice/metadata/",
         ours=(
             "logdevice.types",
+            "logdevice.forms",
             "logdevice.errors",
             "logdevice.cuts",
             "logdevice.knobs",
+            "logdevice.log_attributes",
             "logdevice.settings",
             "logdevice.metadata",
             # What became of nodes, and of histories, is summed up there; kept by compare-and-set like
             # everything else here.
+            "logdevice.protocol.epoch_state",
             "logdevice.protocol.lineage",
             "logdevice.protocol.node_status",
         ),
@@ -144,13 +145,12 @@ LAYERS = (
     Layer(
         path="logdevice/node/",
         ours=(
-            *modules("types errors flags knobs writer_tags settings write_settings node_settings"),
-            *modules("rebuild_settings protocol wire node"),
+            *modules("types errors knobs log_attributes tasks writer_tags settings write_settings"),
+            *modules("node_settings rebuild_settings protocol wire node"),
             # What a store and an epoch store promise; which ones they are only the assembly knows.
             "logdevice.storage.log_store",
             "logdevice.metadata.addresses",
             "logdevice.metadata.epoch_store",
-            "logdevice.metadata.log_attributes",
             "logdevice.metadata.log_directory",
             "logdevice.metadata.values",
         ),
@@ -161,7 +161,8 @@ LAYERS = (
         path="logdevice/client/",
         # Reached over connections only: what a node keeps and how it decides is not the client's business.
         ours=modules(
-            "types errors cuts knobs settings client_settings batch writer_tags protocol wire client"
+            "types errors cuts knobs log_attributes settings client_settings batch tasks writer_tags "
+            "protocol wire client"
         ),
         others=None,
     ),
@@ -191,7 +192,8 @@ LAYERS = (
             # Nothing that connects: only the shapes of what the client hands out.
             ours=(
                 *modules(
-                    "types errors cuts batch client_settings client.config client.client client.arrow_batches"
+                    "types errors cuts knobs batch client_settings "
+                    "client.config client.client client.arrow_batches"
                 ),
                 "pyspark_logdevice",
             ),
@@ -201,13 +203,16 @@ LAYERS = (
             "admission",
             "chunks",
             "cutting",
+            "division",
+            "first_version",
+            "idle_backoff",
             "lag",
             "offsets",
-            "option_reading",
+            "cluster_options",
             "option_values",
             "options",
-            "patience",
             "planning",
+            "pushdown",
             "rows",
             "write_options",
         )

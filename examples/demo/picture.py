@@ -1,7 +1,4 @@
-"""The picture at the end of the demo: throughput, lag and faults over time, as SVG in a page of HTML.
-
-Drawn by hand, because two curves and some lines are no reason for a library.
-"""
+"""The picture at the end of the demo: throughput, lag and faults over time, as SVG in a page of HTML."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 
+from examples.demo.svg import across, down, drawing, text
 from examples.demo.watch import Mark, Sample, Watch
 
 WIDTH, LEFT, RIGHT = 960, 70, 20
@@ -36,8 +34,6 @@ def svg(samples: Sequence[Sample], marks: Sequence[Mark]) -> str:
     bottom = Panel(LABELS + PANEL + SPACE, end_s, [(sample.at_s, sample.lag) for sample in samples])
     height = LABELS + 2 * PANEL + 2 * SPACE
     parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' font-family='sans-serif' "
-        f"font-size='12' role='img'><rect width='{WIDTH}' height='{height}' fill='white'/>",
         *top.axes("entries per second"),
         *bottom.axes("appended, but not yet in the table"),
         *(drawn_mark(top, bottom, mark, number) for number, mark in enumerate(marks)),
@@ -47,9 +43,8 @@ def svg(samples: Sequence[Sample], marks: Sequence[Mark]) -> str:
         text(WIDTH - RIGHT, LABELS + 14, "appended", APPENDED, anchor="end"),
         text(WIDTH - RIGHT, LABELS + 30, "in the Delta table", TABLE, anchor="end"),
         text(WIDTH / 2, height - 8, "seconds", MENDED, anchor="middle"),
-        "</svg>",
     ]
-    return "\n".join(parts)
+    return drawing(WIDTH, height, parts)
 
 
 def rates(samples: Sequence[Sample], name: str) -> Points:
@@ -86,7 +81,7 @@ class Panel:
         value = 0.0
         while value <= self.highest:
             y = self.y(value)
-            parts.append(f"<path d='M{LEFT} {y:.1f}H{WIDTH - RIGHT}' stroke='#d0d7de' stroke-width='0.5'/>")
+            parts.append(across(LEFT, y, WIDTH - RIGHT, "#d0d7de", 0.5))
             parts.append(text(LEFT - 6, y + 4, f"{value:.0f}", MENDED, anchor="end"))
             value += self.step
         step_s = nice(self.end_s / 10)
@@ -105,13 +100,8 @@ def drawn_mark(top: Panel, bottom: Panel, mark: Mark, number: int) -> str:
     x, colour = top.x(mark.at_s), FAULT if mark.is_fault else MENDED
     y = 16 + number % 5 * 15
     anchor = "end" if x > WIDTH * 0.8 else "start"
-    return f"<path d='M{x:.1f} {y}V{bottom.top + PANEL}' stroke='{colour}' stroke-dasharray='4 3'/>" + text(
-        x + (-4 if anchor == "end" else 4), y, mark.text, colour, anchor=anchor
-    )
-
-
-def text(x: float, y: float, words: str, colour: str, anchor: str = "start") -> str:
-    return f"<text x='{x:.1f}' y='{y:.1f}' fill='{colour}' text-anchor='{anchor}'>{html.escape(words)}</text>"
+    label = text(x + (-4 if anchor == "end" else 4), y, mark.text, colour, anchor=anchor)
+    return down(x, y, bottom.top + PANEL, colour, dashes="4 3") + label
 
 
 def nice(number: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ ADVICE = "Correct the option; docs/spark.md lists what is allowed."
     [
         (
             {"maxRecordPerTrigger": "5"},
-            "there is no option maxrecordpertrigger; the nearest is maxRecordsPerTrigger",
+            "there is no option 'maxrecordpertrigger'; the nearest is 'maxRecordsPerTrigger'",
         ),
         ({"minPartitions": "0"}, "option minPartitions must be an integer from 1 to 10000, got '0'"),
         (
@@ -48,12 +49,38 @@ def test_a_wrong_option_is_refused_when_the_frame_is_made(
 
 
 def edit_offsets(checkpoint: Path, **changes: Any) -> None:
-    """Rewrites the last offsets that the source has left in a checkpoint."""
+    rewrite_offsets(checkpoint, lambda plain: {**plain, **changes})
+
+
+def rewrite_offsets(checkpoint: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Changes the last offsets that the source has left in a checkpoint."""
     last = max(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdecimal())
     file = checkpoint / "offsets" / str(last)
     *head, ours = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("\n".join([*head, json.dumps({**json.loads(ours), **changes})]), encoding="utf-8")
+    file.write_text("\n".join([*head, json.dumps(change(json.loads(ours)))]), encoding="utf-8")
     (checkpoint / "offsets" / f".{last}.crc").unlink(missing_ok=True)
+
+
+def as_first_version(plain: dict[str, Any]) -> dict[str, Any]:
+    """The same offsets as they were written before they said where tasks end."""
+    logs = {}
+    for log, found in plain["logs"].items():
+        marks = [[found["from"], "0", "0"], [found["next"], found["entries"], found["bytes"]]]
+        logs[log] = {**{name: found[name] for name in ("path", "next", "from", "lineage")}, "marks": marks}
+    return {"version": 1, "cluster": plain["cluster"], "logs": logs}
+
+
+def test_a_checkpoint_of_version_1_goes_on(source: Source, client: Client, log: str, tmp_path: Path) -> None:
+    client.create_log(log)
+    first = append_numbers(client, log, records=6)
+    (rows,) = run_available(source.stream(log, startingOffsets="earliest"), tmp_path)
+    assert entries_of(rows) == first
+    rewrite_offsets(tmp_path, as_first_version)
+    (tmp_path / "commits" / "0").unlink()  # the batch was planned before an upgrade, and runs again after it
+    (tmp_path / "commits" / ".0.crc").unlink(missing_ok=True)
+    later = append_numbers(client, log, records=2)
+    again, more = run_available(source.stream(log, startingOffsets="earliest"), tmp_path)
+    assert (entries_of(again), entries_of(more)) == (first, later)
 
 
 def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
@@ -72,9 +99,9 @@ def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
     assert "option endingOffsets is for batch reads; a stream has no end, leave it out" in complaint
     edit_offsets(tmp_path, cluster="other")
     assert f"CheckpointClusterError: the checkpoint is of cluster 'other'; {source.endpoint}" in stopped()
-    edit_offsets(tmp_path, version=2)
+    edit_offsets(tmp_path, version=3)
     complaint = stopped()
-    assert "CheckpointFormatError: the checkpoint is of version 2; this program reads up to" in complaint
+    assert "CheckpointFormatError: the checkpoint is of version 3; this program reads up to" in complaint
     assert "Run the version that wrote it or a newer one" in complaint
 
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from examples.demo.tables import query
 from integration_tests.cluster import Cluster
 from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError
 from pyspark_logdevice.etl import Etl, EtlOptions, Target
-from pyspark_logdevice.etl_run import Progress, run
+from pyspark_logdevice.etl_run import run
 
 SCHEMA = "user string, amount double"
 GOOD: list[dict[str, object]] = [
@@ -46,8 +48,8 @@ def options(cluster: Cluster, client: Client, log: str, tmp_path: Path) -> EtlOp
     )
 
 
-def copied(spark: SparkSession, options: EtlOptions) -> tuple[Etl, list[Progress]]:
-    shown: list[Progress] = []
+def copied(spark: SparkSession, options: EtlOptions) -> tuple[Etl, list[StreamingQueryProgress]]:
+    shown: list[StreamingQueryProgress] = []
     etl = Etl(spark, options)
     run(etl, shown.append)
     return etl, shown
@@ -61,7 +63,7 @@ def test_entries_go_to_the_table_or_to_the_dead_letters_and_nowhere_twice(
     client.append_many(log, BAD)
     etl, shown = copied(spark, options)
     assert (etl.written.rows, etl.written.dead_letters, etl.written.gaps) == (len(GOOD), len(BAD), 0)
-    assert sum(progress.rows for progress in shown) == len(GOOD) + len(BAD)
+    assert sum(progress.numInputRows for progress in shown) == len(GOOD) + len(BAD)
     columns = "log_path, log_lsn, log_batch_offset, user, amount"
     rows = query(Path(options.to.name), f"select {columns} from t order by log_lsn, log_batch_offset")
     assert [tuple(row.values()) for row in rows] == [
@@ -77,6 +79,23 @@ def test_entries_go_to_the_table_or_to_the_dead_letters_and_nowhere_twice(
     copied(spark, options)
     assert len(query(Path(options.to.name), "select 1 from t")) == len(GOOD)
     assert len(query(Path(f"{options.to.name}_dead_letters"), "select 1 from t")) == len(BAD)
+
+
+def test_batches_can_be_written_by_a_copy_elsewhere(
+    spark: SparkSession, client: Client, log: str, options: EtlOptions
+) -> None:
+    """As on a Connect server, which gets what writes a batch pickled."""
+    client.append_many(log, [json.dumps(row).encode() for row in GOOD])
+    etl = Etl(spark, options)
+    copy = cloudpickle.loads(cloudpickle.dumps(etl))
+    assert copy.spark is None
+    copy.spark = spark  # what the batch's own session is there
+    etl.write_batch = copy.write_batch  # type: ignore[method-assign]
+    run(etl, lambda _: None)
+    assert (copy.written.rows, etl.written.rows) == (len(GOOD), 0)
+    forget_last_batch(Path(options.checkpoint))
+    copied(spark, options)
+    assert len(query(Path(options.to.name), "select 1 from t")) == len(GOOD)
 
 
 def forget_last_batch(checkpoint: Path) -> None:

@@ -7,6 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+from logdevice.tests.test_types import TEXTS as SHARED
 from logdevice.types import EPOCH_MAX, ESN_MAX, LSN_MAX, LSN_OLDEST, Lsn
 from pyspark_logdevice import functions
 
@@ -18,17 +19,13 @@ LSNS = [
     Lsn.of(EPOCH_MAX, ESN_MAX),
     LSN_MAX,
 ]
-TEXTS = [
-    "e5n3",
-    " E7N0009 ",
-    "21474836483",
-    "0",
-    "oldest",
-    "MAX",
-    str(int(LSN_MAX)),
-    f"e{EPOCH_MAX}n{ESN_MAX}",
-]
-NO_LSNS = ["", "e5", "n3", "e5n3x", "-1", f"e{EPOCH_MAX + 5}n1", f"e1n{ESN_MAX + 1}", "9223372036854775808"]
+TEXTS = [*SHARED["read"], " E7N0009 "]
+
+
+def test_lsns_are_written_as_everywhere(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(int(number),) for number in SHARED["written"]], "lsn long")
+    shown = frame.select(functions.lsn_text("lsn")).collect()
+    assert [row[0] for row in shown] == list(SHARED["written"].values())
 
 
 def test_functions_of_columns_take_lsns_apart(spark: SparkSession) -> None:
@@ -56,7 +53,7 @@ def test_both_read_what_people_write(spark: SparkSession) -> None:
     assert [row[0] for row in spark.sql("SELECT lsn_parse(text) FROM texts").collect()] == expected
 
 
-@pytest.mark.parametrize("text", NO_LSNS)
+@pytest.mark.parametrize("text", SHARED["refused"])
 def test_both_refuse_what_is_no_lsn(spark: SparkSession, text: str) -> None:
     functions.register(spark)
     message = (

@@ -23,7 +23,6 @@ from integration_tests.spark.reading import (
 from logdevice.cli.processes import Process, ProcessState, wait_until
 from logdevice.client.blocking import Client
 
-STOP_TIMEOUT_S = 30
 PLANNER = "pyspark_logdevice.jvm_planner"
 
 only_jvm = pytest.mark.parametrize("source", ["jvm"], indirect=True)
@@ -133,18 +132,15 @@ def test_streams_that_run_at_a_time_have_a_planner_each(
 
 
 @only_jvm
-def test_a_stream_that_waits_for_records_is_stopped_at_once(
+def test_a_stream_that_asks_seldom_is_stopped_at_once(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
-    """The planner is in the middle of a question then, so it is ended and not kept."""
     client.create_log(log)
     append_numbers(client, log, records=1)
     query = started(source, log, tmp_path, pollTimeout="1h")
     assert wait_until(lambda: bool(query.recentProgress), STREAM_TIMEOUT_S * 1000)
-    before = planners(source)
     query.stop()  # and not after an hour
     assert query.exception() is None
-    assert wait_until(lambda: len(planners(source)) < len(before), STOP_TIMEOUT_S * 1000)
 
 
 @only_jvm
@@ -156,7 +152,7 @@ def test_a_planner_that_is_killed_fails_its_query_which_goes_on_when_started_aga
     query = started(source, log, tmp_path)
     query.processAllAvailable()
     kill_all(planners(source))  # idle ones, too, which may end by themselves meanwhile
-    with pytest.raises(StreamingQueryException, match="worker that plans the batches of this stream ended"):
+    with pytest.raises(StreamingQueryException, match="worker that plans for this query ended"):
         query.awaitTermination(60)
     later = append_numbers(client, log, records=2)
     (rows,) = run_available(source.stream(log), tmp_path)

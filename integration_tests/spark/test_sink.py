@@ -142,7 +142,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
         (
             rows,
             {"log": log, "recordBites": "5"},
-            "there is no option recordbites; the nearest is recordBytes",
+            "there is no option 'recordbites'; the nearest is 'recordBytes'",
         ),
         (rows, {}, "nothing says where to write: give option log, or a column log"),
         (rows.selectExpr("payload text"), {"log": log}, "column text cannot be written to a log"),

@@ -12,7 +12,7 @@ CorruptRecordError; one that claims to unpack to more than the settings allow is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from struct import Struct, unpack_from
 from typing import Final
@@ -115,23 +115,6 @@ def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
 def is_quick(body: bytes | memoryview) -> bool:
     """Whether decoding takes microseconds, however large the body: nothing to unpack, no text to check."""
     return len(body) >= _PREFIX.size and body[1] == Codec.NONE and body[2] == _PLAIN_SCHEMA
-
-
-def concat(bodies: Iterable[bytes | memoryview], settings: BatchSettings) -> pa.RecordBatch:
-    """The entries of all bodies, in order, as one batch. A column that some of them do not have is null
-    there. Joining copies, so a reader joins what makes a few megabytes.
-    """
-    batches = [decode(body, settings) for body in bodies]
-    if not batches:
-        return pa.RecordBatch.from_pylist([], schema=ENTRIES)
-    try:
-        if all(batch.schema.equals(batches[0].schema) for batch in batches):
-            return pa.concat_batches(batches)
-        tables = [pa.Table.from_batches([batch]) for batch in batches]
-        joined = pa.concat_tables(tables, promote_options="default")
-        return pa.concat_batches(joined.to_batches())
-    except pa.ArrowException as problem:
-        raise InvalidArgumentError(f"these bodies cannot be joined: {problem}") from None
 
 
 def _serialize(batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:

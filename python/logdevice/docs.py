@@ -14,12 +14,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from logdevice.client.config import COMPONENTS as OF_CLIENTS
 from logdevice.errors import LogDeviceError
-from logdevice.flags import show
-from logdevice.knobs import Knob, knobs
-from logdevice.settings import COMPONENTS
+from logdevice.knobs import Knob, declared
+from logdevice.node.config import COMPONENTS as OF_NODES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+COMPONENTS = dict.fromkeys([*OF_CLIENTS.values(), *OF_NODES.values()])  # each once, in order
 
 
 def settings_page() -> str:
@@ -27,22 +28,21 @@ def settings_page() -> str:
         "<!-- Generated from python/logdevice/settings.py by `make docs`. Do not edit. -->",
         "# Settings",
         "",
-        "Each setting is a field of the class named in its heading and, where a program takes flags, a flag",
-        "of the same name with dashes: `window_lsns` is `--window-lsns`. Times are in milliseconds (ms),",
+        "Each setting is a field of the class named in its heading. For those of a node `logdeviced` has a",
+        "flag of the same name with dashes: `data_port` is `--data-port`. Times (`_ms`) are in milliseconds,",
         "sizes in bytes. Every `x_max` must be at least its `x_min`.",
     ]
     for component in COMPONENTS:
         lines += ["", f"## {component.__name__}", "", str(component.__doc__), ""]
         lines += table(
-            ("setting", "default", "unit", "allowed", "meaning"), map(_settings_row, knobs(component))
+            ("setting", "default", "allowed", "meaning"), map(knob_row, declared(component).values())
         )
         lines += [f"\n`{larger}` must be at least `{smaller}`." for smaller, larger in component.ordered]
     return "\n".join(lines) + "\n"
 
 
-def _settings_row(knob: Knob) -> tuple[str, ...]:
-    restart = " Needs a restart." if knob.restart else ""
-    return f"`{knob.name}`", show(knob.default), knob.unit, knob.allowed, knob.text + restart
+def knob_row(knob: Knob) -> tuple[str, ...]:
+    return f"`{knob.name}`", knob.shown_default, knob.kind.allowed, knob.text
 
 
 def errors_page() -> str:

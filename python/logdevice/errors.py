@@ -24,6 +24,7 @@ an event. Every error can be pickled, because Spark carries errors between proce
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import ClassVar
 
@@ -83,6 +84,11 @@ class LogDeviceError(Exception):
     retriable: ClassVar[bool] = False
     advice: ClassVar[str] = "Report it, with the message and the logs of the process."
 
+    def __init_subclass__(cls) -> None:
+        """The code of NoSpaceError is NO_SPACE; an error that is only told apart inside has its parent's."""
+        words = re.findall("[A-Z][a-z]*", cls.__name__.removesuffix("Error"))
+        cls.code = ErrorCode.__members__.get("_".join(words).upper(), cls.code)
+
     def __init__(
         self, message: str, *, log: LogId | None = None, lsn: Lsn | None = None, node: NodeId | None = None
     ) -> None:
@@ -101,98 +107,84 @@ class LogDeviceError(Exception):
 class UsageError(LogDeviceError):
     """The caller asked for something that cannot be done."""
 
-    code = ErrorCode.USAGE
     advice = "Change the call; the same one will fail again."
 
 
 class InvalidSettingError(UsageError):
     """A setting has a value that is not allowed, or a name that does not exist."""
 
-    code = ErrorCode.INVALID_SETTING
     advice = "Correct the setting; docs/settings.md lists what is allowed."
 
 
 class InvalidArgumentError(UsageError):
     """An argument is of the wrong kind or malformed."""
 
-    code = ErrorCode.INVALID_ARGUMENT
     advice = "Correct the argument."
 
 
 class OutOfRangeError(UsageError):
     """A position is outside of what the log can answer, such as a trim beyond its tail."""
 
-    code = ErrorCode.OUT_OF_RANGE
     advice = "Ask for the log's first and tail LSN and choose a position between them."
 
 
 class PayloadTooLargeError(UsageError):
     """A payload is larger than the cluster accepts."""
 
-    code = ErrorCode.PAYLOAD_TOO_LARGE
     advice = "Split the payload, or raise the limit on every node."
 
 
 class UnknownLogError(UsageError):
     """There is no log of this name or number, or it was removed."""
 
-    code = ErrorCode.UNKNOWN_LOG
     advice = "Check the name, or create the log."
 
 
 class AccessError(UsageError):
     """The caller may not do this to this log."""
 
-    code = ErrorCode.ACCESS
     advice = "Ask the owner of the log for permission."
 
 
 class WrongClusterError(UsageError):
     """The node that answered belongs to another cluster than the one asked for."""
 
-    code = ErrorCode.WRONG_CLUSTER
     advice = "Check the cluster name and the address."
 
 
 class ConflictError(UsageError):
     """Metadata was changed by somebody else since it was read; nothing was written."""
 
-    code = ErrorCode.CONFLICT
     advice = "Read it again and decide anew."
 
 
 class NameTakenError(UsageError):
     """There is already a log or directory of this name."""
 
-    code = ErrorCode.NAME_TAKEN
     advice = "Choose another name, or use what is there."
 
 
 class InvalidOptionError(UsageError):
     """An option of the Spark source has a value that is not allowed, or a name that does not exist."""
 
-    code = ErrorCode.INVALID_OPTION
     advice = "Correct the option; docs/spark.md lists what is allowed."
 
 
 class WriterFencedError(UsageError):
     """A newer process of the same writer has appended to the log: this one may not any more."""
 
-    code = ErrorCode.WRITER_FENCED
     advice = "Stop this process, or give it a writer name of its own."
 
 
 class WriterOutOfOrderError(UsageError):
     """A writer's append came before one with a lower number that has to be in the log first."""
 
-    code = ErrorCode.WRITER_OUT_OF_ORDER
     advice = "Send the writer's appends in the order of their numbers, the missing one first."
 
 
 class ReplayDiffersError(UsageError):
     """A Spark batch that is written again has other rows in a place than when it was first written."""
 
-    code = ErrorCode.REPLAY_DIFFERS
     advice = (
         "Nothing was doubled. The query must give the same rows in the same partitions when a batch is run "
         "again: no rand() or uuid(), repartition by columns. With a new checkpoint give a new writerId."
@@ -202,14 +194,12 @@ class ReplayDiffersError(UsageError):
 class ClockAheadError(UsageError):
     """A time that this client has seen in some log is too far ahead of the clock of another log's node."""
 
-    code = ErrorCode.CLOCK_AHEAD
     advice = "Set the clocks of the nodes; until they have caught up, raise clock_ahead_ms_max on the nodes."
 
 
 class UnavailableError(LogDeviceError):
     """The cluster cannot do it now. Nothing was changed."""
 
-    code = ErrorCode.UNAVAILABLE
     retriable = True
     advice = "Try again later, with growing pauses."
 
@@ -217,35 +207,30 @@ class UnavailableError(LogDeviceError):
 class NoSequencerError(UnavailableError):
     """No node currently gives out numbers for this log, usually because one is taking over."""
 
-    code = ErrorCode.NO_SEQUENCER
     advice = "Try again: a new sequencer is normally there within seconds."
 
 
 class NotEnoughNodesError(UnavailableError):
     """Too few storage nodes are up to keep as many copies as the log wants."""
 
-    code = ErrorCode.NOT_ENOUGH_NODES
     advice = "Try again later; bring nodes back if it lasts."
 
 
 class OverloadedError(UnavailableError):
     """A queue is full."""
 
-    code = ErrorCode.OVERLOADED
     advice = "Try again with growing pauses, and send less at once."
 
 
 class NoSpaceError(UnavailableError):
     """Too many storage nodes have a full disk."""
 
-    code = ErrorCode.NO_SPACE
     advice = "Trim logs, shorten their retention or add disks; then try again."
 
 
 class MetadataUnavailableError(UnavailableError):
     """The epoch store, where epochs, nodes and the log directory are kept, cannot be reached."""
 
-    code = ErrorCode.METADATA_UNAVAILABLE
     advice = "Try again with growing pauses; check the metadata file or the ZooKeeper servers if it lasts."
 
 
@@ -253,21 +238,18 @@ class OutcomeUnknownError(LogDeviceError):
     """An append got no answer in time: the record may or may not be in the log."""
 
     # Not retriable: treating it as "failed" is how duplicates are born.
-    code = ErrorCode.OUTCOME_UNKNOWN
     advice = "Read the end of the log before you send it again: it may be there already."
 
 
 class MetadataOutcomeUnknownError(OutcomeUnknownError):
     """A change of metadata got no answer in time: it may or may not have been made."""
 
-    code = ErrorCode.METADATA_OUTCOME_UNKNOWN
     advice = "Read it again and decide anew."
 
 
 class UnknownWriterError(OutcomeUnknownError):
     """The log has forgotten this writer, so it cannot tell whether the append is already there."""
 
-    code = ErrorCode.UNKNOWN_WRITER
     advice = (
         "Read the log to see whether the append is there; if it is not, go on under a new writer name. "
         "Raise writers_max on the nodes if writers are forgotten too soon."
@@ -277,68 +259,56 @@ class UnknownWriterError(OutcomeUnknownError):
 class DataError(LogDeviceError):
     """The log was asked and has no such data."""
 
-    code = ErrorCode.DATA
     advice = "Decide whether to go on without this data."
 
 
 class TrimmedError(DataError):
     """The records asked for were removed on purpose, by an operator or by retention."""
 
-    code = ErrorCode.TRIMMED
     advice = "Continue from the log's first LSN; lengthen its retention if readers need longer."
 
 
 class DataLossError(DataError):
     """There may have been records here, and no copy of them is left."""
 
-    code = ErrorCode.DATA_LOSS
     advice = "Continue behind the gap if the loss is acceptable, and find out which nodes lost their data."
 
 
 class CorruptRecordError(DataError):
     """A record was found, but its checksum is wrong or its body cannot be decoded."""
 
-    code = ErrorCode.CORRUPT_RECORD
     advice = "Read another copy; check the disk of the node that sent it."
 
 
 class UnreadableMetadataError(DataError):
     """Stored metadata cannot be understood: it is damaged, or a newer version wrote it."""
 
-    code = ErrorCode.UNREADABLE_METADATA
     advice = "Upgrade this process if others are newer; otherwise restore the metadata from a copy."
 
 
 class ProtocolError(LogDeviceError):
     """The rules two processes agreed on were broken."""
 
-    code = ErrorCode.PROTOCOL
-
 
 class LocalProtocolError(ProtocolError):
     """This process was about to break the rules; nothing was sent."""
-
-    code = ErrorCode.LOCAL_PROTOCOL
 
 
 class RemoteProtocolError(ProtocolError):
     """A peer sent something the rules do not allow."""
 
-    code = ErrorCode.REMOTE_PROTOCOL
     advice = "Check that both sides run versions that may talk to each other; then report it."
 
 
 class CheckpointError(LogDeviceError):
     """The position that a query kept in its checkpoint does not fit the cluster, the log or this program."""
 
-    code = ErrorCode.CHECKPOINT
     advice = "Start with a new checkpoint if the query should begin anew."
 
 
 class LogRemovedError(CheckpointError):
     """A log that the checkpoint has a position in was removed, or removed and made again."""
 
-    code = ErrorCode.LOG_REMOVED
     advice = (
         "What was not read of it is gone. Set failOnDataLoss to false to go on without it, "
         "or start with a new checkpoint."
@@ -348,7 +318,6 @@ class LogRemovedError(CheckpointError):
 class CheckpointTrimmedError(CheckpointError):
     """Records that the query has not read yet were removed on purpose, by an operator or by retention."""
 
-    code = ErrorCode.CHECKPOINT_TRIMMED
     advice = (
         "Set failOnDataLoss to false to go on behind what is gone, with a row that says so; "
         "lengthen the retention of the log if queries are stopped for longer."
@@ -358,7 +327,6 @@ class CheckpointTrimmedError(CheckpointError):
 class CheckpointAheadError(CheckpointError):
     """The checkpoint has a position behind the end of the log."""
 
-    code = ErrorCode.CHECKPOINT_AHEAD
     advice = (
         "The log is not the one that was read, or has lost its end: check the endpoint, "
         "and start with a new checkpoint if the log is right."
@@ -368,28 +336,24 @@ class CheckpointAheadError(CheckpointError):
 class CheckpointClusterError(CheckpointError):
     """The checkpoint was written by a query that read another cluster."""
 
-    code = ErrorCode.CHECKPOINT_CLUSTER
     advice = "Check the endpoint; start with a new checkpoint if the query should read this cluster."
 
 
 class CheckpointFormatError(CheckpointError):
     """The checkpoint was written by a newer version, or is damaged."""
 
-    code = ErrorCode.CHECKPOINT_FORMAT
     advice = "Run the version that wrote it or a newer one; start with a new checkpoint if it is damaged."
 
 
 class RebuildError(CheckpointError):
     """What was built from a log cannot be brought up to date from its position: it has to be built anew."""
 
-    code = ErrorCode.REBUILD
     advice = "Drop what was built and read the log from its oldest record."
 
 
 class RollbackError(CheckpointError):
     """Records were read that the log has no longer: what was made of them is not what the log says now."""
 
-    code = ErrorCode.ROLLBACK
     advice = (
         "Undo what was made of everything from the safe LSN on, then read on from there. In Spark set "
         "onRollback to emit, and remove what its ROLLBACK rows name; or start with a new checkpoint."

@@ -1,145 +1,161 @@
-"""How a setting is declared, checked and read: the machinery under `settings.py`.
+"""How settings, attributes of logs and options of Spark are declared, read and refused.
 
-A settings class is a frozen dataclass whose fields are made by `setting(...)`. An object that exists
-is valid: wrong types, values out of bounds and settings that contradict each other are refused when
-it is made, with the name of the flag. Flags and documents are derived from the same declaration.
+A `Kind` says what a value must be, in words, and reads it from text: that is the one way in, for a flag, a
+file and a value of Python alike. A class declares its values as fields of a frozen dataclass, made by
+`setting(...)`. A plain field beside them is for tuning: constructors take it, nothing else knows of it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, ClassVar, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Final, TypeVar
 
-from logdevice.errors import InvalidSettingError
+from logdevice.errors import InvalidSettingError, UsageError
 
 Value = bool | int | float | str
 AnySettings = TypeVar("AnySettings", bound="Settings")
+NUMBER_MAX: Final = (1 << 63) - 1
+_TIMES_MS: Final = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIME: Final = re.compile(r"(\d+)\s*(ms|s|min|m|h|d|)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value must be: in words, and as the function that reads it from text or raises ValueError."""
+
+    allowed: str
+    parse: Callable[[str], Any]
+
+
+def integer(minimum: int = 1, maximum: int = NUMBER_MAX) -> Kind:
+    bounds = f"of at least {minimum}" if maximum == NUMBER_MAX else f"from {minimum} to {maximum}"
+    return Kind(f"an integer {bounds}", lambda text: _within(int(text), minimum, maximum))
+
+
+def number(minimum: float, maximum: float) -> Kind:
+    return Kind(f"a number from {minimum} to {maximum}", lambda text: _within(float(text), minimum, maximum))
+
+
+def _within(value: Any, minimum: float, maximum: float) -> Any:
+    if not minimum <= value <= maximum:  # no comparison with NaN is true
+        raise ValueError
+    return value
+
+
+def choice(*allowed: str) -> Kind:
+    return _one_of({name: name for name in allowed})
+
+
+def _one_of(values: Mapping[str, Any]) -> Kind:
+    *most, last = values
+
+    def parse(text: str) -> Any:
+        if text.strip().lower() not in values:
+            raise ValueError
+        return values[text.strip().lower()]
+
+    return Kind(f"{', '.join(most)} or {last}", parse)
+
+
+TRUTH: Final = _one_of({"true": True, "false": False})
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds, as `30000`, `30s` or `5m`."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no time")
+    return int(match[1]) * _TIMES_MS[match[2].lower()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """What is known about one setting besides its value."""
+    """What is known about one declared value."""
 
-    name: str
-    default: Value
+    name: str  # as people write it
+    field: str  # of the class that declares it
+    kind: Kind
     text: str
-    unit: str
-    minimum: float | None
-    maximum: float | None
-    choices: tuple[str, ...]
-    restart: bool  # a running process does not notice a change
-
-    @property
-    def flag(self) -> str:
-        return flag(self.name)
-
-    @property
-    def allowed(self) -> str:
-        """What a value must be, in words: `an integer, at least 1`."""
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        words = {bool: "true or false", int: "an integer", float: "a number", str: "text"}[type(self.default)]
-        bounds = {"at least": self.minimum, "at most": self.maximum}
-        limits = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
-        return f"{words}, {limits}" if limits else words
-
-    def accepts(self, value: object) -> bool:
-        wanted = type(self.default)
-        # A bool is an int to Python, but nobody means `true` when a count is asked for.
-        types = (int, float) if wanted is float else (wanted,)
-        if type(value) not in types or (self.choices and value not in self.choices):
-            return False
-        if isinstance(value, int | float):
-            lowest = -math.inf if self.minimum is None else self.minimum
-            highest = math.inf if self.maximum is None else self.maximum
-            return math.isfinite(value) and lowest <= value <= highest
-        return True
-
-    def parse(self, text: str) -> Value:
-        """The value written as `text`, as on a command line."""
-        wanted = type(self.default)
-        try:
-            value = {"true": True, "false": False}[text.lower()] if wanted is bool else wanted(text)
-        except (ValueError, KeyError):
-            raise self.refusal(text) from None
-        return self.checked(value)
-
-    def checked(self, value: Value) -> Value:
-        if not self.accepts(value):
-            raise self.refusal(value)
-        return value
-
-    def refusal(self, value: object) -> InvalidSettingError:
-        return InvalidSettingError(f"{self.flag} must be {self.allowed}, got {value!r}")
+    shown_default: str  # as people would write it
 
 
-def flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def setting(default: Value, text: str, kind: Kind | None = None) -> Any:
+    """A field of a class of declared values: without a kind a switch, or an integer of at least 1."""
+    usual = TRUTH if isinstance(default, bool) else integer()
+    return field(default=default, metadata={"kind": kind or usual, "text": text})
 
 
-def setting(
-    default: Value,
-    text: str,
-    *,
-    unit: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    restart: bool = False,
-) -> Any:
-    """A field of a settings class. `text` says what happens when the value is larger or smaller."""
-    metadata = {
-        "default": default,
-        "text": text,
-        "unit": unit,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": choices,
-        "restart": restart,
-    }
-    return field(default=default, metadata=metadata)
+def show(value: Any) -> str:
+    """A value as one would write it behind a flag."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _declared(component: type) -> dict[str, Knob]:
+    made = (
+        Knob(**{"name": each.name, "field": each.name, "shown_default": show(each.default), **each.metadata})
+        for each in fields(component)
+        if each.metadata
+    )
+    return {knob.name.lower(): knob for knob in made}
+
+
+# What a class declares, by name in lower case: Spark ignores case, and the others have no capitals.
+declared: Callable[[type], Mapping[str, Knob]] = cache(_declared)
+
+
+def read(table: Mapping[str, Knob], what: str, name: str, value: object) -> Any:
+    """The value as it is kept. ValueError says what is allowed, or which name may have been meant."""
+    knob = table.get(name)
+    if knob is None:
+        raise ValueError(f"there is no {what} {name!r}; {instead_of(name, [k.name for k in table.values()])}")
+    try:
+        return knob.kind.parse(str(value))
+    except (ValueError, TypeError, OverflowError, UsageError):
+        raise ValueError(f"{what} {knob.name} must be {knob.kind.allowed}, got {value!r}") from None
+
+
+def instead_of(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that there is not, in words."""
+    names = {each.lower(): each for each in known}
+    nearest = get_close_matches(name.lower(), names, n=1)
+    return f"the nearest is {names[nearest[0]]!r}" if nearest else f"there are: {', '.join(names.values())}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one component."""
+    """The settings of one component. An object that exists is valid in all that it declares."""
 
-    # Pairs (smaller, larger) that must be in this order, besides every `x_min` and `x_max`.
+    # Pairs (smaller, larger) that must be in this order, besides every declared `x_min` and `x_max`.
     ordered: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __post_init__(self) -> None:
-        check(self)
+        table = declared(type(self))
+        for name, knob in table.items():
+            value = getattr(self, name)
+            if _read_setting(table, name, value) != value:
+                raise InvalidSettingError(f"setting {name} must be {knob.kind.allowed}, got {value!r}")
+        limits = [(name, name.removesuffix("_min") + "_max") for name in table if name.endswith("_min")]
+        for smaller, larger in [*limits, *self.ordered]:
+            low, high = getattr(self, smaller), getattr(self, larger)
+            if low > high:
+                raise InvalidSettingError(
+                    f"setting {larger} must not be below {smaller}, got {high!r} and {low!r}"
+                )
 
 
-def knobs(component: type[Settings]) -> list[Knob]:
-    return [Knob(name=f.name, **f.metadata) for f in fields(component)]
+def changed(settings: AnySettings, changes: Mapping[str, object]) -> AnySettings:
+    """The settings with other values, by name; text is read as behind a flag."""
+    table = declared(type(settings))
+    values: dict[str, Any] = {name: _read_setting(table, name, value) for name, value in changes.items()}
+    return replace(settings, **values)
 
 
-def check(settings: Settings) -> None:
-    """Raises InvalidSettingError for the first setting that is not allowed."""
-    values: dict[str, Any] = {
-        knob.name: knob.checked(getattr(settings, knob.name)) for knob in knobs(type(settings))
-    }
-    limits = [(name, name.removesuffix("_min") + "_max") for name in values if name.endswith("_min")]
-    for smaller, larger in [*limits, *settings.ordered]:
-        low, high = values[smaller], values[larger]
-        if low > high:
-            raise InvalidSettingError(
-                f"{flag(larger)} must not be below {flag(smaller)}, got {high!r} and {low!r}"
-            )
-
-
-def from_mapping(component: type[AnySettings], mapping: Mapping[str, object]) -> AnySettings:
-    """Settings from names and values. Text is read the way a flag would be; the rest keeps its type."""
-    known = {knob.name: knob for knob in knobs(component)}
-    values: dict[str, Any] = {}
-    for name, value in mapping.items():
-        if name not in known:
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"; the nearest is {nearest[0]!r}" if nearest else f"; there are: {', '.join(known)}"
-            raise InvalidSettingError(f"there is no setting {name!r}{hint}")
-        values[name] = known[name].parse(value) if isinstance(value, str) else value
-    return component(**values)
+def _read_setting(table: Mapping[str, Knob], name: str, value: object) -> Any:
+    try:
+        return read(table, "setting", name, value)
+    except ValueError as problem:
+        raise InvalidSettingError(str(problem)) from None

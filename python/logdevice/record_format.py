@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from logdevice.errors import CorruptRecordError, LocalProtocolError
-from logdevice.stored_record import StoredBody, StoredRecord
+from logdevice.stored_record import StoredBody
 from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag
 
 Buffer = bytes | bytearray | memoryview
@@ -51,21 +51,17 @@ HEADER_BYTES_MAX: Final = HEADER_BYTES_MIN + COPYSET_MAX * _NODE_BYTES + _TAG.si
 class DecodedHeader(NamedTuple):
     """A header, and what it says about the body that follows it."""
 
-    record: Record  # without its body
+    record: Record  # without its body, but with its checksum
     body_length: int
-    body_crc: int
     header_length: int
 
 
-def body_crc(body: Buffer) -> int:
-    return crc32c(body)
-
-
-def encode_header(record: Record, *, body_crc: int | None = None, body_length: int | None = None) -> bytes:
-    """The header of `record`. Who amends a header without having the body says what the body's crc and
-    length are; otherwise both are taken from the body.
+def encode_header(record: Record, *, body_length: int | None = None) -> bytes:
+    """The header of `record`. The body's checksum is the one the record carries, and computed only where it
+    carries none. A header that is amended without its body says how long that is.
     """
     tag = record.tag
+    length = len(record.body) if body_length is None else body_length
     try:
         fixed = _FIXED.pack(
             MAGIC,
@@ -80,8 +76,8 @@ def encode_header(record: Record, *, body_crc: int | None = None, body_length: i
             record.entries,
             record.entry_end,
             record.byte_end,
-            len(record.body) if body_length is None else body_length,
-            _crc_of_body(record) if body_crc is None else body_crc,
+            length,
+            record.crc or crc32c(record.body) if length else 0,
         )
         header = fixed + _encode_copyset(record.copyset)
         if tag is not None:
@@ -93,19 +89,10 @@ def encode_header(record: Record, *, body_crc: int | None = None, body_length: i
     return header + _CHECKSUM.pack(crc32c(header))
 
 
-def _crc_of_body(record: Record) -> int:
-    checked = record.checked
-    return checked[1] if checked is not None and checked[0] is record.body else crc32c(record.body)
-
-
 def encode_records(records: Iterable[Record]) -> list[bytes | memoryview | StoredBody]:
     """Headers and bodies in turn, to be written one after the other; bodies are the very same objects."""
     parts: list[bytes | memoryview | StoredBody] = []
     for record in records:
-        if isinstance(record, StoredRecord):
-            body = record.stored
-            parts += (encode_header(record, body_crc=body.crc, body_length=body.length), body)
-            continue
         parts.append(encode_header(record))
         if record.body:
             parts.append(record.body)
@@ -125,13 +112,13 @@ def decode_records(buffer: Buffer) -> tuple[Record, ...]:
     records: list[Record] = []
     offset, size = 0, len(view)
     while offset < size:
-        record, body_length, _, header_length = _decode(view, offset, view)
+        record, body_length, header_length = _decode(view, offset, view)
         records.append(record)
         offset += header_length + body_length
     return tuple(records)
 
 
-def _decode(buffer: Buffer, offset: int, bodies: memoryview | None) -> tuple[Record, int, int, int]:
+def _decode(buffer: Buffer, offset: int, bodies: memoryview | None) -> tuple[Record, int, int]:
     """The fields of a DecodedHeader; the record has its body if `bodies`, the buffer as a view, is given."""
     if len(buffer) - offset < HEADER_BYTES_MIN:
         raise _cut_off(buffer, offset)
@@ -159,8 +146,10 @@ def _decode(buffer: Buffer, offset: int, bodies: memoryview | None) -> tuple[Rec
         if crc32c(body) != expected_crc:
             body, flags = b"", flags | _CORRUPT
     # By position: keywords cost a tenth of the whole.
-    record = Record(Lsn(lsn), timestamp_ms, copyset, body, flags, wave, entries, entry_end, byte_end, tag)
-    return record, body_length, expected_crc, end - offset
+    record = Record(
+        Lsn(lsn), timestamp_ms, copyset, body, flags, wave, entries, entry_end, byte_end, tag, expected_crc
+    )
+    return record, body_length, end - offset
 
 
 def _body(view: memoryview, start: int, length: int) -> memoryview:

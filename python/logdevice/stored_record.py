@@ -1,4 +1,4 @@
-"""A record whose body is left in the file where it lies, for a reader on the same machine.
+"""A body that is left in the file where it lies, for a reader on the same machine.
 
 The kernel hands such a body over from its cache of the file: the node neither reads nor copies it. So the
 node has not compared it with its checksum either; the reader does that with every body anyway.
@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from logdevice.types import RECORD_HEADER_BYTES, Record
-
 
 class OpenFile(Protocol):
     """Open at least as long as somebody refers to it."""
@@ -21,12 +19,11 @@ class OpenFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A stretch of a file."""
+    """A stretch of a file. To all but the one who sends it, it is a body like others: it has a length."""
 
     file: OpenFile
     offset: int
     length: int
-    crc: int  # what its crc32c should be
 
     def __len__(self) -> int:
         return self.length
@@ -38,14 +35,3 @@ Part = bytes | bytearray | memoryview | StoredBody
 def joined(parts: Iterable[Part]) -> bytes:
     """The parts of something none of whose bodies is left in a file."""
     return b"".join(cast(Iterable[bytes], parts))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRecord(Record):
-    """Its `body` is empty: whoever sends it sends what is `stored` instead."""
-
-    stored: StoredBody
-
-    @property
-    def size(self) -> int:
-        return self.stored.length + RECORD_HEADER_BYTES

@@ -266,14 +266,40 @@ class Record:
     entry_end: int = 0  # entries of the log up to and including this record
     byte_end: int = 0  # body bytes of the log up to and including this record
     tag: WriterTag | None = None
-    # A body and its crc32c, set by whoever has just compared them, so that it need not be computed again.
-    # Means something only while `body` is that very object.
-    checked: tuple[bytes | memoryview, int] | None = field(default=None, compare=False, repr=False)
+    # crc32c of the body, computed by the client and carried from there on; 0: not computed yet.
+    crc: int = field(default=0, compare=False, repr=False)
 
     @property
     def size(self) -> int:
         """Bytes this record costs on the wire and in a reader's memory."""
         return len(self.body) + RECORD_HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class LogPoint:
+    """A place between two records, and what the log ever held below it."""
+
+    lsn: Lsn = Lsn(0)  # the first above
+    entry_end: int = 0
+    byte_end: int = 0  # of bodies
+    timestamp_ms: int = 0  # of the last record below; 0: not said
+
+    @classmethod
+    def after(cls, record: Record) -> LogPoint:
+        return cls(record.lsn.next, record.entry_end, record.byte_end, record.timestamp_ms)
+
+    def at(self, lsn: Lsn) -> LogPoint:
+        """The same counters at another LSN."""
+        return LogPoint(lsn, self.entry_end, self.byte_end)
+
+    def joined(self, other: LogPoint) -> LogPoint:
+        """At least as far as both: counters and times never go back."""
+        return LogPoint(
+            max(self.lsn, other.lsn),
+            max(self.entry_end, other.entry_end),
+            max(self.byte_end, other.byte_end),
+            max(self.timestamp_ms, other.timestamp_ms),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,18 +313,13 @@ class CountedRecord:
     byte_start: int  # of bodies
     byte_end: int
 
-    @classmethod
-    def of(cls, record: Record, body_length: int) -> CountedRecord:
-        # What recovery keeps in a hole or a bridge is no data: the log's counters pass it by.
-        counted = 0 if record.flags & RecordFlags.HOLE else body_length
-        return cls(
-            lsn=record.lsn,
-            timestamp_ms=record.timestamp_ms,
-            entry_start=record.entry_end - record.entries,
-            entry_end=record.entry_end,
-            byte_start=record.byte_end - counted,
-            byte_end=record.byte_end,
-        )
+    @property
+    def start(self) -> LogPoint:
+        return LogPoint(self.lsn, self.entry_start, self.byte_start)
+
+    @property
+    def end(self) -> LogPoint:
+        return LogPoint(self.lsn.next, self.entry_end, self.byte_end)
 
 
 # What a header costs, near enough for flow control.

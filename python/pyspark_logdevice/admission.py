@@ -1,4 +1,4 @@
-"""How much of each log the next batch takes, and where its tasks may begin: exact to a record.
+"""How much of each log the next batch takes: exact to a record.
 
 What to take is decided by the counters of the logs. Where a counter passes a limit, only the cluster knows;
 it is asked through `Find`. Nothing is kept here. A record is never cut, because its entries share an LSN.
@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from logdevice.errors import InvalidOptionError
-from logdevice.types import CountedRecord, LogId, Lsn
-from pyspark_logdevice.offsets import Mark
-from pyspark_logdevice.planning import Amount, Division, Room, shares
+from logdevice.types import CountedRecord, LogId, LogPoint, Lsn
 
-TASKS_MAX: Final = 10_000
+NO_LIMIT: Final = 1 << 63  # more than any counter
 
 
 class Find(Protocol):
@@ -31,60 +28,69 @@ Each = Callable[[Iterable[LogId], Callable[[LogId], "Taken"]], "dict[LogId, Take
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What waits in one log: from where it was read to, up to what can be read."""
+class Amount:
+    """How much there is of something, or may be."""
 
-    start: Mark
-    end: Mark
+    entries: int = 0
+    bytes: int = 0
 
-    @property
-    def is_something(self) -> bool:
+    def __add__(self, more: Amount) -> Amount:
+        return Amount(self.entries + more.entries, self.bytes + more.bytes)
+
+    def __sub__(self, less: Amount) -> Amount:
+        """What is left, which is never less than nothing."""
+        return Amount(max(0, self.entries - less.entries), max(0, self.bytes - less.bytes))
+
+    def fits(self, limit: Amount) -> bool:
+        return self.entries <= limit.entries and self.bytes <= limit.bytes
+
+
+NOTHING: Final = Amount()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of one log, between two points of it."""
+
+    start: LogPoint
+    end: LogPoint
+
+    def __bool__(self) -> bool:
         return self.start.lsn < self.end.lsn
 
     @property
     def amount(self) -> Amount:
-        return Amount(
-            max(0, self.end.entries - self.start.entries), max(0, self.end.bytes - self.start.bytes)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a batch may hold; None: no matter."""
-
-    entries: int | None
-    bytes: int | None
-
-    def allow(self, amount: Amount) -> bool:
-        return (self.entries is None or amount.entries <= self.entries) and (
-            self.bytes is None or amount.bytes <= self.bytes
-        )
-
-    def minus(self, used: Amount, without_limit: Amount) -> Amount:
-        """What is left of the limits; where there is none, what is given."""
-        return Amount(
-            without_limit.entries if self.entries is None else self.entries - used.entries,
-            without_limit.bytes if self.bytes is None else self.bytes - used.bytes,
-        )
+        entries = self.end.entry_end - self.start.entry_end
+        return Amount(max(0, entries), max(0, self.end.byte_end - self.start.byte_end))
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What the batch takes of a log, and the first record it leaves, if it leaves any."""
 
-    stretch: Stretch
+    span: Span
     left: CountedRecord | None = None
 
     @property
     def with_one_more(self) -> Taken:
         """With the record that would be left."""
         assert self.left is not None, "of a log that was cut"
-        end = Mark(self.left.lsn.next, self.left.entry_end, self.left.byte_end)
-        return Taken(Stretch(self.stretch.start, end), self.left)
+        return Taken(Span(self.span.start, self.left.end), self.left)
+
+
+def first_over(log: LogId, at: LogPoint, room: Amount, find: Find) -> CountedRecord | None:
+    """The first record from `at` on that room for so much does not hold."""
+    entries, size = at.entry_end + room.entries, at.byte_end + room.bytes
+    return find(
+        log,
+        at.lsn,
+        entries=entries if entries < NO_LIMIT else None,
+        bytes=size if size < NO_LIMIT else None,
+    )
 
 
 def admit(
-    waiting: Mapping[LogId, Stretch], limits: Limits, find: Find, each: Each, turn: int
+    waiting: Mapping[LogId, Span], limit: Amount, find: Find, each: Each, turn: int
 ) -> dict[LogId, Taken]:
     """What the batch takes of every log in which something waits; never nothing of all.
 
@@ -92,96 +98,85 @@ def admit(
     logs that got nothing, then to the one in which most waits. `turn` is any number that changes from batch
     to batch: by it every log is first at times, and has a record taken that is larger than the limit.
     """
-    if _is_within(waiting.values(), limits):
-        return {log: Taken(stretch) for log, stretch in waiting.items()}
+    if _is_within(waiting.values(), limit):
+        return {log: Taken(span) for log, span in waiting.items()}
     untouched = each(waiting, lambda log: _rebased(log, waiting[log], find))
-    stretches = {log: Stretch(part.stretch.start, waiting[log].end) for log, part in untouched.items()}
-    allowed = _allowances(stretches, limits, turn)
-    taken = each(stretches, lambda log: _cut(log, stretches[log], allowed[log], find))
+    spans = {log: Span(part.span.start, waiting[log].end) for log, part in untouched.items()}
+    allowed = _allowances(spans, limit, turn)
+    taken = each(spans, lambda log: _cut(log, spans[log], allowed[log], find))
     order = _rotated(list(taken), turn)
     first = taken[order[0]]
-    if not first.stretch.is_something and not limits.allow(first.with_one_more.stretch.amount):
+    if not first.span and not first.with_one_more.span.amount.fits(limit):
         return {**untouched, order[0]: first.with_one_more}
-    _give_to_those_without(taken, limits, order)
-    _fill_up(taken, stretches, limits, find)
+    _give_to_those_without(taken, limit, order)
+    _fill_up(taken, spans, limit, find)
     return taken
 
 
-def _is_within(waiting: Iterable[Stretch], limits: Limits) -> bool:
+def _is_within(waiting: Iterable[Span], limit: Amount) -> bool:
     """Whether all of it fits for certain, without asking for exact counters.
 
     A start may be counted too high by what was being appended when it was an end. That is far less than
     half of any sensible limit on bytes; a limit on entries may be small, and is always taken exactly.
     """
-    if limits.entries is not None:
-        return False
-    return limits.bytes is None or sum(stretch.amount.bytes for stretch in waiting) <= limits.bytes // 2
+    return limit.entries >= NO_LIMIT and sum(span.amount.bytes for span in waiting) <= limit.bytes // 2
 
 
-def _rebased(log: LogId, stretch: Stretch, find: Find) -> Taken:
-    """Nothing of the stretch, but with exact counters at its start."""
-    first = find(log, stretch.start.lsn)
-    if first is None or first.lsn >= stretch.end.lsn:
-        return Taken(Stretch(stretch.start, stretch.start))
-    start = Mark(stretch.start.lsn, first.entry_start, first.byte_start)
-    return Taken(Stretch(start, start), first)
+def _rebased(log: LogId, span: Span, find: Find) -> Taken:
+    """Nothing of the span, but with exact counters at its start."""
+    first = find(log, span.start.lsn)
+    if first is None or first.lsn >= span.end.lsn:
+        return Taken(Span(span.start, span.start))
+    start = first.start.at(span.start.lsn)
+    return Taken(Span(start, start), first)
 
 
-def _allowances(waiting: Mapping[LogId, Stretch], limits: Limits, turn: int) -> dict[LogId, Amount]:
-    amounts = [stretch.amount for stretch in waiting.values()]
-
-    def divided(limit: int | None, wanted: list[int]) -> list[int]:
-        return wanted if limit is None else shares(limit, wanted, turn)
-
-    entries = divided(limits.entries, [amount.entries for amount in amounts])
-    sizes = divided(limits.bytes, [amount.bytes for amount in amounts])
+def _allowances(waiting: Mapping[LogId, Span], limit: Amount, turn: int) -> dict[LogId, Amount]:
+    amounts = [span.amount for span in waiting.values()]
+    entries = shares(limit.entries, [amount.entries for amount in amounts], turn)
+    sizes = shares(limit.bytes, [amount.bytes for amount in amounts], turn)
     return dict(zip(waiting, map(Amount, entries, sizes), strict=True))
 
 
-def _cut(log: LogId, stretch: Stretch, allowed: Amount, find: Find) -> Taken:
-    """As much of the stretch as is allowed, which may be nothing."""
-    start, amount = stretch.start, stretch.amount
-    if amount.entries <= allowed.entries and amount.bytes <= allowed.bytes:
-        return Taken(stretch)
-    over = find(log, start.lsn, entries=start.entries + allowed.entries, bytes=start.bytes + allowed.bytes)
-    if over is None or over.lsn >= stretch.end.lsn:
-        return Taken(stretch)
-    if over.entry_start <= start.entries and over.byte_start <= start.bytes:
-        return Taken(Stretch(start, start), over)
-    return Taken(Stretch(start, Mark(over.lsn, over.entry_start, over.byte_start)), over)
+def _cut(log: LogId, span: Span, allowed: Amount, find: Find) -> Taken:
+    """As much of the span as is allowed, which may be nothing."""
+    if span.amount.fits(allowed):
+        return Taken(span)
+    over = first_over(log, span.start, allowed, find)
+    if over is None or over.lsn >= span.end.lsn:
+        return Taken(span)
+    upto = Span(span.start, over.start)
+    return Taken(upto if upto.amount != NOTHING else Span(span.start, span.start), over)
 
 
-def _give_to_those_without(taken: dict[LogId, Taken], limits: Limits, order: Sequence[LogId]) -> None:
+def _give_to_those_without(taken: dict[LogId, Taken], limit: Amount, order: Sequence[LogId]) -> None:
     """What the others leave goes to logs whose first record was larger than their share."""
     used = _sum(taken)
     for log in order:
-        if taken[log].stretch.is_something:
+        if taken[log].span:
             continue
         more = taken[log].with_one_more
-        both = used.plus(more.stretch.amount)
-        if limits.allow(both) or not any(part.stretch.is_something for part in taken.values()):
+        both = used + more.span.amount
+        if both.fits(limit) or not any(part.span for part in taken.values()):
             taken[log], used = more, both
 
 
-def _fill_up(taken: dict[LogId, Taken], waiting: Mapping[LogId, Stretch], limits: Limits, find: Find) -> None:
+def _fill_up(taken: dict[LogId, Taken], waiting: Mapping[LogId, Span], limit: Amount, find: Find) -> None:
     """What is still left goes to the log that has most."""
 
-    def left(log: LogId) -> Amount:
-        return Stretch(taken[log].stretch.end, waiting[log].end).amount
+    def left(log: LogId) -> tuple[int, int]:
+        rest = Span(taken[log].span.end, waiting[log].end).amount
+        return rest.entries, rest.bytes
 
-    cut = [log for log, part in taken.items() if part.left is not None and part.stretch.is_something]
+    cut = [log for log, part in taken.items() if part.left is not None and part.span]
     largest = max(cut, key=left, default=None)
-    if largest is not None and limits.allow(_sum({**taken, largest: taken[largest].with_one_more})):
-        rest = limits.minus(_sum(taken), left(largest))
-        allowed = taken[largest].stretch.amount.plus(rest)
+    if largest is not None and _sum({**taken, largest: taken[largest].with_one_more}).fits(limit):
+        allowed = taken[largest].span.amount + (limit - _sum(taken))
         taken[largest] = _cut(largest, waiting[largest], allowed, find)
 
 
 def _sum(taken: Mapping[LogId, Taken]) -> Amount:
-    total = Amount(0, 0)
-    for part in taken.values():
-        total = total.plus(part.stretch.amount)
-    return total
+    return sum((part.span.amount for part in taken.values()), NOTHING)
 
 
 def _rotated(logs: list[LogId], turn: int) -> list[LogId]:
@@ -192,54 +187,25 @@ def _rotated(logs: list[LogId], turn: int) -> list[LogId]:
     return logs[first:] + logs[:first]
 
 
-def cut_for_tasks(
-    stretches: Mapping[LogId, Stretch], division: Division, find: Find
-) -> dict[LogId, tuple[Mark, ...]]:
-    """Where tasks may begin, so that each has as much as it has room for; by logs in order of their numbers.
+def shares(limit: int, waiting: Sequence[int], turn: int = 0) -> list[int]:
+    """Divides a limit by what waits: in proportion, no more than that, nobody left out while it lasts.
 
-    `planning.splits` adds pieces up in the same way, so what is cut here to fill a task fills it there.
+    When there is not even one for each, `turn` says where to begin; it should move from batch to batch.
     """
-    marks: dict[LogId, tuple[Mark, ...]] = {}
-    taken, tasks = Amount(0, 0), 1
-    for log in sorted(stretches):
-        at, end = stretches[log].start, stretches[log].end
-        marks[log] = (at,)
-        while at.lsn < end.lsn:
-            rest = Stretch(at, end).amount
-            if division.room.takes(taken.plus(rest)):
-                taken = taken.plus(rest)
-                break
-            cut = _task_end(log, at, end, taken, division.room, find)
-            if cut is None:
-                # Counted too high: nothing to cut at, so `splits` begins a task with it.
-                if taken != Amount(0, 0):
-                    division.end_task(taken)
-                taken = rest
-                break
-            if cut.lsn > at.lsn:
-                taken = taken.plus(Stretch(at, cut).amount)
-                marks[log] += (cut,)
-                at = cut
-            division.end_task(taken)
-            taken, tasks = Amount(0, 0), tasks + 1
-            if tasks > TASKS_MAX:
-                raise InvalidOptionError(
-                    f"the batch would be cut into more than {TASKS_MAX} tasks; raise maxRecordsPerPartition "
-                    "or maxBytesPerPartition, or lower maxRecordsPerTrigger or maxBytesPerTrigger"
-                )
-        marks[log] += (end,)
-    return marks
-
-
-def _task_end(log: LogId, at: Mark, end: Mark, taken: Amount, room: Room, find: Find) -> Mark | None:
-    """Where the task that has taken so much is full; `at` itself if nothing more fits, None if all does."""
-    entries = None if room.entries is None else at.entries + room.entries - taken.entries
-    over = find(log, at.lsn, entries=entries, bytes=at.bytes + room.bytes - taken.bytes)
-    if over is None or over.lsn >= end.lsn:
-        return None
-    if over.entry_start > at.entries or over.byte_start > at.bytes:
-        return Mark(over.lsn, over.entry_start, over.byte_start)
-    if taken != Amount(0, 0):
-        return at
-    behind = Mark(over.lsn.next, over.entry_end, over.byte_end)
-    return behind if behind.lsn < end.lsn else None
+    total = sum(waiting)
+    if total <= limit:
+        return list(waiting)
+    hungry = [index for index, amount in enumerate(waiting) if amount > 0]
+    hungry = hungry[turn % len(hungry) :] + hungry[: turn % len(hungry)]
+    given = [0] * len(waiting)
+    for index in hungry[:limit]:
+        given[index] = 1
+    rest, wanted = limit - sum(given), total - len(hungry)
+    if rest > 0:
+        for index in hungry:
+            given[index] += rest * (waiting[index] - 1) // wanted
+    # What rounding left over: less than one for each.
+    roomy = [index for index in hungry if given[index] < waiting[index]]
+    for index in roomy[: limit - sum(given)]:
+        given[index] += 1
+    return given

@@ -1,21 +1,17 @@
-"""What SQL asks about logs, for the catalog of the JVM surface: a JSON question in, a JSON answer out.
+"""What SQL asks about logs, for the catalog of the JVM surface.
 
-Runs in a Python worker of the driver, once for each question; Spark keeps the process, and with it the
-client. An error that a user can do something about is part of the answer; any other is a traceback.
+Called by `jvm_planner`, in a worker of the driver that is kept, and with it the client. An error that a user
+can do something about is part of the answer; any other is a traceback.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, Final
-
-from pyspark.serializers import write_with_length
-from pyspark.sql.worker.utils import worker_run
-from pyspark.worker_util import get_sock_file_to_executor, utf8_deserializer
+from typing import Any, Final
 
 from logdevice.client.blocking import Client
-from logdevice.errors import LogDeviceError
+from logdevice.errors import LogDeviceError, UnknownLogError
 from logdevice.types import LSN_MAX, Lsn
 from logdevice.wire.service_messages import LogView
 from pyspark_logdevice import connections
@@ -24,20 +20,11 @@ from pyspark_logdevice.rows import SCHEMA
 from pyspark_logdevice.write_options import WRITE_OPTIONS
 
 
-def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    worker_run(_answer, infile, outfile)
-
-
-def _answer(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    question = json.loads(utf8_deserializer.loads(infile))
-    write_with_length(json.dumps(answer(question)).encode(), outfile)
-
-
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """Calls one of `CALLS` with the arguments of the question."""
     try:
         client = _client(question["options"])
-        return {"result": CALLS[question["call"]](client, **question["arguments"])}
+        return {"result": CALLS[question["function"]](client, **question["arguments"])}
     except (LogDeviceError, ValueError) as error:
         return {"error": str(error)}
 
@@ -81,18 +68,37 @@ def table(
         "read_options": reading,
         "write_options": {"log": view.path}
         | {one: options[one] for one in options if one.lower() in WRITE_OPTIONS},
-        "properties": _properties(client, view),
     }
 
 
-def set_properties(client: Client, name: Sequence[str], properties: Mapping[str, str | None]) -> None:
-    """Sets attributes of the log; None takes one back, so that what its directory says holds again."""
-    client.set_attributes(_path(name), dict(properties))
+def properties(client: Client, name: Sequence[str]) -> dict[str, str]:
+    """Attributes by their names, and where the log is now."""
+    view = client.find_log(_path(name), fresh=True)
+    assert view.log is not None
+    tail = client.tail(view.log)
+    return {name: value for name, value, _ in view.attributes} | {
+        "log_id": str(int(view.log)),
+        "first_lsn": str(client.first_lsn(view.log)),
+        "next_lsn": str(tail.next),
+        "entries_ever": str(tail.entry_end),
+        "bytes_ever": str(tail.byte_end),
+    }
 
 
-def find_time(client: Client, log: str, timestamp_us: int) -> dict[str, Any]:
-    """Where to start to read everything that was appended at this time or later."""
-    lsn = client.find_time(_reference(log), -(-timestamp_us // 1000))
+def set_properties(client: Client, name: Sequence[str], properties: Mapping[str, str | None]) -> bool:
+    """Sets attributes of the log; None takes one back, so that what its directory says holds again.
+
+    Whether there is such a log.
+    """
+    view = _find(client, name)
+    if view is not None:
+        client.set_attributes(view.path, dict(properties))
+    return view is not None
+
+
+def find_time(client: Client, log: str, at: int) -> dict[str, Any]:
+    """Where to start to read everything that was appended at this time, in microseconds, or later."""
+    lsn = client.find_time(_reference(log), -(-at // 1000))
     return {"log": log, "lsn": int(lsn), "lsn_text": str(lsn)}
 
 
@@ -106,6 +112,7 @@ def trim(client: Client, log: str, until: str) -> dict[str, Any]:
 CALLS: Final[Mapping[str, Callable[..., Any]]] = {
     "children": children,
     "table": table,
+    "properties": properties,
     "set_properties": set_properties,
     "find_time": find_time,
     "trim": trim,
@@ -113,11 +120,10 @@ CALLS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _find(client: Client, name: Sequence[str]) -> LogView | None:
-    wanted = _path(name)
-    for view in client.logs("/"):
-        if view.log is not None and wanted in (view.path, str(int(view.log))):
-            return view
-    return None
+    try:
+        return client.find_log(_path(name), fresh=True)
+    except UnknownLogError:
+        return None
 
 
 def _path(name: Sequence[str]) -> str:
@@ -129,21 +135,3 @@ def _path(name: Sequence[str]) -> str:
 
 def _reference(log: str) -> str | int:
     return int(log) if log.isdecimal() else log
-
-
-def _properties(client: Client, view: LogView) -> dict[str, str]:
-    """Attributes by their names, and where the log is now."""
-    assert view.log is not None
-    tail = client.tail(view.log)
-    return {name: value for name, value, _ in view.attributes} | {
-        "log_id": str(int(view.log)),
-        "first_lsn": str(client.first_lsn(view.log)),
-        "next_lsn": str(tail.next),
-        "entries_ever": str(tail.entry_end),
-        "bytes_ever": str(tail.byte_end),
-    }
-
-
-if __name__ == "__main__":
-    with get_sock_file_to_executor() as sock_file:
-        main(sock_file, sock_file)

@@ -8,7 +8,6 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -78,19 +77,13 @@ def _entries(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch([*columns, attributes], schema=ENTRIES_WITH_ATTRIBUTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """When what is collected is enough for a record: so many bytes of keys and payloads, or so many rows."""
-
-    bytes: int
-    entries: int
-
-
 class Cutter:
-    """Collects the entries for one log and gives back records as soon as they are full."""
+    """Collects the entries for one log and gives back records as soon as they are full: have so many bytes of
+    keys and payloads, or so many rows.
+    """
 
-    def __init__(self, size: Size) -> None:
-        self._size = size
+    def __init__(self, bytes_wanted: int, entries_wanted: int) -> None:
+        self._bytes_wanted, self._entries_wanted = bytes_wanted, entries_wanted
         self._waiting: list[pa.RecordBatch] = []
         self._entries = self._bytes = 0
 
@@ -99,13 +92,13 @@ class Cutter:
         start, before = 0, 0
         while start < entries.num_rows:
             # The first row with which the record is full; rows before it never are.
-            by_bytes = int(np.searchsorted(sizes, before + self._size.bytes - self._bytes)) + 1
-            end = min(entries.num_rows, by_bytes, start + self._size.entries - self._entries)
+            by_bytes = int(np.searchsorted(sizes, before + self._bytes_wanted - self._bytes)) + 1
+            end = min(entries.num_rows, by_bytes, start + self._entries_wanted - self._entries)
             self._waiting.append(entries.slice(start, end - start))
             self._entries += end - start
             self._bytes += int(sizes[end - 1]) - before
             start, before = end, int(sizes[end - 1])
-            if self._entries >= self._size.entries or self._bytes >= self._size.bytes:
+            if self._entries >= self._entries_wanted or self._bytes >= self._bytes_wanted:
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Hashable, Mapping
+from typing import Final, Protocol
 
 from logdevice.client.blocking import Client, connect
 
@@ -32,23 +32,15 @@ class Connecting(Protocol):
     def client_settings(self) -> dict[str, object]: ...
 
 
-class _Key(NamedTuple):
-    process: int
-    endpoint: str
-    cluster: str | None
-    location: str
-    settings: tuple[tuple[str, object], ...]
-
-
 _lock = threading.Lock()
-_clients: dict[_Key, Client] = {}
+_clients: dict[Hashable, Client] = {}
 _frozen_process = 0
 
 
 def client(options: Connecting) -> Client:
     """The client of this process for the cluster that the options name."""
     settings = options.client_settings()
-    key = _Key(os.getpid(), options.endpoint, options.cluster, options.location, tuple(settings.items()))
+    key = (os.getpid(), options.endpoint, options.cluster, options.location, *settings.items())
     with _lock:
         if key not in _clients:
             _clients[key] = connect(
@@ -60,7 +52,7 @@ def client(options: Connecting) -> Client:
         return _clients[key]
 
 
-def settle() -> None:
+def freeze_gc() -> None:
     """In a worker, once: what is there by now stays, so the garbage collector need not look at it again.
 
     Spark collects garbage after every task; over the modules of a worker that takes longer than a small task.

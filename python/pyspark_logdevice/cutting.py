@@ -10,50 +10,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from logdevice.types import LogId, Lsn
-from pyspark_logdevice.admission import Each, Find, Stretch, Taken
-from pyspark_logdevice.offsets import Mark
+from pyspark_logdevice.admission import Each, Find, Span, Taken
 
 FindTime = Callable[[LogId, int], Lsn]
 
 
 def align(
-    waiting: Mapping[LogId, Stretch],
+    waiting: Mapping[LogId, Span],
     taken: Mapping[LogId, Taken],
     find: Find,
     find_time: FindTime,
     each: Each,
 ) -> dict[LogId, Taken]:
     """As much of what was taken as is a consistent cut, at least a millisecond. All of `waiting` is one."""
-    cut = [log for log, part in taken.items() if part.stretch.end.lsn < waiting[log].end.lsn]
+    cut = [log for log, part in taken.items() if part.span.end.lsn < waiting[log].end.lsn]
     if not cut:
         return dict(taken)
-    left = each(cut, lambda log: Taken(taken[log].stretch, find(log, taken[log].stretch.end.lsn)))
+    left = each(cut, lambda log: Taken(taken[log].span, find(log, taken[log].span.end.lsn)))
     times = [
         part.left.timestamp_ms
         for log, part in left.items()
         if part.left is not None and part.left.lsn < waiting[log].end.lsn
     ]
     if not times:
-        return {log: Taken(stretch) for log, stretch in waiting.items()}
+        return {log: Taken(span) for log, span in waiting.items()}
 
     def upto(end_ms: int) -> dict[LogId, Taken]:
         return each(waiting, lambda log: _before(log, waiting[log], end_ms, find, find_time))
 
     found = upto(min(times))
-    if any(part.stretch.is_something for part in found.values()):
+    if any(part.span for part in found.values()):
         return found
     # All that was admitted is of one millisecond, of which more waits. It cannot be divided.
     first = each(waiting, lambda log: Taken(waiting[log], find(log, waiting[log].start.lsn)))
     return upto(1 + min(part.left.timestamp_ms for part in first.values() if part.left is not None))
 
 
-def _before(log: LogId, stretch: Stretch, end_ms: int, find: Find, find_time: FindTime) -> Taken:
-    """What of the stretch is older than `end_ms`."""
-    lsn = max(stretch.start.lsn, find_time(log, end_ms))
-    if lsn >= stretch.end.lsn:
-        return Taken(stretch)
+def _before(log: LogId, span: Span, end_ms: int, find: Find, find_time: FindTime) -> Taken:
+    """What of the span is older than `end_ms`."""
+    lsn = max(span.start.lsn, find_time(log, end_ms))
+    if lsn >= span.end.lsn:
+        return Taken(span)
     over = find(log, lsn)
-    if over is None or over.lsn >= stretch.end.lsn:
-        return Taken(stretch)
-    end = stretch.start if lsn == stretch.start.lsn else Mark(lsn, over.entry_start, over.byte_start)
-    return Taken(Stretch(stretch.start, end), over)
+    if over is None or over.lsn >= span.end.lsn:
+        return Taken(span)
+    end = span.start if lsn == span.start.lsn else over.start.at(lsn)
+    return Taken(Span(span.start, end), over)

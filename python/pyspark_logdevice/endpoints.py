@@ -12,8 +12,7 @@ from logdevice.client.client import LogTail
 from logdevice.client.lineages import Checkpoint
 from logdevice.cuts import Cut
 from logdevice.errors import InvalidOptionError, TrimmedError
-from logdevice.types import LogId, Lsn
-from pyspark_logdevice.offsets import Mark
+from logdevice.types import LogId, LogPoint, Lsn
 from pyspark_logdevice.option_values import AtCut, Edge, Places
 from pyspark_logdevice.options import ReadOptions
 
@@ -42,7 +41,7 @@ class Endpoints:
                         f'option {option} says nothing about {path}; name it, or say "*" for all others'
                     )
 
-    def start(self, log: LogId, path: str, tail: LogTail, default: Edge) -> Mark:
+    def start(self, log: LogId, path: str, tail: LogTail, default: Edge) -> LogPoint:
         if self._options.starting_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.starting_timestamp_ms)
             return self.counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
@@ -60,29 +59,27 @@ class Endpoints:
             )
         return self.counted(log, place, tail)
 
-    def beginning(self, log: LogId, tail: LogTail) -> Mark:
+    def beginning(self, log: LogId, tail: LogTail) -> LogPoint:
         """The first record that is not trimmed."""
         return self.counted(log, min(self._client.first_lsn(log), tail.next), tail)
 
-    def end(self, log: LogId, path: str, tail: LogTail, start: Lsn) -> Mark:
+    def end(self, log: LogId, path: str, tail: LogTail, start: Lsn) -> LogPoint:
         """Not below the start."""
         if self._options.ending_timestamp_ms is not None:
             lsn = self._client.find_time(log, self._options.ending_timestamp_ms)
             return self.counted(log, max(start, min(lsn, tail.next)), tail)
         place = self._place("endingOffsets", self._options.ending_offsets, path, log, Edge.LATEST)
         if isinstance(place, Edge):
-            return Mark(max(start, tail.next), tail.entry_end, tail.byte_end)
+            return tail.at(max(start, tail.next))
         self._check_range("endingOffsets", path, place, tail)
         if place < start:
             raise InvalidOptionError(f"option endingOffsets ends {path} at {place}, before its start {start}")
         return self.counted(log, place, tail)
 
-    def counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> Mark:
+    def counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> LogPoint:
         """The counters of a place: those of the first record there, or of the log's end."""
         found = self._client.find_record(log, lsn)
-        if found is None:
-            return Mark(lsn, tail.entry_end, tail.byte_end)
-        return Mark(lsn, found.entry_start, found.byte_start)
+        return (tail if found is None else found.start).at(lsn)
 
     def _check_range(self, option: str, path: str, place: Lsn, tail: LogTail) -> None:
         if place > tail.next:

@@ -28,6 +28,7 @@ ORIGIN: Final = {
     "log_batch_offset": "batch_offset",
     "log_timestamp": "timestamp",
 }
+QUERY: Final = "logdevice etl"  # the name of the query, of which a session runs one at a time
 DATE: Final = "log_date"  # made for whoever partitions by it
 _PARSED, _CORRUPT = "parsed", "_corrupt"
 
@@ -85,9 +86,10 @@ class EtlStopped(Exception):
 class Etl:
     """One query; lives as long as it runs."""
 
-    spark: SparkSession
+    spark: SparkSession | None  # None in a process of a Connect server, which has the batch's own
     options: EtlOptions
     written: Written = field(default_factory=Written)
+    has_stopped: bool = False  # instead of writing the next batch
     _is_stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -95,9 +97,10 @@ class Etl:
         _check_partitions(self.options, self._schema)
 
     def start(self) -> StreamingQuery:
+        assert self.spark is not None, "started where it was made"
         rows = self.spark.readStream.format("logdevice").options(**self.options.source).load()
         writer = (
-            rows.writeStream.queryName("logdevice etl")
+            rows.writeStream.queryName(QUERY)
             .option("checkpointLocation", self.options.checkpoint)
             .foreachBatch(self.write_batch)
         )
@@ -115,15 +118,23 @@ class Etl:
 
     def write_batch(self, batch: DataFrame, number: int) -> None:
         if self.is_stopping:
+            self.has_stopped = True
             raise EtlStopped
-        # The id of the query is kept in its checkpoint: with a new checkpoint, batches count anew.
-        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        transaction = {"txnAppId": f"logdevice-etl/{query}", "txnVersion": str(number)}
+        transaction = {"txnAppId": f"logdevice-etl/{self._query_id(batch)}", "txnVersion": str(number)}
         rows = self.parsed(batch).persist()
         try:
             self._write(rows, transaction)
         finally:
             rows.unpersist()
+
+    def __reduce__(self) -> tuple[type[Etl], tuple[None, EtlOptions]]:
+        """For Connect, where a copy on the server writes the batches; what it counts stays there."""
+        return Etl, (None, self.options)
+
+    def _query_id(self, batch: DataFrame) -> str:
+        """Kept in the checkpoint: with a new checkpoint, batches count anew."""
+        running = (self.spark or batch.sparkSession).streams.active
+        return next(str(query.id) for query in running if query.name == QUERY)
 
     def parsed(self, batch: DataFrame) -> DataFrame:
         """The batch with its payloads parsed, and what is to become of each row."""

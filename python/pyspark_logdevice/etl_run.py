@@ -6,10 +6,8 @@ runs a command wants the sentence at the bottom of it, and the kind of error, so
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
@@ -18,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from logdevice import errors
 from logdevice.errors import LogDeviceError
-from pyspark_logdevice.etl import Etl, EtlStopped
+from pyspark_logdevice.etl import Etl
 from pyspark_logdevice.starting import start_patiently
 
 _POLL_S: Final = 1
@@ -26,18 +24,14 @@ _OURS: Final = re.compile(r"logdevice\.errors\.(\w+): (.*)")
 _PYTHON: Final = re.compile(r"^(?:pyspark\.\S+|\w+(?:Error|Exception)): (.*)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """A batch that is done."""
-
-    batch: int
-    rows: int  # it read
-    rows_per_s: float
-    records_behind: int | None  # when it began; None if the source does not say
+Show = Callable[[StreamingQueryProgress], None]
 
 
-def run(etl: Etl, show: Callable[[Progress], None]) -> None:
-    """Returns when the query has ended: because all is copied, or because it was asked to."""
+def run(etl: Etl, show: Show) -> None:
+    """Returns when the query has ended: because all is copied, or because it was asked to.
+
+    Every batch that is done and has read something is shown.
+    """
     query = start_patiently(etl.start)
     shown = -1
     try:
@@ -47,7 +41,7 @@ def run(etl: Etl, show: Callable[[Progress], None]) -> None:
                 query.stop()
         _show_new(query, shown, show)
     except StreamingQueryException as problem:
-        if EtlStopped.__name__ not in str(problem):
+        if not etl.has_stopped:
             raise plain_error(str(problem)) from None
 
 
@@ -67,25 +61,10 @@ def plain_error(text: str) -> LogDeviceError:
     return LogDeviceError(f"the query failed: {sentences[-1]}")
 
 
-def _show_new(query: StreamingQuery, shown: int, show: Callable[[Progress], None]) -> int:
+def _show_new(query: StreamingQuery, shown: int, show: Show) -> int:
     """Shows every batch that is new since `shown`, and returns the last."""
     for one in query.recentProgress:
         if one.batchId > shown and one.numInputRows:
             shown = one.batchId
-            show(
-                Progress(
-                    batch=one.batchId,
-                    rows=one.numInputRows,
-                    rows_per_s=one.processedRowsPerSecond,
-                    records_behind=records_behind(one),
-                )
-            )
+            show(one)
     return shown
-
-
-def records_behind(progress: StreamingQueryProgress) -> int | None:
-    try:
-        metrics = json.loads(progress.sources[0].latestOffset)["metrics"]
-        return int(metrics["lagRecords"])
-    except (LookupError, ValueError, TypeError):
-        return None

@@ -1,80 +1,67 @@
-"""Plans the batches of a stream for the JVM surface: questions in, answers out, for as long as it runs.
+"""Answers what the JVM surface asks on the driver: about a stream, about a batch, and what SQL asks of logs.
 
 Spark's own way for Python sources starts a process for every stream and ends it with the stream; importing
-and connecting takes longer there than many a batch. This one is a worker of Spark's pool: when a stream ends
-it is kept, with all that, for the next one. The frames are described in the Java class StreamPlanner.
+and connecting takes longer there than many a batch. This one is a worker of Spark's pool: when a stream ends,
+or a single question is answered, it is kept, with all that, for the next one. The frames are described in the
+Java class PythonPlanner. Partitions are those of the Python surface; what filters leave out of a batch is not
+among them.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
-import pyarrow as pa
-from pyspark.serializers import SpecialLengths, write_int, write_with_length
+from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
-from pyspark.util import handle_worker_exception, start_faulthandler_periodic_traceback, with_faulthandler
-from pyspark.worker_util import (
-    check_python_version,
-    get_sock_file_to_executor,
-    pickleSer,
-    setup_memory_limits,
-    setup_spark_files,
-    utf8_deserializer,
-)
 
-from pyspark_logdevice import connections
-from pyspark_logdevice.source import LogDeviceSource, StreamReader
+from pyspark_logdevice import catalog, connections, spark_worker
+from pyspark_logdevice.admission import Amount
+from pyspark_logdevice.pushdown import Comparison
+from pyspark_logdevice.rows import Columns
+from pyspark_logdevice.source import BatchReader, StreamReader
+from pyspark_logdevice.spark_worker import pickleSer, read_command, utf8_deserializer
 
-_END: Final = "end"
 _NOTHING: Final = b"null"
+# Of a column that is no part of a body, in a row: near enough to tell small tables from large ones.
+_COLUMN_BYTES: Final = 8
+# What a reader holds that cannot say: too much to be broadcast.
+_UNKNOWN: Final = Amount(1 << 40, 1 << 40)
+
+Question = Mapping[str, Any]
 
 
-@with_faulthandler
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """One stream. Leaves the process fit for the next one, or ends it."""
-    try:
-        start_faulthandler_periodic_traceback()
-        check_python_version(infile)
-        setup_memory_limits(int(os.environ.get("PYSPARK_PLANNER_MEMORY_MB", "-1")))
-        setup_spark_files(infile)
-        serve(infile, outfile)
-    except BaseException as error:
-        handle_worker_exception(error, outfile)
-        sys.exit(-1)
-    write_int(SpecialLengths.END_OF_STREAM, outfile)
-    outfile.flush()
-    connections.settle()
+    """One stream, or one question."""
+    spark_worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
+    connections.freeze_gc()
 
 
 def serve(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """Until the stream ends."""
-    opening = _question(infile)
-    reader = LogDeviceSource(opening["options"]).streamReader(StructType.fromJson(opening["schema"]))
-    assert isinstance(reader, StreamReader)
+    """Until there are no more questions. First comes the source that the session knows by our name."""
+    source = read_command(pickleSer, infile)
+    stream: StreamReader | None = None
     try:
-        _answer([], outfile)
-        while (question := _question(infile))["call"] != _END:
-            _answer(_CALLS[question["call"]](reader, question), outfile)
+        while (question := json.loads(utf8_deserializer.loads(infile)))["call"] != "end":
+            if question["call"] == "open":
+                stream, answer = _opened(question, source), []
+            elif stream is None:
+                answer = _ALONE[question["call"]](question, source)
+            else:
+                answer = _OF_STREAM[question["call"]](stream, question)
+            _send(answer, outfile)
     finally:
-        reader.stop()
-    _answer([], outfile)
+        if stream is not None:
+            stream.stop()
+    _send([], outfile)
 
 
-def _question(infile: IO[bytes]) -> dict[str, Any]:
-    question: dict[str, Any] = json.loads(utf8_deserializer.loads(infile))
-    return question
-
-
-def _answer(parts: list[bytes], outfile: IO[bytes]) -> None:
-    write_int(len(parts), outfile)
+def _send(parts: list[bytes], outfile: IO[bytes]) -> None:
+    spark_worker.write_int(len(parts), outfile)
     for part in parts:
-        write_with_length(part, outfile)
+        spark_worker.write_with_length(part, outfile)
     outfile.flush()
 
 
@@ -83,40 +70,65 @@ def _as_json(value: Mapping[str, Any] | None) -> list[bytes]:
     return [json.dumps(value).encode()]
 
 
-def _latest(reader: StreamReader, question: dict[str, Any]) -> list[bytes]:
+def plan(question: Question, source: type[DataSource]) -> list[bytes]:
+    """How much there is to read, what reads a partition, and the partitions.
+
+    Bytes are those of records as they are stored, where bodies are read at all.
+    """
+    schema = StructType.fromJson(question["schema"])
+    columns, reader = Columns.of(schema), source(question["options"]).reader(schema)
+    filters = [
+        Comparison(one["column"], one["operator"], tuple(one["values"])) for one in question["filters"]
+    ]
+    splits: Sequence[InputPartition]
+    if isinstance(reader, BatchReader):
+        splits, amount = reader.plan(filters)
+    else:
+        splits, amount = reader.partitions(), _UNKNOWN
+    bodies = amount.bytes if columns.needs_bodies else 0
+    size = {"rows": amount.entries, "bytes": bodies + amount.entries * _COLUMN_BYTES * len(columns.names)}
+    return [*_as_json(size), pickleSer.dumps(reader), *map(pickleSer.dumps, splits)]
+
+
+_ALONE: Final[Mapping[str, Callable[[Question, type[DataSource]], list[bytes]]]] = {
+    "plan": plan,
+    "catalog": lambda question, _: _as_json(catalog.answer(question)),
+}
+
+
+def _opened(question: Question, source: type[DataSource]) -> StreamReader:
+    reader = source(question["options"]).streamReader(StructType.fromJson(question["schema"]))
+    assert isinstance(reader, StreamReader)
+    return reader
+
+
+def _latest(reader: StreamReader, question: Question) -> list[bytes]:
     limit = reader.getDefaultReadLimit() if question["limited"] else ReadAllAvailable()
-    return _as_json(reader.latestOffset(question["start"], limit))
+    latest = _as_json(reader.latestOffset(question["start"], limit))
+    # For how many microseconds this answer holds.
+    return [*latest, b"%d" % (reader.idle_ms() * 1000)]
 
 
-def _prepare(reader: StreamReader, question: dict[str, Any]) -> list[bytes]:
+def _prepare(reader: StreamReader, question: Question) -> list[bytes]:
     reader.prepareForTriggerAvailableNow()
     return [_NOTHING]
 
 
-def _partitions(reader: StreamReader, question: dict[str, Any]) -> list[bytes]:
+def _partitions(reader: StreamReader, question: Question) -> list[bytes]:
     return [pickleSer.dumps(split) for split in reader.partitions(question["start"], question["end"])]
 
 
-def _function(reader: StreamReader, question: dict[str, Any]) -> list[bytes]:
-    return [pickleSer.dumps((partial(_read, reader), None))]
-
-
-def _read(reader: StreamReader, partitions: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On an executor, where a partition arrives as it does in Spark's own function: a batch of one value."""
-    for batch in partitions:
-        yield from reader.read(pickleSer.loads(batch.column(0)[0].as_py()))
-
-
-_CALLS: Final[Mapping[str, Callable[[StreamReader, dict[str, Any]], list[bytes]]]] = {
+_OF_STREAM: Final[Mapping[str, Callable[[StreamReader, Question], list[bytes]]]] = {
     "initialOffset": lambda reader, _: _as_json(reader.initialOffset()),
     "latestOffset": _latest,
     "reportLatestOffset": lambda reader, _: _as_json(reader.reportLatestOffset()),
     "prepareForTriggerAvailableNow": _prepare,
     "partitions": _partitions,
-    "function": _function,
+    "reader": lambda reader, _: [pickleSer.dumps(reader)],
+    "limits": lambda reader, _: _as_json(reader.limits()),
 }
 
 
 if __name__ == "__main__":
-    with get_sock_file_to_executor(timeout=None) as sock_file:
+    with spark_worker.get_sock_file_to_executor(timeout=None) as sock_file:
         main(sock_file, sock_file)

@@ -1,80 +1,45 @@
 """A Python worker as the JVM surface uses it: one partition in, Arrow batches out, straight on the socket.
 
-Spark's Python daemon forks it and calls `main` for each task, which may be of any query. What is run is the
-very function that Spark's own workers would run; only the way back is another: no struct around the columns,
-no copy, and a number instead of columns when none are asked for. The frames are described in the Java class
+Spark's Python daemon forks it and calls `main` for each task, which may be of any query. The reader is the
+very one that Spark's own workers would use; only the way back is another: no struct around the columns, no
+copy, and a number instead of columns when none are asked for. The frames are described in the Java class
 ArrowPartitionReader, their only reader.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, Final
 
 import pyarrow as pa
-from pyspark.logger.worker_io import capture_outputs
-from pyspark.serializers import SpecialLengths, read_int, write_int, write_long, write_with_length
 from pyspark.taskcontext import TaskContext
-from pyspark.util import handle_worker_exception, start_faulthandler_periodic_traceback, with_faulthandler
-from pyspark.worker_util import (
-    check_python_version,
-    get_sock_file_to_executor,
-    pickleSer,
-    read_command,
-    setup_broadcasts,
-    setup_memory_limits,
-    setup_spark_files,
-    utf8_deserializer,
-)
 
-from pyspark_logdevice import task_metrics
+from pyspark_logdevice import spark_worker, task_metrics
+from pyspark_logdevice.spark_worker import pickleSer, write_int, write_long
 
 BATCH: Final = 1
 ROWS: Final = 2
 END: Final = 3
 
-ReadFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-
-@with_faulthandler
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """One task. Leaves the process fit for the next one, or ends it."""
-    try:
-        read, partition = _request(infile)
-        task_metrics.take()
-        with capture_outputs():
-            send(read(iter([_as_input(partition)])), outfile)
-        write_int(END, outfile)
-        write_with_length(json.dumps(task_metrics.take()).encode(), outfile)
-        TaskContext._setTaskContext(None)  # type: ignore[arg-type]
-    except BaseException as error:
-        handle_worker_exception(error, outfile)
-        sys.exit(-1)
-    if read_int(infile) == SpecialLengths.END_OF_STREAM:
-        write_int(SpecialLengths.END_OF_STREAM, outfile)
-    else:
-        write_int(SpecialLengths.END_OF_DATA_SECTION, outfile)
-        sys.exit(-1)
+    """One task."""
+    spark_worker.run(read_partition, "PYSPARK_EXECUTOR_MEMORY_MB", infile, outfile)
 
 
-def _request(infile: IO[bytes]) -> tuple[ReadFunction, bytes]:
-    read_int(infile)  # the number of the partition, which the task's context has too
-    start_faulthandler_periodic_traceback()
-    check_python_version(infile)
-    setup_memory_limits(int(os.environ.get("PYSPARK_EXECUTOR_MEMORY_MB", "-1")))
-    TaskContext._setTaskContext(TaskContext.from_json(json.loads(utf8_deserializer.loads(infile))))
-    setup_spark_files(infile)
-    setup_broadcasts(infile)
-    read, _ = read_command(pickleSer, infile)
-    return read, infile.read(read_int(infile))
-
-
-def _as_input(partition: bytes) -> pa.RecordBatch:
-    """The partition as Spark's read function takes it."""
-    return pa.RecordBatch.from_arrays([pa.array([partition], pa.binary())], names=["partition"])
+def read_partition(infile: IO[bytes], outfile: IO[bytes]) -> None:
+    """Sends everything in the partition that is asked for, and at the end what was counted meanwhile."""
+    context = json.loads(spark_worker.utf8_deserializer.loads(infile))
+    TaskContext._setTaskContext(TaskContext.from_json(context))
+    spark_worker.setup_broadcasts(infile)
+    reader, partition = (spark_worker.read_command(pickleSer, infile) for _ in range(2))
+    task_metrics.take()
+    with spark_worker.capture_outputs():
+        send(reader.read(partition), outfile)
+    write_int(END, outfile)
+    spark_worker.write_with_length(json.dumps(task_metrics.take()).encode(), outfile)
+    TaskContext._setTaskContext(None)  # type: ignore[arg-type]
 
 
 def send(batches: Iterator[pa.RecordBatch], outfile: IO[bytes]) -> None:
@@ -105,5 +70,5 @@ def _filled(batch: pa.RecordBatch) -> list[int]:
 
 
 if __name__ == "__main__":
-    with get_sock_file_to_executor() as sock_file:
+    with spark_worker.get_sock_file_to_executor() as sock_file:
         main(sock_file, sock_file)

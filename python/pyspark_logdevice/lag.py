@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from logdevice.client.client import LogTail
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice.admission import Taken
-from pyspark_logdevice.offsets import VERSION, Position
+from pyspark_logdevice.offsets import Position
+
+VERSION: Final = 1  # of the report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +27,13 @@ class Lag:
 
 def lag_of(position: Position, tail: LogTail, taken: Taken | None) -> Lag:
     """Behind `position`, if nothing is taken of the log, or else behind what is."""
-    mark = position.marks[-1] if taken is None else taken.stretch.end
-    left = None if taken is None or tail.next <= mark.lsn else taken.left
+    at = position.at if taken is None else taken.span.end
+    left = None if taken is None or tail.next <= at.lsn else taken.left
     return Lag(
         path=position.path,
         end=tail.released_end,
-        records=0 if left is None else max(0, tail.entry_end - mark.entries),
-        bytes=0 if left is None else max(0, tail.byte_end - mark.bytes),
+        records=0 if left is None else max(0, tail.entry_end - at.entry_end),
+        bytes=0 if left is None else max(0, tail.byte_end - at.byte_end),
         oldest_ms=None if left is None else left.timestamp_ms,
     )
 

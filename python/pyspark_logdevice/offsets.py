@@ -1,39 +1,42 @@
 """Where a query is: the offsets that Spark keeps in the checkpoint, as values and as JSON.
 
-    {"version": 1, "cluster": "ads", "logs": {"7": {"path": "/ads/clicks", "next": "4294967301", ...}}}
+    {"version": 2, "cluster": "ads", "tasks": [], "logs": {"7": {"path": "/ads/clicks", "next": "42", ...}}}
 
 Spark compares offsets as text and keeps them for as long as the query lives, so the text is canonical: logs
 by number, fields in one order, 64-bit numbers as text. An end says everything that decides how its batch is
-read: where the query began in each log, and where tasks may begin. So a batch that is run again is cut in the
-same way, and what `latest` meant when the query was first started is never forgotten.
+read: where the query began in each log, and where each task ends. So a batch that is run again is cut in the
+same way, and what `latest` meant when the query was first started is never forgotten. Offsets of version 1
+are read, and written no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from logdevice.errors import CheckpointFormatError
-from logdevice.types import LSN_MAX, LogId, Lsn
+from logdevice.types import LSN_MAX, LogId, LogPoint, Lsn
 
-VERSION: Final = 1
+VERSION: Final = 2
 # The offset of a query that has not begun. What it stands for is in the end of the first batch.
 INITIAL: Final[Mapping[str, Any]] = {"version": VERSION, "start": "initial"}
 
 _NUMBER_MAX: Final = (1 << 63) - 1
-_POSITION_FIELDS: Final = ("path", "next", "from", "lineage", "marks")
+_FIELDS: Final = {1: ("version", "cluster", "logs"), 2: ("version", "cluster", "tasks", "logs")}
+_POSITION_FIELDS: Final = {
+    1: ("path", "next", "from", "lineage", "marks"),
+    2: ("path", "next", "entries", "bytes", "from", "lineage"),
+}
 _PURGED: Final = "purged"
 _OPTIONAL_FIELDS: Final = ("undone", _PURGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A place in a log, and how much the log ever held below it."""
+class TaskEnd(NamedTuple):
+    """Up to where, in the order of logs, one task reads and behind which the next one begins."""
 
+    log: LogId
     lsn: Lsn
-    entries: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,8 @@ class Position:
 
     path: str  # when the batch was planned; rows carry it
     since: Lsn  # where the query began in this log
-    # Of the stretch that the batch read: its start, where tasks may begin, its end. The end counts what was
-    # appended, which may be a little more than what can be read yet; the others are exact.
-    marks: tuple[Mark, ...]
+    # Counts what was appended, which may be a little more than what can be read yet.
+    at: LogPoint
     lineage: str | None = None  # which history of the log was read; None: it had none yet
     undone: Undone | None = None  # what this batch says is to be undone, before it reads on
     # Of a keyed log: how far it had removed deletions when the query began in it.
@@ -62,25 +64,25 @@ class Position:
     @property
     def next(self) -> Lsn:
         """The first LSN that was not read."""
-        return self.marks[-1].lsn
+        return self.at.lsn
 
-    def moved(self, path: str, marks: tuple[Mark, ...]) -> Position:
-        """The position behind a stretch that was read."""
-        return replace(self, path=path, marks=marks)
-
-    def resting(self) -> Position:
-        """The same position, for a batch that does not move it."""
-        return replace(self, marks=self.marks[-1:])
+    def moved(self, path: str, at: LogPoint) -> Position:
+        """The position behind what was read."""
+        return replace(self, path=path, at=at)
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
     cluster: str
     logs: Mapping[LogId, Position]
+    tasks: tuple[TaskEnd, ...] = ()  # all but the last, which reads the rest
+    # Of version 1 instead: the start of what a log's batch read, where tasks may begin, and its end.
+    marks: Mapping[LogId, tuple[LogPoint, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        tasks = [[str(int(end.log)), str(int(end.lsn))] for end in self.tasks]
         logs = {str(int(log)): _position_to_json(self.logs[log]) for log in sorted(self.logs)}
-        return {"version": VERSION, "cluster": self.cluster, "logs": logs}
+        return {"version": VERSION, "cluster": self.cluster, "tasks": tasks, "logs": logs}
 
 
 def from_json(plain: Mapping[str, Any]) -> Offsets | None:
@@ -92,12 +94,23 @@ def from_json(plain: Mapping[str, Any]) -> Offsets | None:
         raise CheckpointFormatError(
             f"the checkpoint is of version {version}; this program reads up to version {VERSION}"
         )
-    if dict(plain) == dict(INITIAL):
+    if dict(plain) == {**INITIAL, "version": version}:
         return None
-    cluster, logs = plain.get("cluster"), plain.get("logs")
-    if not isinstance(cluster, str) or not isinstance(logs, Mapping) or len(plain) != 3:
+    cluster, logs, tasks = plain.get("cluster"), plain.get("logs"), plain.get("tasks", [])
+    if not isinstance(cluster, str) or not isinstance(logs, Mapping) or not isinstance(tasks, list):
         raise _damaged("the whole", plain)
-    return Offsets(cluster, {_log(log): _position(log, position) for log, position in logs.items()})
+    if tuple(plain) != _FIELDS[version]:
+        raise _damaged("the whole", plain)
+    positions = {_log(log): _position(log, found, version) for log, found in logs.items()}
+    marks = {_log(log): _marks(log, found) for log, found in logs.items()} if version == 1 else {}
+    return Offsets(cluster, positions, _tasks(tasks), marks)
+
+
+def _tasks(plain: list[Any]) -> tuple[TaskEnd, ...]:
+    numbers = [_numbers("tasks", end, 2) for end in plain]
+    if numbers != sorted(numbers):
+        raise _damaged("tasks", plain)
+    return tuple(TaskEnd(LogId(log), Lsn(lsn)) for log, lsn in numbers)
 
 
 def _position_to_json(position: Position) -> dict[str, Any]:
@@ -107,9 +120,10 @@ def _position_to_json(position: Position) -> dict[str, Any]:
     return {
         "path": position.path,
         "next": str(int(position.next)),
+        "entries": str(position.at.entry_end),
+        "bytes": str(position.at.byte_end),
         "from": str(int(position.since)),
         "lineage": position.lineage,
-        "marks": [[str(int(mark.lsn)), str(mark.entries), str(mark.bytes)] for mark in position.marks],
         **({"undone": [str(int(part)) for part in (undone.log, undone.start, undone.end)]} if undone else {}),
         **purged,
     }
@@ -119,43 +133,52 @@ def _log(text: str) -> LogId:
     return LogId(_number("the number of a log", text))
 
 
-def _position(log: str, plain: Any) -> Position:
+def _position(log: str, plain: Any, version: int) -> Position:
     optional = tuple(name for name in _OPTIONAL_FIELDS if isinstance(plain, Mapping) and name in plain)
-    if not isinstance(plain, Mapping) or tuple(plain) != _POSITION_FIELDS + optional:
+    if not isinstance(plain, Mapping) or tuple(plain) != _POSITION_FIELDS[version] + optional:
         raise _damaged(f"log {log}", plain)
-    path, lineage, marks = plain["path"], plain["lineage"], plain["marks"]
-    if not isinstance(path, str) or not isinstance(lineage, str | None):
+    if not isinstance(plain["path"], str) or not isinstance(plain["lineage"], str | None):
         raise _damaged(f"log {log}", plain)
-    if not isinstance(marks, list) or not marks:
-        raise _damaged(f"marks of log {log}", marks)
-    found = tuple(_mark(f"marks of log {log}", mark) for mark in marks)
-    lsns = [mark.lsn for mark in found]
-    if lsns != sorted(lsns) or lsns[-1] != _number(f"next of log {log}", plain["next"]):
-        raise _damaged(f"marks of log {log}", marks)
+
+    def number(name: str) -> int:
+        return _number(f"{name} of log {log}", plain[name])
+
+    if version == 1:
+        at = _marks(log, plain)[-1]
+    else:
+        at = LogPoint(Lsn(number("next")), number("entries"), number("bytes"))
     return Position(
-        path=path,
-        since=Lsn(_number(f"from of log {log}", plain["from"])),
-        marks=found,
-        lineage=lineage,
+        path=plain["path"],
+        since=Lsn(number("from")),
+        at=at,
+        lineage=plain["lineage"],
         undone=_undone(f"undone of log {log}", plain["undone"]) if "undone" in plain else None,
-        purged_seen=Lsn(_number(f"purged of log {log}", plain.get(_PURGED, "0"))),
+        purged_seen=Lsn(number(_PURGED)) if _PURGED in plain else Lsn(0),
     )
 
 
+def _marks(log: str, plain: Any) -> tuple[LogPoint, ...]:
+    marks = plain.get("marks") if isinstance(plain, Mapping) else None
+    if not isinstance(marks, list) or not marks:
+        raise _damaged(f"marks of log {log}", marks)
+    numbers = [_numbers(f"marks of log {log}", mark, 3) for mark in marks]
+    lsns = [lsn for lsn, _, _ in numbers]
+    if lsns != sorted(lsns) or lsns[-1] != _number(f"next of log {log}", plain.get("next")):
+        raise _damaged(f"marks of log {log}", marks)
+    return tuple(LogPoint(Lsn(lsn), entries, size) for lsn, entries, size in numbers)
+
+
 def _undone(field: str, plain: Any) -> Undone:
-    if not isinstance(plain, list) or len(plain) != 3:
-        raise _damaged(field, plain)
-    log, start, end = (_number(field, number) for number in plain)
+    log, start, end = _numbers(field, plain, 3)
     if start >= end:
         raise _damaged(field, plain)
     return Undone(LogId(log), Lsn(start), Lsn(end))
 
 
-def _mark(field: str, plain: Any) -> Mark:
-    if not isinstance(plain, list) or len(plain) != 3:
+def _numbers(field: str, plain: Any, count: int) -> list[int]:
+    if not isinstance(plain, list) or len(plain) != count:
         raise _damaged(field, plain)
-    lsn, entries, size = (_number(field, number) for number in plain)
-    return Mark(Lsn(lsn), entries, size)
+    return [_number(field, number) for number in plain]
 
 
 def _number(field: str, text: Any) -> int:

@@ -1,49 +1,25 @@
-"""How the text of an option becomes a value: numbers, sizes, times, positions, lists of logs.
+"""The kinds of values that options have besides numbers and choices: sizes, times, positions, lists of logs.
 
-Functions of the text alone. What cannot be read is a ValueError without a message of its own: whoever knows
-the option's name says what is allowed there.
+What cannot be read is a ValueError without a message of its own: the kind says what is allowed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
 
 from logdevice.client.config import parse_endpoints
 from logdevice.cuts import check_cut_name
-from logdevice.errors import InvalidArgumentError
+from logdevice.knobs import NUMBER_MAX, Kind, duration_ms
 from logdevice.types import LSN_MAX, Location, Lsn
-
-Parser = Callable[[str], Any]
 
 _SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
-_TIMES_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
-_TIME: Final = re.compile(r"(\d+)\s*(ms|s|min|m|h|)", re.IGNORECASE)
-_NUMBER_MAX: Final = (1 << 63) - 1
 _CUT: Final = "cut:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """What is known about one option besides its value."""
-
-    name: str  # as users write it; Spark ignores case
-    parse: Parser
-    allowed: str
-    shown_default: str
-    text: str
-
-
-def option(name: str, parse: Parser, allowed: str, text: str, *, default: Any = None, shown: str = "") -> Any:
-    """A field of a class of options. `shown` is the default as a user would write it."""
-    about = {"name": name, "parse": parse, "allowed": allowed, "shown_default": shown, "text": text}
-    return field(default=default, metadata=about)
 
 
 class Edge(Enum):
@@ -77,54 +53,34 @@ class Places:
         return named.get(path, named.get(str(log), self.others))
 
 
-def text(value: str) -> str:
+def name_of(what: str) -> Kind:
+    """Any text but none."""
+    return Kind(what, _text)
+
+
+def _text(value: str) -> str:
     if not value.strip():
         raise ValueError
     return value.strip()
 
 
-def flag(value: str) -> bool:
-    flags = {"true": True, "false": False}
-    if value.strip().lower() not in flags:
-        raise ValueError
-    return flags[value.strip().lower()]
-
-
-def number(minimum: int, maximum: int = _NUMBER_MAX) -> Parser:
-    def parse(value: str) -> int:
-        found = int(value)
-        if not minimum <= found <= maximum:
-            raise ValueError
-        return found
-
-    return parse
-
-
-def size(value: str) -> int:
-    """Bytes, as `1048576`, `1024k` or `1m`."""
-    return _with_unit(_SIZE, _SIZES, value)
-
-
-def duration_ms(value: str) -> int:
-    """Milliseconds, as `30000`, `30s` or `5m`."""
-    return _with_unit(_TIME, _TIMES_MS, value)
-
-
-def _with_unit(pattern: re.Pattern[str], units: dict[str, int], value: str) -> int:
-    match = pattern.fullmatch(value.strip())
+def _size(value: str) -> int:
+    match = _SIZE.fullmatch(value.strip())
     if match is None:
         raise ValueError
-    found = int(match[1]) * units[match[2].lower()]
-    if not 1 <= found <= _NUMBER_MAX:
+    return _within(int(match[1]) * _SIZES[match[2].lower()])
+
+
+def _within(value: int) -> int:
+    if not 1 <= value <= NUMBER_MAX:
         raise ValueError
-    return found
+    return value
 
 
-def instant_ms(value: str) -> int:
-    """Milliseconds since 1970, or a time of ISO 8601 that says its time zone."""
+def _instant_ms(value: str) -> int:
     if value.strip().isdecimal():
         found = int(value)
-        if found > _NUMBER_MAX:
+        if found > NUMBER_MAX:
             raise ValueError
         return found
     moment = datetime.fromisoformat(value.strip())
@@ -134,27 +90,7 @@ def instant_ms(value: str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def choice(*allowed: str) -> Parser:
-    def parse(value: str) -> str:
-        if value.strip().lower() not in allowed:
-            raise ValueError
-        return value.strip().lower()
-
-    return parse
-
-
-def endpoint(value: str) -> str:
-    try:
-        return ",".join(parse_endpoints(value))
-    except InvalidArgumentError:
-        raise ValueError from None
-
-
-def location(value: str) -> str:
-    return str(Location.parse(value.strip()))
-
-
-def names(value: str) -> tuple[str, ...]:
+def _names(value: str) -> tuple[str, ...]:
     """Paths and numbers of logs, as `/a,/b,7` or as a JSON list for paths with commas."""
     if value.strip().startswith("["):
         found = json.loads(value)
@@ -168,15 +104,15 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(listed))
 
 
-def pattern(value: str) -> str:
+def _pattern(value: str) -> str:
     try:
-        re.compile(text(value))
+        re.compile(_text(value))
     except re.error:
         raise ValueError from None
     return value.strip()
 
 
-def places(value: str) -> Places:
+def _places(value: str) -> Places:
     """`earliest`, `latest`, `cut:NAME`, or JSON from logs to positions; `*` stands for all others."""
     if not value.strip().startswith("{"):
         return Places(others=_place(value))
@@ -195,21 +131,37 @@ def _place(value: object) -> Place:
     if edge is not None:
         return edge
     if isinstance(value, str) and value.strip().startswith(_CUT):
-        return AtCut(_cut_name(value.strip().removeprefix(_CUT)))
+        return AtCut(check_cut_name(value.strip().removeprefix(_CUT)))
     lsn = Lsn.parse(str(value))
     if not 0 < lsn < LSN_MAX:
         raise ValueError
     return lsn
 
 
-def _cut_name(name: str) -> str:
-    try:
-        return check_cut_name(name)
-    except InvalidArgumentError:
-        raise ValueError from None
-
-
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) != len(pairs):
         raise ValueError
     return dict(pairs)
+
+
+ENDPOINTS: Final = Kind("host:port,host:port", lambda value: ",".join(parse_endpoints(value)))
+LOGS: Final = Kind(
+    "paths and numbers of logs, such as /ads/clicks,/ads/views,7, or a JSON list of them", _names
+)
+PATTERN: Final = Kind("a regular expression", _pattern)
+PLACES: Final = Kind(
+    'earliest, latest, cut:NAME, an LSN, or JSON such as {"/a": "e5n3", "7": "latest", "*": "earliest"}',
+    _places,
+)
+INSTANT: Final = Kind(
+    "milliseconds since 1970, or ISO 8601 with a time zone, such as 2026-11-16T08:00:00Z", _instant_ms
+)
+DURATION: Final = Kind(
+    "a time, such as 500ms, 30s or 5m; a plain number is milliseconds",
+    lambda value: _within(duration_ms(value)),
+)
+SIZE: Final = Kind("bytes, such as 1048576, 512k or 64m", _size)
+LOCATION: Final = Kind(
+    "region.datacenter.cluster.row.rack; trailing parts may be left out",
+    lambda value: str(Location.parse(value.strip())),
+)

@@ -7,7 +7,7 @@ Questions that fail for the moment are asked again by the client, until `retryTi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -15,21 +15,23 @@ from logdevice.client.blocking import Client
 from logdevice.client.client import LogTail
 from logdevice.cuts import CutEnd, CutKind
 from logdevice.errors import CheckpointAheadError, CheckpointClusterError, CheckpointTrimmedError
-from logdevice.types import CountedRecord, LogId, Lsn
-from pyspark_logdevice.admission import Limits, Stretch, Taken, admit, cut_for_tasks
+from logdevice.types import CountedRecord, LogId, LogPoint, Lsn
+from pyspark_logdevice.admission import NO_LIMIT, NOTHING, Amount, Span, Taken, admit
 from pyspark_logdevice.cutting import align
+from pyspark_logdevice.division import divide
 from pyspark_logdevice.endpoints import Endpoints
 from pyspark_logdevice.lag import Lag, lag_of
-from pyspark_logdevice.offsets import Mark, Offsets, Position
+from pyspark_logdevice.offsets import Offsets, Position
 from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import ReadOptions
-from pyspark_logdevice.planning import Division, ReadSplit, splits
+from pyspark_logdevice.planning import ReadSplit, splits
+from pyspark_logdevice.pushdown import Comparison, lsns
 from pyspark_logdevice.rollbacks import Rollbacks
 from pyspark_logdevice.selection import Selection
 
 Result = TypeVar("Result")
 _QUESTIONS_AT_A_TIME: Final = 16
-_NO_LIMITS: Final = Limits(None, None)
+_ALL: Final = Amount(NO_LIMIT, NO_LIMIT)
 
 
 class Planner:
@@ -48,32 +50,37 @@ class Planner:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def plan_batch(self) -> list[ReadSplit]:
-        """The tasks of a batch read."""
+    def plan_batch(self, filters: Sequence[Comparison] = ()) -> tuple[list[ReadSplit], Amount]:
+        """The tasks of a batch read of all that the filters let through, and how much they read."""
         start = self.begin(Edge.EARLIEST)
         paths = {log: position.path for log, position in start.logs.items()}
         tails = self._ends(paths)
-        ends = self._each(
-            paths, lambda log: self._endpoints.end(log, paths[log], tails[log], start.logs[log].next)
-        )
-        waiting = {
-            log: Stretch(start.logs[log].marks[-1], end)
-            for log, end in ends.items()
-            if end.lsn > start.logs[log].next
-        }
-        taken = admit(waiting, _NO_LIMITS, self._find, self._each, turn=0)
-        return splits(start, self._end(start, paths, taken), self._options)
+
+        def wanted(log: LogId) -> Span:
+            at = start.logs[log].at
+            end = self._endpoints.end(log, paths[log], tails[log], at.lsn)
+            first, behind = lsns(filters, log, paths[log], self._client.find_time)
+            if max(first, at.lsn) >= min(behind, end.lsn):
+                return Span(at, at)
+            return Span(
+                at if first <= at.lsn else self._endpoints.counted(log, first, tails[log]),
+                end if behind >= end.lsn else self._endpoints.counted(log, behind, tails[log]),
+            )
+
+        spans = {log: span for log, span in self._each(paths, wanted).items() if span}
+        begun = {log: start.logs[log].moved(paths[log], span.start) for log, span in spans.items()}
+        start = Offsets(start.cluster, begun)
+        end = self._end(start, paths, {log: Taken(span) for log, span in spans.items()})
+        return splits(start, end, self._options), sum((span.amount for span in spans.values()), NOTHING)
 
     def begin(self, default: Edge) -> Offsets:
         """Where a query without a checkpoint begins: fixed from now on."""
         paths = self._selection.logs({})
         tails = self._tails(paths)
         self._endpoints.check_names(paths)
-        lineages = self._each(paths, self._rollbacks.lineage)
-        starts = self._each(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
+        begun = self._begun(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
         self._is_checked = True
-        cluster = self._client.cluster().cluster
-        return Offsets(cluster, self._beginnings(paths, starts, lineages))
+        return Offsets(self._client.cluster().cluster, begun)
 
     def hold_target(self) -> None:
         """From now on nothing is read that is appended later."""
@@ -89,37 +96,57 @@ class Planner:
         `start` may be behind what was last planned, or from a checkpoint: it alone decides.
         """
         self.resume(start, start)
+        paths, tails = self._readable(start, limited=limited)
+        start = self._still_true(start, paths, tails)
+        ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
+        taken = self._admitted(start, _waiting(start, ends), limited=limited)
+        self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
+        is_something = bool(taken) or any(position.undone for position in start.logs.values())
+        return self._end(start, paths, taken) if is_something else None
+
+    def _readable(self, start: Offsets, *, limited: bool) -> tuple[dict[LogId, str], Mapping[LogId, LogTail]]:
+        """First step: which logs there are to read, and where they end."""
         paths = self._selection.logs(start.logs)
         if self._target is None:
             # What a sequencer that was just replaced does not know of comes with a later batch.
             tails = self._tails(paths, confirm=not limited)
             if self._is_cut and any(log not in start.logs or _has_more(start, log, tails) for log in paths):
                 tails = self._ends(paths)
-        else:
-            # Logs that were read under another name were not among those that the target was made of.
-            missing = [log for log in start.logs if log in paths and log not in self._target]
-            self._target |= self._ends(missing) if missing else {}
-            paths = {log: path for log, path in paths.items() if log in self._target}
-            tails = self._target
+            return paths, tails
+        # Logs that were read under another name were not among those that the target was made of.
+        missing = [log for log in start.logs if log in paths and log not in self._target]
+        self._target |= self._ends(missing) if missing else {}
+        return {log: path for log, path in paths.items() if log in self._target}, self._target
+
+    def _still_true(
+        self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
+    ) -> Offsets:
+        """Second step: the start in the history that logs have now, with those that have joined since."""
         start = Offsets(start.cluster, self._rollbacks.checked(start.logs, paths))
         if any(position.undone for position in start.logs.values()):
             self._left = {}  # of a history that is over
-        start = self._with_new_logs(start, paths, tails)
-        ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
-        waiting = {
-            log: Stretch(start.logs[log].marks[-1], end)
-            for log, end in ends.items()
-            if end.lsn > start.logs[log].next
-        }
-        limits = self._limits if limited else _NO_LIMITS
-        turn = sum(position.marks[-1].entries for position in start.logs.values())
-        taken = admit(waiting, limits, self._find, self._each, turn) if waiting else {}
+        return self._with_new_logs(start, paths, tails)
+
+    def _admitted(
+        self, start: Offsets, waiting: Mapping[LogId, Span], *, limited: bool
+    ) -> Mapping[LogId, Taken]:
+        """Third step: what the batch takes of that which waits."""
+        if not waiting:
+            self._left = {}
+            return {}
+        turn = sum(position.at.entry_end for position in start.logs.values())
+        taken = admit(waiting, self._limit if limited else _ALL, self._find, self._each, turn)
         self._left = {log: part.left for log, part in taken.items() if part.left is not None}
         if self._is_cut:
-            taken = align(waiting, taken, self._find, self._client.find_time, self._each)
-        self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
-        is_something = bool(waiting) or any(position.undone for position in start.logs.values())
-        return self._end(start, paths, taken) if is_something else None
+            return align(waiting, taken, self._find, self._client.find_time, self._each)
+        return taken
+
+    def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
+        """Last step: the offsets behind what is taken, with all that decides how the batch is read."""
+        spans = {log: part.span for log, part in taken.items() if part.span}
+        moved = {log: start.logs[log].moved(paths[log], span.end) for log, span in spans.items()}
+        tasks = divide(spans, self._options, self._find)
+        return Offsets(start.cluster, {**start.logs, **moved}, tasks)
 
     def resume(self, start: Offsets | None, end: Offsets) -> None:
         """Before anything is read on the strength of a checkpoint: whether it fits what is there now."""
@@ -141,8 +168,8 @@ class Planner:
         return self._selection.is_there(log)
 
     @property
-    def _limits(self) -> Limits:
-        return Limits(self._options.max_records_per_trigger, self._options.max_bytes_per_trigger)
+    def _limit(self) -> Amount:
+        return Amount(self._options.max_records_per_trigger or NO_LIMIT, self._options.max_bytes_per_trigger)
 
     def _check(self, log: LogId, before: Position | None, end: Position) -> None:
         start, tail = end.since if before is None else before.next, self._client.tail(log)
@@ -164,46 +191,25 @@ class Planner:
         self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
     ) -> Offsets:
         """The same start, with the beginning of every log that has joined since."""
-        new = [log for log in paths if log not in start.logs]
-        if not new:
-            return start
-        lineages = self._each(new, self._rollbacks.lineage)
-        begun = self._each(new, lambda log: self._endpoints.beginning(log, tails[log]))
-        joining = self._beginnings(paths, begun, lineages)
+        new = {log: path for log, path in paths.items() if log not in start.logs}
+        joining = self._begun(new, lambda log: self._endpoints.beginning(log, tails[log]))
         for log, position in start.logs.items():
-            again = next((other for other in new if paths[other] == position.path), None)
+            again = next((other for other, path in new.items() if path == position.path), None)
             if again is not None and not self.is_there(log):
                 joining[again] = self._rollbacks.made_again(log, position, joining[again])
         return Offsets(start.cluster, {**start.logs, **joining})
 
-    def _beginnings(
-        self,
-        paths: Mapping[LogId, str],
-        marks: Mapping[LogId, Mark],
-        lineages: Mapping[LogId, str | None],
+    def _begun(
+        self, paths: Mapping[LogId, str], beginning: Callable[[LogId], LogPoint]
     ) -> dict[LogId, Position]:
-        purged = self._each(marks, self._client.purged_end)
-        return {
-            log: Position(
-                path=paths[log],
-                since=mark.lsn,
-                marks=(mark,),
-                lineage=lineages[log],
-                purged_seen=purged[log],
-            )
-            for log, mark in marks.items()
-        }
+        """Where the query begins in each of the logs."""
 
-    def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
-        """The offsets behind what is taken, with all that decides how the batch is read."""
-        stretches = {log: part.stretch for log, part in taken.items() if part.stretch.is_something}
-        division = Division(sum(stretch.amount.bytes for stretch in stretches.values()), self._options)
-        marks = cut_for_tasks(stretches, division, self._find)
-        logs: dict[LogId, Position] = {}
-        for log, position in start.logs.items():
-            path = paths.get(log, position.path)
-            logs[log] = position.moved(path, marks[log]) if log in marks else position.resting()
-        return Offsets(start.cluster, logs)
+        def position(log: LogId) -> Position:
+            lineage, at = self._rollbacks.lineage(log), beginning(log)
+            seen = self._client.purged_end(log)
+            return Position(path=paths[log], since=at.lsn, at=at, lineage=lineage, purged_seen=seen)
+
+        return self._each(paths, position)
 
     @property
     def _is_cut(self) -> bool:
@@ -221,7 +227,7 @@ class Planner:
         listed = list(logs)
         return dict(zip(listed, self._client.tails(listed, confirm=confirm), strict=True))
 
-    def _counted(self, log: LogId, lsn: Lsn) -> Mark:
+    def _counted(self, log: LogId, lsn: Lsn) -> LogPoint:
         return self._endpoints.counted(log, lsn, self._client.tail(log))
 
     def _find(
@@ -246,18 +252,18 @@ def _has_more(start: Offsets, log: LogId, tails: Mapping[LogId, LogTail]) -> boo
     return start.logs[log].next < tails[log].next
 
 
+def _waiting(start: Offsets, ends: Mapping[LogId, LogPoint]) -> dict[LogId, Span]:
+    """What waits in each log in which something does."""
+    spans = {log: Span(start.logs[log].at, end) for log, end in ends.items()}
+    return {log: span for log, span in spans.items() if span}
+
+
 def _tail_at(end: CutEnd, time_ms: int) -> LogTail:
-    return LogTail(
-        next=end.end,
-        released_end=end.end,
-        timestamp_ms=time_ms,
-        entry_end=end.entry_end,
-        byte_end=end.byte_end,
-    )
+    return LogTail(end.end, end.entry_end, end.byte_end, time_ms, released_end=end.end)
 
 
-def _end_of(tail: LogTail, *, wait: bool) -> Mark:
+def _end_of(tail: LogTail, *, wait: bool) -> LogPoint:
     """Where a batch may end. What is not released yet can be read by those who wait for it: one who wants
     all there is, and not just something, does. A new sequencer knows at first of nothing that is released.
     """
-    return Mark(tail.next if wait else tail.released_end, tail.entry_end, tail.byte_end)
+    return tail.at(tail.next if wait else tail.released_end)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -52,7 +52,7 @@ _LOSSES: Final = frozenset({GapType.DATALOSS, GapType.TRIM})
 
 def read_split(options: ReadOptions, columns: Columns, split: InputPartition) -> Iterator[pa.RecordBatch]:
     """Everything in the ranges of the split, in their order."""
-    connections.settle()
+    connections.freeze_gc()
     # Where there is nothing to read Spark makes a partition of its own.
     ranges = split.ranges if isinstance(split, ReadSplit) else ()
     return in_batches(_rows(connections.client(options), options, columns, ranges))
@@ -84,7 +84,7 @@ def _opened(
     """
     begun: deque[tuple[LogRange, BlockingReader | None]] = deque()
     left = iter(ranges)
-    settings = {} if len(ranges) == 1 else {"window_bytes": WINDOW_BYTES_SHARED}
+    settings: dict[str, Any] = {} if len(ranges) == 1 else {"window_bytes": WINDOW_BYTES_SHARED}
     try:
         while True:
             for wanted in islice(left, READERS_MAX - len(begun)):

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from logdevice.client import Checkpoint
 from logdevice.client.blocking import Client
-from logdevice.types import LogId, Lsn
-from pyspark_logdevice.offsets import Mark, Position, Undone
+from logdevice.types import LogId, LogPoint, Lsn
+from pyspark_logdevice.offsets import Position, Undone
 from pyspark_logdevice.options import ReadOptions
 
 Each = Callable[[Iterable[LogId], Callable[[LogId], Position]], dict[LogId, Position]]
@@ -20,7 +20,7 @@ Each = Callable[[Iterable[LogId], Callable[[LogId], Position]], dict[LogId, Posi
 
 class Rollbacks:
     def __init__(
-        self, options: ReadOptions, client: Client, each: Each, counted: Callable[[LogId, Lsn], Mark]
+        self, options: ReadOptions, client: Client, each: Each, counted: Callable[[LogId, Lsn], LogPoint]
     ) -> None:
         self._options, self._client, self._each, self._counted = options, client, each, counted
 
@@ -56,7 +56,7 @@ class Rollbacks:
         return Position(
             path=position.path,
             since=position.since,
-            marks=(self._counted(log, checked.safe),),
+            at=self._counted(log, checked.safe),
             lineage=checked.lineage,
             undone=Undone(log, checked.safe, position.next),
             purged_seen=position.purged_seen,

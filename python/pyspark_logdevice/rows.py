@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -47,18 +48,8 @@ BODY_COLUMNS: Final = frozenset({"key", "payload", "attributes"})
 # In every row, also in that of a gap.
 ALWAYS_THERE: Final = frozenset({"log", "log_id", "lsn"})
 
-_ARROW_TYPES: Final = {
-    "log": pa.string(),
-    "log_id": pa.int64(),
-    "lsn": pa.int64(),
-    "batch_offset": pa.int32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "key": pa.binary(),
-    "payload": pa.binary(),
-    "attributes": pa.map_(pa.string(), pa.string()),
-    "gap": pa.string(),
-    "gap_end_lsn": pa.int64(),
-}
+# As Spark maps its types itself: it refuses batches that differ in anything.
+_ARROW: Final = to_arrow_schema(SCHEMA, timezone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,9 @@ class Columns:
             if names.count(field.name) > 1:
                 raise InvalidArgumentError(f"the schema has the column {field.name!r} twice")
         return cls(
-            pa.schema([pa.field(field.name, _ARROW_TYPES[field.name], field.nullable) for field in chosen])
+            pa.schema(
+                [pa.field(field.name, _ARROW.field(field.name).type, field.nullable) for field in chosen]
+            )
         )
 
     @property
@@ -137,7 +130,7 @@ class LogRows:
             return self._constant(name, rows)
         found = column(name)
         # Milliseconds as microseconds: unchecked, because no time of an append comes near the end of either.
-        return found.cast(_ARROW_TYPES[name], safe=False) if name == "timestamp" else found
+        return found.cast(_ARROW.field(name).type, safe=False) if name == "timestamp" else found
 
     def _constant(self, name: str, rows: int) -> pa.Array:
         made = self._repeated.get(name)
@@ -147,7 +140,7 @@ class LogRows:
 
     def _check_columns(self, batch: RecordsBatch, found: pa.RecordBatch) -> None:
         """Batches of a typed log have columns of their own, which are not those of this schema."""
-        if self._columns.needs_bodies and found.schema.get_field_index("payload") < 0:
+        if found.schema.get_field_index("payload") < 0:
             raise InvalidArgumentError(
                 f"the log {self._path} has, at {batch.start}, a batch of the columns "
                 f"{', '.join(found.schema.names[3:])}, not entries with key and payload. Ask for a schema "

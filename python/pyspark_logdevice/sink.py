@@ -29,7 +29,7 @@ from logdevice.errors import InvalidOptionError, ReplayDiffersError
 from logdevice.types import Lsn, WriterTag
 from logdevice.writer_tags import writer_number
 from pyspark_logdevice import connections
-from pyspark_logdevice.chunks import Cutter, Size, are_same, check_columns, entries_by_log
+from pyspark_logdevice.chunks import Cutter, are_same, check_columns, entries_by_log
 from pyspark_logdevice.write_options import WriteOptions
 
 # How many records of one log a task may append in a batch: the room of a batch among a writer's numbers.
@@ -98,35 +98,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def append_rows(options: WriteOptions, attempt: Attempt, rows: Iterator[pa.RecordBatch]) -> Written:
     """Appends all rows of a task, one record after the other."""
-    connections.settle()
-    targets = _Targets(connections.client(options), attempt, options)
+    connections.freeze_gc()
+    client = connections.client(options)
+    targets: dict[str, _Target] = {}
     for batch in rows:
         for log, entries in entries_by_log(batch, options.log):
-            targets.of(log).add(entries)
-    return targets.finish()
-
-
-class _Targets:
-    """The logs that a task has rows for."""
-
-    def __init__(self, client: Client, attempt: Attempt, options: WriteOptions) -> None:
-        self._client, self._attempt, self._options = client, attempt, options
-        self._by_log: dict[str, _Target] = {}
-
-    def of(self, log: str) -> _Target:
-        if log not in self._by_log:
-            self._by_log[log] = _Target(self._client, self._attempt, self._options, log)
-        return self._by_log[log]
-
-    def finish(self) -> Written:
-        targets = self._by_log.values()
-        for target in targets:
-            target.finish()
-        return Written(
-            records=sum(target.records for target in targets),
-            entries=sum(target.entries for target in targets),
-            duplicates=sum(target.duplicates for target in targets),
-        )
+            if log not in targets:
+                targets[log] = _Target(client, attempt, options, log)
+            targets[log].add(entries)
+    for target in targets.values():
+        target.finish()
+    return Written(
+        records=sum(target.records for target in targets.values()),
+        entries=sum(target.entries for target in targets.values()),
+        duplicates=sum(target.duplicates for target in targets.values()),
+    )
 
 
 class _Target:
@@ -135,7 +121,7 @@ class _Target:
     def __init__(self, client: Client, attempt: Attempt, options: WriteOptions, log: str) -> None:
         self._client, self._attempt, self._log = client, attempt, log
         self._timeout_ms = options.retry_timeout_ms
-        self._cutter = Cutter(Size(options.record_bytes, options.record_entries))
+        self._cutter = Cutter(options.record_bytes, options.record_entries)
         # A log that has forgotten writers takes a new one only if it says that it is new.
         self._since = client.tail(log).next
         self.records = self.entries = self.duplicates = 0

@@ -7,12 +7,10 @@ its own on the driver for as long as the query runs.
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -33,16 +31,16 @@ from pyspark.sql.types import StructType
 
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import connections, lag, sink, write_options
+from pyspark_logdevice.admission import Amount
+from pyspark_logdevice.idle_backoff import IdleBackoff
 from pyspark_logdevice.offsets import INITIAL, Offsets, from_json
 from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import ReadOptions, parse
-from pyspark_logdevice.patience import Patience
 from pyspark_logdevice.planner import Planner
 from pyspark_logdevice.planning import ReadSplit, splits
+from pyspark_logdevice.pushdown import Comparison
 from pyspark_logdevice.reader import read_split
 from pyspark_logdevice.rows import SCHEMA, Columns
-
-_RUNNER: Final = "python_streaming_source_runner"
 
 
 class LogDeviceSource(DataSource):
@@ -53,16 +51,10 @@ class LogDeviceSource(DataSource):
     def schema(self) -> StructType:
         # Asked at every load: the earliest moment to say that an option is wrong.
         parse(self.options)
-        connections.settle()
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = parse(self.options)
-        if options.pushdown:
-            from pyspark_logdevice.pushdown import pushdown_reader
-
-            return pushdown_reader(options, schema)
-        return BatchReader(options, Columns.of(schema))
+        return BatchReader(parse(self.options), Columns.of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(parse(self.options, streaming=True), Columns.of(schema))
@@ -81,13 +73,18 @@ class BatchReader(DataSourceReader):
         self._options, self._columns = options, columns
 
     def partitions(self) -> list[ReadSplit]:
+        return self.plan(())[0]
+
+    def plan(self, filters: Sequence[Comparison]) -> tuple[list[ReadSplit], Amount]:
+        """The tasks for what the filters let through, and what they read together."""
         planner = Planner(self._options, connections.client(self._options))
         try:
-            # Without any, Spark would make up one of its own.
-            return planner.plan_batch() or [ReadSplit(())]
+            splits, amount = planner.plan_batch(filters)
         finally:
             planner.close()
-            connections.settle()
+            connections.freeze_gc()
+        # Without any, Spark would make up one of its own.
+        return splits or [ReadSplit(())], amount
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         return read_split(self._options, self._columns, partition)
@@ -97,7 +94,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, columns: Columns) -> None:
         self._options, self._columns = options, columns
         self._made: Planner | None = None
-        self._patience = Patience(options.poll_timeout_ms)
+        self._backoff = IdleBackoff(options.poll_timeout_ms)
+        self._idle_at: dict[str, Any] | None = None  # where nothing was new when the cluster was last asked
 
     def __getstate__(self) -> dict[str, Any]:
         """For executors, which plan nothing."""
@@ -108,23 +106,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(INITIAL)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Spark takes one limit only; it is the sign that limits hold, and all of them are obeyed then.
-        if self._options.max_records_per_trigger is not None:
-            return ReadMaxRows(self._options.max_records_per_trigger)
-        return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        # Of Python Spark takes one limit only; it is the sign that limits hold, and all are obeyed then.
+        limits = self.limits()
+        return ReadMaxRows(limits["records"]) if "records" in limits else ReadMaxBytes(limits["bytes"])
+
+    def limits(self) -> dict[str, int]:
+        """What a batch may hold, as options say."""
+        records = self._options.max_records_per_trigger
+        return {"bytes": self._options.max_bytes_per_trigger, **({"records": records} if records else {})}
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._planner.hold_target()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         limited = not isinstance(limit, ReadAllAvailable)
+        if limited and start == self._idle_at and self.idle_ms():
+            return start
         offsets = from_json(start)
         if offsets is None:
             begun = self._planner.begin(Edge.LATEST)
             return (self._planner.next_end(begun, limited=limited) or begun).to_json()
-        end = self._wait_for_end(offsets, limited)
+        asked_ms = _now_ms()
+        end = self._planner.next_end(offsets, limited=limited)
+        if end is not None:
+            self._idle_at = None
+            self._backoff.found()
+            return end.to_json()
+        # What was held as the target is all there is to come, so that is asked for every time.
+        self._idle_at = None if self._planner.has_target else start
+        self._backoff.nothing(_now_ms(), _now_ms() - asked_ms)
         # The very text it came as, so that Spark sees that nothing is new.
-        return start if end is None else end.to_json()
+        return start
+
+    def idle_ms(self) -> float:
+        """For how long the last answer holds, if it was that nothing is new."""
+        return 0 if self._idle_at is None else self._backoff.left_ms(_now_ms())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         # After every latestOffset, and of what that has found: nothing is asked here, so nothing can fail.
@@ -145,44 +161,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._made is not None:
             self._made.close()
 
-    def _wait_for_end(self, start: Offsets, limited: bool) -> Offsets | None:
-        """Waits a little for something new: Spark would ask again at once."""
-        self._patience.begin(_now_ms())
-        while True:
-            asked_ms = _now_ms()
-            end = self._planner.next_end(start, limited=limited)
-            if end is not None:
-                self._patience.found()
-                return end
-            if self._planner.has_target:
-                return None
-            now_ms = _now_ms()
-            time.sleep(self._patience.pause_ms(now_ms, now_ms - asked_ms) / 1000)
-            if self._patience.is_over(_now_ms()):
-                return None
-
     def _without_removed(self, end: Offsets) -> Offsets:
         """With failOnDataLoss the query has stopped before; without, nothing of such a log can be read."""
         there = {log: position for log, position in end.logs.items() if self._planner.is_there(log)}
-        return Offsets(end.cluster, there)
+        return replace(end, logs=there)
 
     @property
     def _planner(self) -> Planner:
         if self._made is None:
-            _let_stop_be_called()
             self._made = Planner(self._options, connections.client(self._options))
         return self._made
 
 
 def _now_ms() -> float:
     return time.monotonic() * 1000
-
-
-def _let_stop_be_called() -> None:
-    """Spark ends the process of a stream's reader by a signal that would end it without a word."""
-    is_runner = any(_RUNNER in argument for argument in sys.orig_argv)
-    if is_runner and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 
 def _refuse_overwriting(overwrite: bool, instead: str) -> None:

@@ -19,9 +19,20 @@ from pathlib import Path
 
 from logdevice.protocol import server_read_stream as server
 from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.protocol.messages import GapNotice, ReadMode, Records, Start, Started
+from logdevice.protocol.io import Answered, Tell
+from logdevice.protocol.messages import (
+    EpochMetadataIs,
+    GapNotice,
+    GetEpochMetadata,
+    ReadMode,
+    Records,
+    Start,
+    Started,
+    ToReader,
+)
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.stream import ClientReadStream
+from logdevice.protocol.store_read import StoreRead
 from logdevice.settings import NodeReadSettings, ReadStreamSettings
 from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import (
@@ -95,13 +106,11 @@ class Bench:
     def _perform_reader(self, effects: list[events.Effect]) -> None:
         for effect in effects:
             match effect:
-                case events.SendStart():
-                    self._queue.append((effect.node, server.StartReceived(effect.message)))
-                case events.SendWindow():
-                    self._queue.append((effect.node, server.WindowReceived(effect.message)))
-                case events.FetchMetadata():
+                case events.SendStart() | Tell():
+                    self._queue.append((effect.node, effect.message))
+                case GetEpochMetadata():
                     metadata = EpochMetadata(Epoch(1), NODES, Replication.of({Scope.NODE: COPIES}))
-                    found = events.MetadataFetched(effect.epoch, metadata, Epoch(1), MetadataSource.BOUNDED)
+                    found = EpochMetadataIs(effect.epoch, metadata, Epoch(1), MetadataSource.BOUNDED)
                     self._queue.append((None, found))
                 case events.Deliver():
                     self.delivered += len(effect.items)
@@ -121,24 +130,24 @@ class Bench:
         self.seconds["nodes"] += time.thread_time() - started
         for effect in effects:
             match effect:
-                case server.Send():
-                    self._deliver_to_reader(node, effect)
-                case server.ReadStore():
-                    self._queue.append((node, self.stores[node].scan(effect.read)))
-                case _:
+                case StoreRead():
+                    self._queue.append((node, self.stores[node].scan(effect)))
+                case server.EndStream():
                     pass
+                case _:
+                    self._deliver_to_reader(node, effect)
 
-    def _deliver_to_reader(self, node: NodeId, sent: server.Send) -> None:
+    def _deliver_to_reader(self, node: NodeId, sent: ToReader) -> None:
         self.messages += 1
-        match sent.message:
+        match sent:
             case Records() as records:
-                self._queue.append((None, events.RecordsReceived(node, records)))
+                self._queue.append((None, Answered(node, records)))
                 size = sum(record.size for record in records.records)
                 self._queue.append((node, server.MessageSent(size)))
             case GapNotice() as notice:
-                self._queue.append((None, events.GapReceived(node, notice)))
+                self._queue.append((None, Answered(node, notice)))
             case Started() as started:
-                self._queue.append((None, events.StartedReceived(node, started)))
+                self._queue.append((None, Answered(node, started)))
 
 
 def _filled_stores(lsns: int, body: bytes) -> dict[NodeId, MemoryLogStore]:

@@ -56,14 +56,15 @@ async def serve() -> None:
                 [frozen] if is_ceiling else encode_parts(Records(LogId(1), number, content))
             )
 
-    async def cpu(peer: Peer, request: bytes) -> bytes:
-        return str(time.process_time()).encode()
+    async def cpu(peer: Peer, stream: ServerStream) -> None:
+        while await stream.receive() is not None:
+            await stream.send(str(time.process_time()).encode())
 
     server_hello = Hello(cluster="bench", caller=NodeId(1))
     server = WireServer(server_hello, SETTINGS)
     server.add_stream("stream", stream)
     server.data_port = await DataServer(server_hello, SETTINGS, stream).start("127.0.0.1", 0)
-    server.add_unary("cpu", cpu)
+    server.add_stream("cpu", cpu)
     print(await server.start("127.0.0.1:0"), flush=True)
     await asyncio.Event().wait()
 
@@ -92,7 +93,12 @@ PATHS: dict[str, Callable[[bytes | memoryview], object]] = {
 
 async def measure(channel: WireChannel, name: str, messages: int) -> Round:
     async def node_cpu() -> float:
-        return float(await channel.call("cpu", b"", timeout_ms=10_000, idempotent=True))
+        stream = await channel.open("cpu")
+        await stream.send(b"")
+        answer = await stream.receive()
+        await stream.end()
+        assert answer is not None, "the node tells"
+        return float(answer)
 
     use, size = PATHS[name], 0
     node_start, reader_start, start = await node_cpu(), time.process_time(), time.perf_counter()

@@ -10,23 +10,16 @@ import re
 import sys
 from pathlib import Path
 
-from logdevice.docs import table
-from pyspark_logdevice.option_reading import Table
+from logdevice.docs import knob_row, table
 from pyspark_logdevice.options import OPTIONS
 from pyspark_logdevice.write_options import WRITE_OPTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
-TABLES: dict[str, Table] = {"options": OPTIONS, "write options": WRITE_OPTIONS}
+TABLES = {"options": OPTIONS, "write options": WRITE_OPTIONS}
 
 
 def options(name: str) -> str:
-    # Those that begin with _ are between the two sides of the connector.
-    rows = [
-        (f"`{option.name}`", option.shown_default, option.allowed, option.text)
-        for _, option in TABLES[name].values()
-        if not option.name.startswith("_")
-    ]
-    lines = table(("option", "default", "allowed", "meaning"), rows)
+    lines = table(("option", "default", "allowed", "meaning"), map(knob_row, TABLES[name].values()))
     return "\n".join([f"<!-- {name} -->", *lines, f"<!-- /{name} -->"])
 
 

@@ -20,6 +20,7 @@ PAGES = tuple(
     for page in (
         "read_path.md",
         "write_path.md",
+        "metadata_log.md",
         "writers.md",
         "recovery.md",
         "rebuilding.md",

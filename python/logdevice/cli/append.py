@@ -14,15 +14,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from logdevice.cli import arguments, commands, resuming
+from logdevice.cli import commands
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
-from logdevice.client import TaggedAppend
-from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.types import Lsn
+
+if TYPE_CHECKING:
+    from logdevice.client import TaggedAppend
+    from logdevice.client.blocking import Client
 
 READ_BYTES: Final = 256 * 1024
 LINES_MAX: Final = 10_000  # of one batch
@@ -37,9 +39,7 @@ def add_commands(group: commands.Commands) -> None:
         "append lines to a log, one entry per line",
         details="What `logdevice cat` prints afterwards is the same text.",
     )
-    parser.add_argument(
-        "log", type=arguments.log, metavar="LOG", help="its path, such as /hello, or its number"
-    )
+    commands.add_log(parser)
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or nothing: standard input")
     parser.add_argument(
         "--writer",
@@ -71,7 +71,7 @@ class Progress:
         return f"{self.lines} lines, {shown_bytes(self.size)} in {self.batches} batches{where}"
 
 
-def run_append(options: argparse.Namespace, output: Output) -> int:
+def run_append(options: argparse.Namespace, output: Output) -> None:
     progress = Progress()
     with _opened(options.file) as descriptor, connect(options) as client:
         try:
@@ -96,7 +96,6 @@ def run_append(options: argparse.Namespace, output: Output) -> int:
             "skipped_lines": progress.skipped_lines,
         }
     )
-    return 0
 
 
 def _append(client: Client, log: str | int, descriptor: int, progress: Progress, output: Output) -> None:
@@ -109,15 +108,15 @@ def _append(client: Client, log: str | int, descriptor: int, progress: Progress,
 
 
 def _append_once(client: Client, options: argparse.Namespace, descriptor: int, progress: Progress) -> None:
+    from logdevice.cli.resuming import append_once
+
     def note(batch: list[bytes], done: TaggedAppend) -> None:
         if done.is_duplicate:
             progress.skipped_lines += len(batch)
         else:
             progress.note(batch, done.lsn)
 
-    progress.skipped_lines += resuming.append_once(
-        client, options.log, options.writer, batches(descriptor), note
-    )
+    progress.skipped_lines += append_once(client, options.log, options.writer, batches(descriptor), note)
 
 
 @contextmanager

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
-from logdevice.cli import arguments, commands, confirming
+from logdevice.cli import commands, confirming
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
-from logdevice.client.backup_files import Backup
+
+if TYPE_CHECKING:
+    from logdevice.client.backup_files import Backup
 
 
 def add_commands(group: commands.Commands) -> None:
@@ -19,7 +22,7 @@ def add_commands(group: commands.Commands) -> None:
         "copy everything that is in a log into a directory",
         details="As Arrow files with checksums; metadata.json, written last, says what is in them.",
     )
-    backup.add_argument("log", type=arguments.log, metavar="LOG", help="its path, such as /ads/clicks")
+    commands.add_log(backup)
     backup.add_argument("directory", metavar="DIR", help="empty, or not there yet")
     restore = commands.add(
         group,
@@ -35,26 +38,19 @@ def add_commands(group: commands.Commands) -> None:
         "--replace", action="store_true", help="remove the log that has this name now; asks first"
     )
     confirming.add_yes(restore)
-    restore.add_argument(
-        "attributes",
-        type=arguments.attribute,
-        nargs="*",
-        metavar="NAME=VALUE",
-        help="an attribute that is to be another than in the backup",
-    )
+    commands.add_attributes(restore, "*", "an attribute that is to be another than in the backup")
 
 
-def run_backup(options: argparse.Namespace, output: Output) -> int:
+def run_backup(options: argparse.Namespace, output: Output) -> None:
     began_s = time.monotonic()
     with connect(options) as client:
         made = client.backup(options.log, options.directory)
     _show(made, f"backed up {made.path}", time.monotonic() - began_s, output)
     for gap in made.lost:
         output.remark(f"the log has lost [{gap.start}, {gap.end}): not in the backup")
-    return 0
 
 
-def run_restore(options: argparse.Namespace, output: Output) -> int:
+def run_restore(options: argparse.Namespace, output: Output) -> None:
     if options.replace:
         confirming.confirm(
             options,
@@ -67,7 +63,6 @@ def run_restore(options: argparse.Namespace, output: Output) -> int:
             options.directory, options.path, replace=options.replace, attributes=dict(options.attributes)
         )
     _show(made, f"restored {made.path} as {options.path}", time.monotonic() - began_s, output)
-    return 0
 
 
 def _show(made: Backup, what: str, took_s: float, output: Output) -> None:

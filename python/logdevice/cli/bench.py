@@ -10,49 +10,53 @@ import argparse
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from logdevice.cli import arguments, bench_chain, bench_read, bench_rebuild, bench_write, clusters, commands
+from logdevice.cli import arguments, clusters, commands
 from logdevice.cli.bench_result import Result
-from logdevice.cli.bench_write import REPLICATION
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.output import Output
-from logdevice.client.loop_thread import shared
 
 NODES: Final = 5
+
+# Name, function beside this module (its libraries are loaded when it runs), help.
+BENCHES: Final = (
+    ("append", "bench_write.append", "appends, against the synced writes of one store"),
+    ("chain", "bench_chain.chain", "appends along chains, against appends to copysets"),
+    ("read", "bench_read.read", "one reader, against the bare transport; and its memory"),
+    ("failover", "bench_read.failover", "the longest pause of a reader when a node is killed"),
+    (
+        "rebuild",
+        "bench_rebuild.rebuild",
+        "the restoring of a lost disk, against a bare copy; readers meanwhile, against alone",
+    ),
+    (
+        "scd",
+        "bench_read.wire_bytes",
+        "bytes sent per byte delivered, with single-copy delivery and without",
+    ),
+)
 
 Bench = Callable[[LocalCluster, int], Coroutine[Any, Any, list[Result]]]
 
 
 def add_commands(group: commands.Commands) -> None:
     help = "measure a cluster on this machine, as ratios to what the machine can do"
-    parser = group.add_parser("bench", help=help, description=f"{help.capitalize()}.")
-    inner = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, bench, help in (
-        ("append", bench_write.append, "appends, against the synced writes of one store"),
-        ("chain", bench_chain.chain, "appends along chains, against appends to copysets"),
-        ("read", bench_read.read, "one reader, against the bare transport; and its memory"),
-        ("failover", bench_read.failover, "the longest pause of a reader when a node is killed"),
-        (
-            "rebuild",
-            bench_rebuild.rebuild,
-            "the restoring of a lost disk, against a bare copy; readers meanwhile, against alone",
-        ),
-        (
-            "scd",
-            bench_read.wire_bytes,
-            "bytes sent per byte delivered, with single-copy delivery and without",
-        ),
-    ):
+    inner = commands.add_group(group, "bench", help)
+    for name, bench, help in BENCHES:
         command = commands.add(inner, name, _runner(bench), f"measure {help}", is_local=True)
         command.add_argument(
             "--megabytes", type=arguments.count, default=200, metavar="N", help="how much to write (200)"
         )
 
 
-def _runner(bench: Bench) -> commands.Run:
+def _runner(name: str) -> commands.Run:
     def run(options: argparse.Namespace, output: Output) -> int:
+        from logdevice.client.loop_thread import shared
+
+        bench = function_of(name)
         with _cluster(options.data) as cluster:
             results = shared().run(bench(cluster, options.megabytes))
         for result in results:
@@ -63,12 +67,21 @@ def _runner(bench: Bench) -> commands.Run:
     return run
 
 
+def function_of(name: str) -> Bench:
+    module, _, function = name.partition(".")
+    bench: Bench = getattr(import_module(f"logdevice.cli.{module}"), function)
+    return bench
+
+
 @contextmanager
 def _cluster(parent: Path | None) -> Iterator[LocalCluster]:
     """A cluster for one benchmark, in a directory of its own under `parent`."""
+    from logdevice.cli.bench_rebuild import SETTINGS
+    from logdevice.cli.bench_write import REPLICATION
+
     with tempfile.TemporaryDirectory(prefix="logdevice-bench-", dir=parent) as directory:
         cluster = LocalCluster.create(
-            Path(directory) / "data", nodes=NODES, replication=REPLICATION, settings=bench_rebuild.SETTINGS
+            Path(directory) / "data", nodes=NODES, replication=REPLICATION, settings=SETTINGS
         )
         try:
             clusters.bring_up(cluster)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from statistics import median
 from typing import Final
@@ -71,12 +70,8 @@ async def _compare(clients: list[AsyncClient], words: str, entries: int, appends
     rates = {mode: len(latencies[mode]) / seconds[mode] for mode in _MODES}
     for mode in _MODES:
         results.append(Result(f"{mode}, {what}", rates[mode], "appends/s"))
-        results.append(Result(f"{mode}, {what}, median", _milliseconds(latencies[mode]), "ms"))
+        results.append(Result(f"{mode}, {what}, median", median(latencies[mode]) * 1000, "ms"))
     return [*results, Result(f"chain / copyset, {what}", rates["chain"] / rates["copyset"], "")]
-
-
-def _milliseconds(latencies: Iterable[float]) -> float:
-    return median(latencies) * 1000
 
 
 async def _append(client: AsyncClient, log: str, batch: pa.RecordBatch, appends: int) -> list[float]:

@@ -3,28 +3,27 @@
 The bare copy does what must be done at least: one process reads records from its store and sends them, a
 second one writes and syncs them, with as many on their way as a donor has. Rebuilding besides finds out
 which records are missing, from whom each comes, and leaves nobody waiting who reads or writes. The disk is
-lost twice: once nobody reads, once a reader goes through the log all the time, before and meanwhile.
+lost twice: once nobody reads, once a reader goes through the log all the time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import shutil
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from logdevice.cli import clusters, probe
+from logdevice.cli.bench_ceiling import Serve, served
+from logdevice.cli.bench_read import read_through
 from logdevice.cli.bench_result import Result
 from logdevice.cli.bench_write import LOG, MEGABYTE, fill, store_rate
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.cli.processes import wait_until
-from logdevice.client import AsyncClient, RecordsBatch
+from logdevice.client import AsyncClient
 from logdevice.errors import UnavailableError
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.messages import Start
@@ -33,17 +32,14 @@ from logdevice.protocol.rebuilding_messages import CopiesStatus, CopiesStored, P
 from logdevice.protocol.store_read import ReadFailed, StoreRead
 from logdevice.protocol.store_write import Persist, PutRecord
 from logdevice.rebuild_settings import RebuildSettings
-from logdevice.settings import StorageSettings, WireSettings
+from logdevice.settings import StorageSettings
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, Record
 from logdevice.wire import conversation
-from logdevice.wire.channel import WireChannel
-from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import Peer, ServerStream
 
 # Without the limit in bytes: that one is chosen for a network, not for this machine.
 SETTINGS: Final = {"rebuild": {"rebuild_bytes_per_s_max": 1 << 40}}
-_CLUSTER: Final = "bench"
 _LOST: Final = 3
 _PASSES: Final = 3  # through the log, for the reader alone
 _PATIENCE_S: Final = 300
@@ -61,10 +57,9 @@ async def rebuild(cluster: LocalCluster, megabytes: int) -> list[Result]:
         await client.create_log(LOG, {"sticky_copyset_bytes_max": 0})
         await fill(client, megabytes)
         rate = await _rebuild_rate(cluster, client)
-        async with _reading(client) as reading:
-            alone = await reading.rate(reading.passes_end(_PASSES))
-            await asyncio.to_thread(_lose_disk, cluster)
-            meanwhile = await reading.rate(_restored(client))
+        alone = await _read_rate(client, lambda passes: passes == _PASSES)
+        await asyncio.to_thread(_lose_disk, cluster)
+        meanwhile = await _read_rate_while_restoring(client)
     return [
         Result("one store copied to another, over the wire", raw, "MB/s"),
         Result("copies of a lost disk restored", rate, "MB/s"),
@@ -117,76 +112,34 @@ async def _restored(client: AsyncClient) -> None:
         raise UnavailableError(f"nothing was restored within {_PATIENCE_S} s: {states}") from None
 
 
-class _Reading:
-    """A reader that goes through the log again and again."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._body_bytes = 0
-        self._passes = 0
-        self.task = asyncio.create_task(self._run(client))
-
-    async def rate(self, work: Coroutine[Any, Any, None]) -> float:
-        """MB per second while the work goes on, and until a pass has ended since it began."""
-        started, before, passes = time.monotonic(), self._body_bytes, self._passes
-        await self._beside(work)
-        await self._beside(self.passes_end(passes + 1 - self._passes))
-        return (self._body_bytes - before) / MEGABYTE / (time.monotonic() - started)
-
-    async def passes_end(self, count: int) -> None:
-        wanted = self._passes + count
-        while self._passes < wanted:
-            await asyncio.sleep(0.01)
-
-    async def _beside(self, work: Coroutine[Any, Any, None]) -> None:
-        working = asyncio.create_task(work)
-        await asyncio.wait({working, self.task}, return_when=asyncio.FIRST_COMPLETED)
-        if self.task.done():
-            working.cancel()
-            await self.task  # raises what ended it
-        await working
-
-    async def _run(self, client: AsyncClient) -> None:
-        while True:
-            async with client.read(LOG) as reader:
-                async for item in reader:
-                    if isinstance(item, RecordsBatch):
-                        self._body_bytes += item.body_bytes
-            self._passes += 1
+async def _read_rate(client: AsyncClient, is_over: Callable[[int], bool]) -> float:
+    """MB per second of a reader that goes through the log again and again; asked after how many passes."""
+    started, body_bytes, passes = time.monotonic(), 0, 0
+    while not is_over(passes):
+        body_bytes += await read_through(client)
+        passes += 1
+    return body_bytes / MEGABYTE / (time.monotonic() - started)
 
 
-@asynccontextmanager
-async def _reading(client: AsyncClient) -> AsyncIterator[_Reading]:
-    reading = _Reading(client)
-    try:
-        yield reading
-    finally:
-        reading.task.cancel()
-        await asyncio.gather(reading.task, return_exceptions=True)
+async def _read_rate_while_restoring(client: AsyncClient) -> float:
+    """Until everything is restored, and at least once."""
+    async with asyncio.TaskGroup() as tasks:
+        restoring = tasks.create_task(_restored(client))
+        return await _read_rate(client, lambda passes: bool(passes) and restoring.done())
 
 
 async def copy_rate(directory: Path) -> float:
     """MB per second from the store `source` to a new one in another process."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = multiprocessing.Pipe()
-    process = context.Process(target=_serve, args=(theirs, str(directory / "target")), daemon=True)
-    process.start()
-    theirs.close()  # so that the end of the process shows
-    channel: WireChannel | None = None
     source = SegmentLogStore(directory / "source", StorageSettings())
     try:
-        port = await asyncio.to_thread(ours.recv)
-        channel = WireChannel(f"127.0.0.1:{port}", Hello(cluster=_CLUSTER), WireSettings())
-        talk = conversation.Conversation(channel, waiting_bytes_max=_WAITING_BYTES_MAX)
-        try:
-            return await _copy(source, talk)
-        finally:
-            await talk.close()
+        async with served(1, conversation.METHOD, _storing, str(directory / "target")) as (channel,):
+            talk = conversation.Conversation(channel, waiting_bytes_max=_WAITING_BYTES_MAX)
+            try:
+                return await _copy(source, talk)
+            finally:
+                await talk.close()
     finally:
         source.close()
-        if channel is not None:
-            await channel.close()
-        process.kill()
-        process.join()
 
 
 async def _copy(source: SegmentLogStore, talk: conversation.Conversation) -> float:
@@ -230,11 +183,7 @@ def _read(log: LogId, position: Lsn) -> StoreRead:
     )
 
 
-def _serve(pipe: Connection, directory: str) -> None:
-    asyncio.run(_serve_copies(pipe, directory))
-
-
-async def _serve_copies(pipe: Connection, directory: str) -> None:
+def _storing(directory: str) -> Serve:
     store = SegmentLogStore(Path(directory), StorageSettings())
     turn = asyncio.Lock()
 
@@ -242,12 +191,9 @@ async def _serve_copies(pipe: Connection, directory: str) -> None:
         persist = Persist(1, tuple(PutRecord(request.log, record) for record in request.records))
         async with turn:
             await asyncio.to_thread(store.write, [persist])
-        return CopiesStored(request.log, CopiesStatus.OK)
+        return CopiesStored(CopiesStatus.OK)
 
     async def serve(peer: Peer, stream: ServerStream) -> None:
         await conversation.serve(peer, stream, answer, waiting_bytes_max=_WAITING_BYTES_MAX)
 
-    server = WireServer(Hello(cluster=_CLUSTER, caller=NodeId(1)), WireSettings())
-    server.add_stream(conversation.METHOD, serve)
-    pipe.send(await server.start("127.0.0.1:0"))
-    await asyncio.Event().wait()
+    return serve

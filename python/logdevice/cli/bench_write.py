@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -34,6 +34,7 @@ TAGGED_LOG: Final = "/bench-tagged"
 ROUNDS: Final = 6
 _IN_FLIGHT: Final = 16
 REPLICATION: Final = 3
+Append = Callable[[int, int, pa.RecordBatch], Awaitable[object]]  # by which writer, its how manieth, what
 _GROUP: Final = 16  # records of one synced write of the bare store: as many as are in flight
 
 
@@ -41,12 +42,7 @@ def batches(megabytes: int) -> Iterator[pa.RecordBatch]:
     """Batches of 256 entries of 1 KB that do not compress."""
     noise = os.urandom(BATCH_BYTES + BATCH_ENTRIES)
     for number in range(megabytes * MEGABYTE // BATCH_BYTES):
-        offset = number % BATCH_ENTRIES
-        payloads = [
-            noise[offset + start : offset + start + ENTRY_BYTES]
-            for start in range(0, BATCH_BYTES, ENTRY_BYTES)
-        ]
-        yield from_entries(None, payloads)
+        yield _batch(noise[number % BATCH_ENTRIES :])
 
 
 async def append(cluster: LocalCluster, megabytes: int) -> list[Result]:
@@ -73,52 +69,55 @@ async def best_of_both(client: AsyncClient, megabytes: int) -> tuple[float, floa
     return plain, tagged
 
 
-async def fill_tagged(client: AsyncClient, megabytes: int, name: str) -> float:
-    """The same as `fill` by as many writers as records are on their way, each with one at a time."""
-    content, count = batches(megabytes), 0
-
-    async def write(writer: int) -> None:
-        nonlocal count
-        for seq, batch in enumerate(content):
-            await client.append_tagged(TAGGED_LOG, batch, WriterTag(writer, 1, seq, 1, seq))
-            count += 1
-
-    await client.append(TAGGED_LOG, b"so that the sequencer is awake")
-    started = time.monotonic()
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(_IN_FLIGHT):
-            tasks.create_task(write(writer_number(f"{name} {number}")))
-    return count * BATCH_BYTES / MEGABYTE / (time.monotonic() - started)
-
-
 def wordy(megabytes: int) -> Iterator[pa.RecordBatch]:
     """As many entries of the same size, which compress to about a quarter."""
     for number in range(megabytes * MEGABYTE // BATCH_BYTES):
         random = Random(number)
         text = "".join(f'{{"user": {random.getrandbits(128)}, "event": "click"}}, ' for _ in range(4_500))
-        noise = text.encode()[:BATCH_BYTES]
-        yield from_entries(None, [noise[at : at + ENTRY_BYTES] for at in range(0, BATCH_BYTES, ENTRY_BYTES)])
+        yield _batch(text.encode())
+
+
+def _batch(content: bytes) -> pa.RecordBatch:
+    """Of as much of the content as a batch has."""
+    return from_entries(None, [content[at : at + ENTRY_BYTES] for at in range(0, BATCH_BYTES, ENTRY_BYTES)])
 
 
 async def fill(
     client: AsyncClient, megabytes: int, log: str = LOG, content: Iterator[pa.RecordBatch] | None = None
 ) -> float:
     """Appends that much, several records at a time; MB of payload per second."""
-    room = asyncio.Semaphore(_IN_FLIGHT)
 
-    async def append_one(batch: pa.RecordBatch) -> None:
-        try:
-            await client.append_batch(log, batch)
-        finally:
-            room.release()
+    def append(writer: int, seq: int, batch: pa.RecordBatch) -> Awaitable[object]:
+        return client.append_batch(log, batch)
+
+    return await _fill(client, log, content or batches(megabytes), append)
+
+
+async def fill_tagged(client: AsyncClient, megabytes: int, name: str) -> float:
+    """The same with tags."""
+
+    def append(writer: int, seq: int, batch: pa.RecordBatch) -> Awaitable[object]:
+        tag = WriterTag(writer_number(f"{name} {writer}"), 1, seq, 1, seq)
+        return client.append_tagged(TAGGED_LOG, batch, tag)
+
+    return await _fill(client, TAGGED_LOG, batches(megabytes), append)
+
+
+async def _fill(client: AsyncClient, log: str, content: Iterator[pa.RecordBatch], append: Append) -> float:
+    """By as many writers as records are on their way, each with one at a time."""
+    count = 0
+
+    async def write(writer: int) -> None:
+        nonlocal count
+        for seq, batch in enumerate(content):
+            await append(writer, seq, batch)
+            count += 1
 
     await client.append(log, b"so that the sequencer is awake")
-    started, count = time.monotonic(), 0
+    started = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
-        for batch in content or batches(megabytes):
-            await room.acquire()
-            tasks.create_task(append_one(batch))
-            count += 1
+        for writer in range(_IN_FLIGHT):
+            tasks.create_task(write(writer))
     return count * BATCH_BYTES / MEGABYTE / (time.monotonic() - started)
 
 

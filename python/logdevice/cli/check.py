@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from logdevice.cli import arguments, commands
 from logdevice.cli.finding import find
 from logdevice.cli.output import Output
 from logdevice.cli.progress import Progress
-from logdevice.client.client import AsyncClient
-from logdevice.client.loop_thread import shared
-from logdevice.client.replication_check import Checker, CheckReport
+
+if TYPE_CHECKING:
+    from logdevice.client.replication_check import CheckReport
 
 DAMAGED = 5  # the exit code, as for every log that does not have what it should
 
@@ -23,7 +24,7 @@ def add_commands(group: commands.Commands) -> None:
         "look whether every record of a log is stored as often and as well as it should be",
         details="Reads all copies of all nodes. Exits with 5 if something is wrong.",
     )
-    check.add_argument("log", type=arguments.log, metavar="LOG", help="its path, or its number")
+    commands.add_log(check)
     check.add_argument(
         "--show",
         type=arguments.count,
@@ -34,6 +35,10 @@ def add_commands(group: commands.Commands) -> None:
 
 
 def run_check(options: argparse.Namespace, output: Output) -> int:
+    from logdevice.client.client import AsyncClient
+    from logdevice.client.loop_thread import shared
+    from logdevice.client.replication_check import Checker
+
     endpoint = find(options).endpoint
 
     async def check() -> CheckReport:

@@ -51,7 +51,7 @@ def add_commands(group: commands.Commands) -> None:
     commands.add(group, "down", run_down, "end the processes of a local cluster", is_local=True)
 
 
-def run_up(options: argparse.Namespace, output: Output) -> int:
+def run_up(options: argparse.Namespace, output: Output) -> None:
     data = options.data if options.data is not None else DATA_DEFAULT
     cluster = _found(data, options) if exists(data) else _create(data, options)
     stopped = threading.Event()
@@ -66,16 +66,14 @@ def run_up(options: argparse.Namespace, output: Output) -> int:
     finally:
         if not options.detach:
             cluster.stop_all(STOP_TIMEOUT_MS)
-    return 0
 
 
-def run_down(options: argparse.Namespace, output: Output) -> int:
+def run_down(options: argparse.Namespace, output: Output) -> None:
     cluster = find_local(options)
     running = [node for node in cluster.nodes if cluster.state(node) is not ProcessState.DOWN]
     cluster.stop_all(STOP_TIMEOUT_MS)
     output.text(f"ended {len(running)} of {len(cluster.nodes)} nodes; records stay in {cluster.data}")
     output.json({"ended": [int(node) for node in running], "data": str(cluster.data)})
-    return 0
 
 
 def bring_up(cluster: LocalCluster) -> None:

@@ -12,8 +12,7 @@ from logdevice.cuts import Cut, CutKind
 
 def add_commands(group: commands.Commands) -> None:
     help = "take, show and remove cuts: positions in several logs that belong together"
-    parser = group.add_parser("cuts", help=help, description=f"{help.capitalize()}.")
-    inner = parser.add_subparsers(metavar="COMMAND", required=True)
+    inner = commands.add_group(group, "cuts", help)
     create = commands.add(
         inner, "create", run_create, "take a cut and keep it under a name", details="docs/cuts.md says more."
     )
@@ -34,13 +33,12 @@ def add_commands(group: commands.Commands) -> None:
     remove.add_argument("name", metavar="NAME", help="as given to `create`")
 
 
-def run_create(options: argparse.Namespace, output: Output) -> int:
+def run_create(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         _show(client.create_cut(options.name, options.logs, options.kind), output)
-    return 0
 
 
-def run_list(options: argparse.Namespace, output: Output) -> int:
+def run_list(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         cuts = client.cuts()
     for cut in cuts:
@@ -55,21 +53,18 @@ def run_list(options: argparse.Namespace, output: Output) -> int:
         for cut in cuts
     ]
     output.table(rows, ("name", "kind", "time", "logs"))
-    return 0
 
 
-def run_show(options: argparse.Namespace, output: Output) -> int:
+def run_show(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         _show(client.cut(options.name), output)
-    return 0
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> int:
+def run_remove(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.remove_cut(options.name)
     output.text(f"removed {options.name}")
     output.json({"removed": options.name})
-    return 0
 
 
 def _show(cut: Cut, output: Output) -> None:

@@ -18,8 +18,9 @@ from logdevice.cli.output import Output
 from logdevice.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
     from pyspark_logdevice.etl import Etl, EtlOptions
-    from pyspark_logdevice.etl_run import Progress
 
 MASTER_DEFAULT: Final = "local[*]"
 EVERY_DEFAULT: Final = "5 seconds"
@@ -80,7 +81,7 @@ def _add_spark_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--spark-log", metavar="FILE", help="keep what Spark writes on standard error")
 
 
-def run_etl(options: argparse.Namespace, output: Output) -> int:
+def run_etl(options: argparse.Namespace, output: Output) -> None:
     try:
         from pyspark_logdevice import delta, etl, etl_run, sessions
 
@@ -97,7 +98,6 @@ def run_etl(options: argparse.Namespace, output: Output) -> int:
             output.remark(f"copying {options.logs} to {options.to}")
             etl_run.run(work, lambda progress: _show(progress, work, output))
     _sum_up(work, output)
-    return 0
 
 
 @contextmanager
@@ -138,10 +138,12 @@ def etl_options(options: argparse.Namespace) -> EtlOptions:
     )
 
 
-def _show(progress: Progress, work: Etl, output: Output) -> None:
-    behind = "" if progress.records_behind is None else f", {progress.records_behind} behind"
+def _show(progress: StreamingQueryProgress, work: Etl, output: Output) -> None:
+    from pyspark_logdevice.listener import of_progress
+
+    behind = "".join(f", {source.records_behind} behind" for source in of_progress(progress))
     output.remark(
-        f"batch {progress.batch}: {progress.rows} rows, {progress.rows_per_s:.0f}/s, "
+        f"batch {progress.batchId}: {progress.numInputRows} rows, {progress.processedRowsPerSecond:.0f}/s, "
         f"{work.written.rows} written{behind}"
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
-from logdevice.cli import arguments, commands
+from logdevice.cli import commands
 from logdevice.cli.clusters import READY_TIMEOUT_MS, STOP_TIMEOUT_MS
 from logdevice.cli.finding import find_local
 from logdevice.cli.local_cluster import LocalCluster
@@ -14,51 +15,32 @@ from logdevice.types import NodeId
 
 
 def add_commands(group: commands.Commands) -> None:
-    for name, run, help in (
-        ("kill-node", run_kill, "end a node of a local cluster without warning (kill -9)"),
-        ("stop-node", run_stop, "end a node of a local cluster the orderly way (SIGTERM)"),
-        ("start-node", run_start, "start a node of a local cluster again"),
-        ("pause-node", run_pause, "let a node of a local cluster hang (SIGSTOP)"),
-        ("resume-node", run_resume, "let a paused node go on (SIGCONT)"),
+    for name, change, help in (
+        ("kill-node", LocalCluster.kill, "end a node of a local cluster without warning (kill -9)"),
+        ("stop-node", _stop, "end a node of a local cluster the orderly way (SIGTERM)"),
+        ("start-node", _start, "start a node of a local cluster again"),
+        ("pause-node", LocalCluster.pause, "let a node of a local cluster hang (SIGSTOP)"),
+        ("resume-node", LocalCluster.resume, "let a paused node go on (SIGCONT)"),
     ):
-        parser = commands.add(group, name, run, help, is_local=True)
-        parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+        commands.add_node(commands.add(group, name, _runner(change), help, is_local=True))
 
 
-def run_kill(options: argparse.Namespace, output: Output) -> int:
-    cluster = find_local(options)
-    cluster.kill(options.node)
-    return _show(cluster, options.node, output)
+def _runner(change: Callable[[LocalCluster, NodeId], None]) -> commands.Run:
+    def run(options: argparse.Namespace, output: Output) -> None:
+        cluster = find_local(options)
+        change(cluster, options.node)
+        state = cluster.state(options.node).value
+        output.text(f"{options.node} is {state}")
+        output.json({"node": int(options.node), "state": state})
+
+    return run
 
 
-def run_stop(options: argparse.Namespace, output: Output) -> int:
-    cluster = find_local(options)
-    cluster.stop(options.node, STOP_TIMEOUT_MS)
-    return _show(cluster, options.node, output)
+def _stop(cluster: LocalCluster, node: NodeId) -> None:
+    cluster.stop(node, STOP_TIMEOUT_MS)
 
 
-def run_start(options: argparse.Namespace, output: Output) -> int:
-    cluster = find_local(options)
-    cluster.start(options.node)
-    address = cluster.find(options.node).address
+def _start(cluster: LocalCluster, node: NodeId) -> None:
+    cluster.start(node)
+    address = cluster.find(node).address
     cluster.wait_until_ready(lambda: views(cluster.name, [address])[address] is not None, READY_TIMEOUT_MS)
-    return _show(cluster, options.node, output)
-
-
-def run_pause(options: argparse.Namespace, output: Output) -> int:
-    cluster = find_local(options)
-    cluster.pause(options.node)
-    return _show(cluster, options.node, output)
-
-
-def run_resume(options: argparse.Namespace, output: Output) -> int:
-    cluster = find_local(options)
-    cluster.resume(options.node)
-    return _show(cluster, options.node, output)
-
-
-def _show(cluster: LocalCluster, node: NodeId, output: Output) -> int:
-    state = cluster.state(node).value
-    output.text(f"{node} is {state}")
-    output.json({"node": int(node), "state": state})
-    return 0

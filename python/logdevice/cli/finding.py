@@ -11,12 +11,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import logdevice
 from logdevice.cli.local_cluster import LocalCluster, exists
-from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
 
 ENDPOINT_VARIABLE: Final = "LOGDEVICE_ENDPOINT"
 DATA_DEFAULT: Final = Path("logdevice-data")

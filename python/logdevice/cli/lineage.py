@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from logdevice.cli import arguments, commands
+from logdevice.cli import commands
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, Row
 from logdevice.protocol.lineage import Lineage, shown_id
@@ -19,19 +19,16 @@ def add_command(group: commands.Commands) -> None:
         details="A log has one for ever, unless records may be gone that somebody has read: what was read "
         "below `base` holds, what was read from there on has to be checked.",
     )
-    parser.add_argument(
-        "log", type=arguments.log, metavar="LOG", help="its path, such as /ads/clicks, or its number"
-    )
+    commands.add_log(parser)
 
 
-def run_lineage(options: argparse.Namespace, output: Output) -> int:
+def run_lineage(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         lineage = client.lineage(options.log)
     rows = shown(lineage)
     if not rows:
         output.remark("nothing was appended to the log so far")
     output.rows(rows, ("version", "id", "first_epoch", "base"))
-    return 0
 
 
 def shown(lineage: Lineage) -> list[Row]:

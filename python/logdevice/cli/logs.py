@@ -11,22 +11,22 @@ from logdevice.cli.output import Output, shown_bytes, shown_time
 from logdevice.wire.service_messages import LogView
 
 _PATH_HELP = "a path, such as /ads/clicks"
-_LOG_HELP = "its path, such as /ads/clicks, or its number"
+_ATTRIBUTE_HELP = "an attribute, such as replication=3 or backlog_s=86400"
 
 
 def add_commands(group: commands.Commands) -> None:
     _add_directory_commands(group)
     info = commands.add(group, "info", run_info, "show where a log begins and ends, and who looks after it")
-    info.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    commands.add_log(info)
     trim = commands.add(
         group, "trim", run_trim, "remove the records of a log before a position", details="For good."
     )
-    trim.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    commands.add_log(trim)
     trim.add_argument(
         "lsn", type=arguments.lsn, metavar="LSN", help="the first that stays: e5n3, or a number"
     )
     find_time = commands.add(group, "find-time", run_find_time, "find the first record of a time or later")
-    find_time.add_argument("log", type=arguments.log, metavar="LOG", help=_LOG_HELP)
+    commands.add_log(find_time)
     find_time.add_argument(
         "time",
         type=arguments.timestamp,
@@ -36,9 +36,7 @@ def add_commands(group: commands.Commands) -> None:
 
 
 def _add_directory_commands(group: commands.Commands) -> None:
-    help = "create, show, change and remove logs and directories"
-    parser = group.add_parser("logs", help=help, description=f"{help.capitalize()}.")
-    inner = parser.add_subparsers(metavar="COMMAND", required=True)
+    inner = commands.add_group(group, "logs", "create, show, change and remove logs and directories")
     listing = commands.add(inner, "list", run_list, "list the logs at and below a path")
     listing.add_argument("path", metavar="PATH", nargs="?", default="/", help="/ if left out")
     create = commands.add(
@@ -50,7 +48,7 @@ def _add_directory_commands(group: commands.Commands) -> None:
         choices=("copyset", "chain"),
         help="who stores the copies: the sequencer, or the writer along a chain; short for replication_mode=",
     )
-    _add_attributes(create, "*")
+    commands.add_attributes(create, "*", _ATTRIBUTE_HELP)
     show = commands.add(inner, "show", run_show, "show the attributes of a log or directory, and where from")
     show.add_argument("path", metavar="PATH", help=_PATH_HELP)
     change = commands.add(
@@ -61,7 +59,7 @@ def _add_directory_commands(group: commands.Commands) -> None:
         details="NAME= without a value takes one back. docs/metadata.md lists them.",
     )
     change.add_argument("path", metavar="PATH", help=_PATH_HELP)
-    _add_attributes(change, "+")
+    commands.add_attributes(change, "+", _ATTRIBUTE_HELP)
     rename = commands.add(
         inner,
         "rename",
@@ -83,32 +81,20 @@ def _add_directory_commands(group: commands.Commands) -> None:
     lineage.add_command(inner)
 
 
-def _add_attributes(parser: argparse.ArgumentParser, count: str) -> None:
-    parser.add_argument(
-        "attributes",
-        type=arguments.attribute,
-        nargs=count,
-        metavar="NAME=VALUE",
-        help="an attribute, such as replication=3 or backlog_s=86400",
-    )
-
-
-def run_list(options: argparse.Namespace, output: Output) -> int:
+def run_list(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         _list([view for view in client.logs(options.path) if view.log is not None], output)
-    return 0
 
 
-def run_create(options: argparse.Namespace, output: Output) -> int:
+def run_create(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         mode = {"replication_mode": options.replication_mode} if options.replication_mode else {}
         view = client.create_log(options.path, {**dict(options.attributes), **mode})
     output.text(f"created {view.path}, log {view.log}")
     output.json(plain_log(view))
-    return 0
 
 
-def run_show(options: argparse.Namespace, output: Output) -> int:
+def run_show(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         view = next(view for view in client.logs(options.path) if view.path == options.path)
     output.json(plain_log(view))
@@ -118,24 +104,22 @@ def run_show(options: argparse.Namespace, output: Output) -> int:
         for name, value, where in view.attributes
     ]
     output.table(rows, ("attribute", "value", "set_at"))
-    return 0
 
 
-def run_set(options: argparse.Namespace, output: Output) -> int:
+def run_set(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.set_attributes(options.path, dict(options.attributes))
-    return run_show(options, output)
+    run_show(options, output)
 
 
-def run_rename(options: argparse.Namespace, output: Output) -> int:
+def run_rename(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.rename(options.path, options.new_path)
     output.text(f"{options.path} is {options.new_path} now")
     output.json({"path": options.path, "new_path": options.new_path})
-    return 0
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> int:
+def run_remove(options: argparse.Namespace, output: Output) -> None:
     confirming.confirm(
         options,
         f"remove {options.path}? Its records are gone for good; a log that is made again under its name is "
@@ -145,10 +129,9 @@ def run_remove(options: argparse.Namespace, output: Output) -> int:
         client.remove_log(options.path)
     output.text(f"removed {options.path}")
     output.json({"removed": options.path})
-    return 0
 
 
-def run_info(options: argparse.Namespace, output: Output) -> int:
+def run_info(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         first, tail = client.first_lsn(options.log), client.tail(options.log)
         body_bytes = client.data_size(options.log)
@@ -173,10 +156,9 @@ def run_info(options: argparse.Namespace, output: Output) -> int:
     output.text(f"entries ever  {tail.entry_end}")
     output.text(f"size          {shown_bytes(body_bytes)}, of one copy")
     output.text(f"sequencer     {sequencer or 'none at the moment'}")
-    return 0
 
 
-def run_trim(options: argparse.Namespace, output: Output) -> int:
+def run_trim(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         missing = client.trim(options.log, options.lsn)
     output.text(f"trimmed {options.log}: it begins at {options.lsn} now, or later")
@@ -189,15 +171,13 @@ def run_trim(options: argparse.Namespace, output: Output) -> int:
             "not_confirmed_by": [int(node) for node in missing],
         }
     )
-    return 0
 
 
-def run_find_time(options: argparse.Namespace, output: Output) -> int:
+def run_find_time(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         lsn = client.find_time(options.log, options.time)
     output.text(str(lsn))
     output.json({"log": options.log, "timestamp": shown_time(options.time), "lsn": str(lsn)})
-    return 0
 
 
 def plain_log(view: LogView) -> dict[str, object]:

@@ -4,6 +4,8 @@
 1  failed                        5  the log has lost, or no longer has, what was asked for
 2  the call is wrong             130  interrupted
 3  not possible now, try again   141  whoever reads our output has stopped
+
+Commands import the client, Arrow and gRPC when they run, so that --help does not wait for them.
 """
 
 from __future__ import annotations
@@ -71,9 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     output = Output.standard(is_json=options.json)
     try:
-        code: int = options.run(options, output)
+        code: int | None = options.run(options, output)
         output.flush()
-        return code
+        return code or 0
     except LogDeviceError as error:
         output.flush()
         report(error, output)

@@ -7,16 +7,13 @@ Connections are made for the question and closed after it. A node that does not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from logdevice.client.loop_thread import shared
 from logdevice.errors import UnavailableError
+from logdevice.protocol.io import Request
 from logdevice.settings import WireSettings
 from logdevice.types import NodeId
-from logdevice.wire.channel import WireChannel
-from logdevice.wire.conversation import Conversation
-from logdevice.wire.hello import Hello
 from logdevice.wire.service_messages import ClusterView, GetCluster, GetStatus, NodeStatus
 
 TIMEOUT_MS: Final = 2_000
@@ -26,16 +23,16 @@ Answer = TypeVar("Answer")
 
 def views(cluster: str, addresses: Sequence[str]) -> dict[str, ClusterView | None]:
     """By address: who is there, as that node sees it."""
-    return shared().run(_ask_all(cluster, addresses, GetCluster(), ClusterView))
+    return _run(_ask_all(cluster, addresses, GetCluster()))
 
 
 def statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
     """By address: how that node is."""
-    return shared().run(ask_for_statuses(cluster, addresses))
+    return _run(ask_for_statuses(cluster, addresses))
 
 
 async def ask_for_statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
-    return await _ask_all(cluster, addresses, GetStatus(), NodeStatus)
+    return await _ask_all(cluster, addresses, GetStatus())
 
 
 def is_whole(views: Iterable[ClusterView | None], nodes: Iterable[NodeId]) -> bool:
@@ -47,17 +44,24 @@ def is_whole(views: Iterable[ClusterView | None], nodes: Iterable[NodeId]) -> bo
     )
 
 
+def _run(asking: Coroutine[Any, Any, Answer]) -> Answer:
+    from logdevice.client.loop_thread import shared
+
+    return shared().run(asking)
+
+
 async def _ask_all(
-    cluster: str, addresses: Sequence[str], request: object, kind: type[Answer]
+    cluster: str, addresses: Sequence[str], request: Request[Answer]
 ) -> dict[str, Answer | None]:
     answers = await asyncio.gather(*(_ask(cluster, address, request) for address in addresses))
-    return {
-        address: answer if isinstance(answer, kind) else None
-        for address, answer in zip(addresses, answers, strict=True)
-    }
+    return dict(zip(addresses, answers, strict=True))
 
 
-async def _ask(cluster: str, address: str, request: object) -> Any:
+async def _ask(cluster: str, address: str, request: Request[Answer]) -> Answer | None:
+    from logdevice.wire.channel import WireChannel
+    from logdevice.wire.conversation import Conversation
+    from logdevice.wire.hello import Hello
+
     settings = WireSettings(connect_timeout_ms=TIMEOUT_MS)
     channel = WireChannel(address, Hello(cluster=cluster), settings)
     conversation = Conversation(channel, waiting_bytes_max=_WAITING_BYTES_MAX)

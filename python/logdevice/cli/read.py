@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from logdevice.cli import arguments, commands
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, plain_bytes, shown_time
-from logdevice.client.arrow_batches import Entry, RecordsBatch
-from logdevice.client.blocking import Client
-from logdevice.client.chain_operations import Point
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
+
+if TYPE_CHECKING:
+    from logdevice.client.arrow_batches import Entry, RecordsBatch
+    from logdevice.client.blocking import Client
+    from logdevice.client.chain_operations import Point
 
 DATA_LOST: Final = 5
 LINES_DEFAULT: Final = 10
@@ -67,9 +69,7 @@ def add_commands(group: commands.Commands) -> None:
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "log", type=arguments.log, metavar="LOG", help="its path, such as /hello, or its number"
-    )
+    commands.add_log(parser)
     parser.add_argument("--gaps", action="store_true", help="remark also on holes and on ends of epochs")
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import arguments, commands, confirming, probe
 from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, Row
 from logdevice.cli.progress import Progress
 from logdevice.cli.rebuild_progress import progress_of
-from logdevice.client.blocking import Client
 from logdevice.errors import UnavailableError
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import AuthoritativeStatus, NodeId
 from logdevice.wire.service_messages import ClusterView, NodeState, NodeStates, NodeStatus
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
 
 _LOOK_S: Final = 0.3
 
@@ -46,17 +48,16 @@ def add_commands(group: commands.Commands) -> None:
         ),
     ):
         parser = commands.add(group, name, run, help, details=details)
-        parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+        commands.add_node(parser)
         parser.add_argument("--no-wait", action="store_true", help="only give the order")
     for name, run, help in (
         ("undrain", run_undrain, "let a drained node keep and take data again"),
         ("decommission", run_remove, "forget a node that is down and whose data is elsewhere"),
     ):
-        parser = commands.add(group, name, run, help)
-        parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+        commands.add_node(commands.add(group, name, run, help))
 
 
-def run_mark(options: argparse.Namespace, output: Output) -> int:
+def run_mark(options: argparse.Namespace, output: Output) -> None:
     names = ", ".join(map(str, options.nodes))
     confirming.confirm(
         options,
@@ -67,36 +68,33 @@ def run_mark(options: argparse.Namespace, output: Output) -> int:
         for node in options.nodes:
             states = client.mark_unrecoverable(node)
     show(states, output)
-    return 0
 
 
-def run_rebuild(options: argparse.Namespace, output: Output) -> int:
+def run_rebuild(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.rebuild_node(options.node)
-        return _wait(client, options, output)
+        _wait(client, options, output)
 
 
-def run_drain(options: argparse.Namespace, output: Output) -> int:
+def run_drain(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.drain_node(options.node)
-        return _wait(client, options, output)
+        _wait(client, options, output)
 
 
-def run_undrain(options: argparse.Namespace, output: Output) -> int:
+def run_undrain(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         show(client.undrain_node(options.node), output)
-    return 0
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> int:
+def run_remove(options: argparse.Namespace, output: Output) -> None:
     with connect(options) as client:
         client.remove_node(options.node)
     output.text(f"{options.node} is no longer a node of the cluster")
     output.json({"removed": str(options.node)})
-    return 0
 
 
-def _wait(client: Client, options: argparse.Namespace, output: Output) -> int:
+def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
     """Until what was ordered about the node is done."""
     progress = Progress(output)
     while True:
@@ -117,7 +115,6 @@ def _wait(client: Client, options: argparse.Namespace, output: Output) -> int:
     progress.end()
     row = {"node": str(options.node), "data": shown_state(state)}
     output.rows([row], ("node", "data"))
-    return 0
 
 
 def _is_done(state: NodeState) -> bool:

@@ -34,7 +34,7 @@ def add_commands(group: commands.Commands) -> None:
     commands.add(group, "nodes", run_nodes, "list the nodes of the cluster")
 
 
-def run_status(options: argparse.Namespace, output: Output) -> int:
+def run_status(options: argparse.Namespace, output: Output) -> None:
     place = find(options)
     view = cluster_view(place)
     statuses = probe.statuses(view.cluster, [entry.address for entry in view.nodes])
@@ -59,16 +59,14 @@ def run_status(options: argparse.Namespace, output: Output) -> int:
         output.text(rebuilding.line)
         output.text()
     output.table(logs, _LOG_COLUMNS)
-    return 0
 
 
-def run_nodes(options: argparse.Namespace, output: Output) -> int:
+def run_nodes(options: argparse.Namespace, output: Output) -> None:
     place = find(options)
     view = cluster_view(place)
     states = node_states(place)
     rows = [node_row(place, entry, None, states.get(entry.node)) for entry in view.nodes]
     output.rows(rows, ("node", "address", "state", "data", "roles", "location"))
-    return 0
 
 
 def cluster_view(place: Place) -> ClusterView:

@@ -1,4 +1,5 @@
-"""Appending one batch: encode it, send it to the log's sequencer, and say what became of it.
+"""Appending one batch: encode it, send it to the log's sequencer, and say what became of it. A part of the
+client.
 
 With a tag it is in the log once, however often it is sent; without one, an answer that was lost leaves the
 outcome open.
@@ -7,17 +8,18 @@ outcome open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from crc32c import crc32c
 
 from logdevice import batch as batches
 from logdevice.client.arrow_batches import POSITION
 from logdevice.client.chain_appending import ChainAppending
-from logdevice.client.clock import SeenClock
-from logdevice.client.routing import Routing
+from logdevice.client.context import ClientContext, Where
+from logdevice.client.directory import LogRef
 from logdevice.errors import (
     ClockAheadError,
     InvalidArgumentError,
@@ -29,14 +31,14 @@ from logdevice.errors import (
     WriterFencedError,
     WriterOutOfOrderError,
 )
-from logdevice.protocol.chain.append import Finish
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
-from logdevice.settings import BatchSettings
 from logdevice.types import Epoch, LogId, Lsn, WriterTag
 from logdevice.writer_tags import check_tag
 
 # Encoding less than this takes no longer than handing it to a thread.
 _INLINE_BYTES: Final = 64 * 1024
+
+Attributes = Mapping[str, str]  # of one entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +62,36 @@ class TagStatus:
 
 
 class Appending:
-    """`chains` writes those logs that `is_chain` knows to be written along chains."""
+    """`chains` writes those logs that are known to be written along chains."""
 
-    def __init__(
-        self,
-        routing: Routing,
-        settings: BatchSettings,
-        chains: ChainAppending | None = None,
-        is_chain: Callable[[LogId], bool] = lambda log: False,
-        clock: SeenClock | None = None,
-    ) -> None:
-        self.clock = clock or SeenClock()
-        self._chains, self._is_chain = chains, is_chain
-        self._routing, self._settings = routing, settings
-        self._codec = batches.Codec.of(settings.batch_codec)
+    def __init__(self, context: ClientContext, chains: ChainAppending) -> None:
+        self._context, self._chains = context, chains
+        self._settings = context.config.batch
+        self._codec = batches.Codec.of(self._settings.batch_codec)
         self._seen_epochs: dict[LogId, Epoch] = {}
 
-    async def append(self, log: LogId, batch: pa.RecordBatch) -> Lsn:
-        body = await self.encode(batch)
-        return await self.append_body(log, body, batch.num_rows)
+    async def append(
+        self, log: LogRef, payload: bytes, key: bytes | None = None, attributes: Attributes | None = None
+    ) -> Lsn:
+        """Appends one entry, as a record of its own."""
+        return await self.append_many(
+            log, [payload], None if key is None else [key], None if attributes is None else [attributes]
+        )
+
+    async def append_many(
+        self,
+        log: LogRef,
+        payloads: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        attributes: Sequence[Attributes | None] | None = None,
+    ) -> Lsn:
+        """Appends entries that share one record: all of them are in the log or none is."""
+        return await self.append_batch(log, batches.from_entries(keys, payloads, attributes))
+
+    async def append_batch(self, log: LogRef, batch: pa.RecordBatch) -> Lsn:
+        """Appends columns, of whatever schema, as one record."""
+        number = await self._context.number(log)
+        return await self.append_body(number, await self.encode(batch), batch.num_rows)
 
     async def encode(self, batch: pa.RecordBatch) -> bytes:
         taken = [name for name in POSITION.names if name in batch.schema.names]
@@ -91,50 +104,58 @@ class Appending:
         return await asyncio.to_thread(batches.encode, batch, self._codec, self._settings)
 
     async def append_body(self, log: LogId, body: bytes, entries: int) -> Lsn:
-        if self._chains is not None and self._is_chain(log):
-            end = await self._chains.append(log, body, entries, self.seen_epoch(log), self.clock.time_ms)
-            if isinstance(end, Finish):
-                self.saw(log, end.lsn, end.timestamp_ms)
-                return end.lsn
-            if end.status is not AppendStatus.UNCHAINED:
-                raise refusal(log, Appended(log=log, status=end.status, lsn=end.lsn))
-            # Its mode has changed since it was looked up: the sequencer stores the copies.
-        answer = await self._routing.append(
-            Append(
-                log=log,
-                body=body,
-                entries=entries,
-                seen_epoch=self.seen_epoch(log),
-                clock_ms=self.clock.time_ms,
-            )
+        context = self._context
+        append = Append(
+            log=log,
+            body=body,
+            crc=crc32c(body),
+            entries=entries,
+            seen_epoch=self.seen_epoch(log),
+            clock_ms=context.clock.time_ms,
         )
+        is_chain = context.directory.is_chain(log)
+        answer = await (self._chains if is_chain else context.routing).append(append)
+        if answer.status is AppendStatus.UNCHAINED:
+            # Its mode has changed since it was looked up: the sequencer stores the copies.
+            answer = await context.routing.append(append)
         if answer.status is not AppendStatus.OK:
             raise refusal(log, answer)
         self.saw(log, answer.lsn, answer.timestamp_ms)
         return answer.lsn
 
     async def append_tagged(
-        self, log: LogId, batch: pa.RecordBatch, tag: WriterTag, since: Lsn
+        self, log: LogRef, batch: pa.RecordBatch, tag: WriterTag, *, since: Where = Lsn(0)
     ) -> TaggedAppend:
+        """Appends columns as one record that is in the log once, however often it is sent with this tag.
+
+        `since` is a position of the log that is not younger than the tag: see docs/client.md.
+        """
+        number = await self._context.number(log)
+        position = await self._context.position(number, since)
         check_tag(tag)
         body = await self.encode(batch)
         append = Append(
-            log=log,
+            log=number,
             body=body,
+            crc=crc32c(body),
             entries=batch.num_rows,
             tag=tag,
-            seen_epoch=self.seen_epoch(log),
-            since=since,
-            clock_ms=self.clock.time_ms,
+            seen_epoch=self.seen_epoch(number),
+            since=position,
+            clock_ms=self._context.clock.time_ms,
         )
-        answer = await self._routing.append_tagged(append)
+        answer = await self._context.routing.append_tagged(append)
         if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
-            raise refusal(log, answer)
-        self.saw(log, answer.lsn, answer.timestamp_ms)
+            raise refusal(number, answer)
+        self.saw(number, answer.lsn, answer.timestamp_ms)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
+    async def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
+        """What became of a tagged append, without sending it."""
+        return await self.status(await self._context.number(log), tag.writer, tag.first_seq)
+
     async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
-        found = await self._routing.writer(GetWriter(log, writer, seq))
+        found = await self._context.routing.ask(GetWriter(log, writer, seq))
         return TagStatus(
             is_stored=found.is_stored,
             lsn=found.lsn,
@@ -148,7 +169,7 @@ class Appending:
         return self._seen_epochs.get(log, Epoch(0))
 
     def saw(self, log: LogId, lsn: Lsn, time_ms: int = 0) -> None:
-        self.clock.saw(time_ms)
+        self._context.clock.saw(time_ms)
         self._seen_epochs[log] = max(self.seen_epoch(log), lsn.epoch)
 
 

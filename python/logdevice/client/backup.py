@@ -7,12 +7,11 @@ order, under new LSNs. What the files are like is in `backup_files.py`.
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from logdevice.client.appending import Appending
 from logdevice.client.backup_files import (
@@ -24,53 +23,29 @@ from logdevice.client.backup_files import (
     summary_of,
     verified,
 )
-from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, LogRef
-from logdevice.client.nodes import Nodes
-from logdevice.client.routing import Routing
-from logdevice.client.tagged_writer import TaggedWriter, WriterServices
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
+from logdevice.client.reading import Reading
+from logdevice.client.tagged_writer import TaggedWriter
 from logdevice.errors import CorruptRecordError, LogDeviceError, NameTakenError, UnknownLogError
 from logdevice.knobs import Value
 from logdevice.types import LSN_OLDEST, LogId, Lsn
-from logdevice.wire.service_messages import LogView
-
-if TYPE_CHECKING:
-    from logdevice.client.reader import Reader
 
 _NAME_MAX: Final = 100  # letters of a part of a path
 
 
-class Backups(ABC):
-    _appending: Appending
-    _directory: Directory
-    _nodes: Nodes
-    _routing: Routing
-    config: ClientConfig
-
-    @abstractmethod
-    def read(self, log: LogRef, start: Any, until: Any, *, lineage: str | None = None) -> Reader: ...
-
-    @abstractmethod
-    async def cluster(self) -> Any: ...
-
-    @abstractmethod
-    async def create_log(
-        self, path: str, attributes: Mapping[str, Value | None] | None = None
-    ) -> LogView: ...
-
-    @abstractmethod
-    async def remove_log(self, log: LogRef) -> None: ...
-
-    @abstractmethod
-    async def rename(self, log: LogRef, new_path: str) -> None: ...
+class Backups:
+    def __init__(self, context: ClientContext, appending: Appending, reading: Reading) -> None:
+        self._context, self._appending, self._reading = context, appending, reading
 
     async def backup(self, log: LogRef, directory: str | Path, *, part_bytes: int = PART_BYTES) -> Backup:
         """Everything that is in the log now, into a directory that is empty or not there yet."""
         target = Path(directory)
         await asyncio.to_thread(make_directory, target)
-        view, cluster = await self._directory.find(log, fresh=True), (await self.cluster()).cluster
+        context = self._context
+        view, cluster = await context.directory.find(log, fresh=True), (await context.nodes.view()).cluster
         writer = BackupWriter(target, part_bytes)
-        async with self.read(log, LSN_OLDEST, None, lineage="newest") as reader:
+        async with self._reading.read(log, LSN_OLDEST, None, lineage="newest") as reader:
             while (taken := await reader.take()) is not None:
                 await asyncio.to_thread(writer.add, taken)
             history = reader.checkpoint(writer.end)
@@ -87,14 +62,14 @@ class Backups(ABC):
         """A new log with what the backup holds. `replace`: instead of the log of that name, which is removed
         when everything is there. `attributes` come before those that were backed up.
         """
-        source = Path(directory)
+        source, logs = Path(directory), self._context.directory
         found = await asyncio.to_thread(verified, source)
         is_there = await self._is_there(path)
         if is_there and not replace:
             raise NameTakenError(f"{path}: there is already a log of this name; it would have to be replaced")
         making = _beside(path, "restoring")
         try:
-            view = await self.create_log(making, {**found["attributes"], **(attributes or {})})
+            view = await logs.create_log(making, {**found["attributes"], **(attributes or {})})
         except NameTakenError:
             raise NameTakenError(
                 f"{making}: another restore is at work, or one was stopped and has left it; if none runs, "
@@ -105,28 +80,22 @@ class Backups(ABC):
             await self._fill(view.log, source, found)
         except BaseException:
             with suppress(LogDeviceError):
-                await self.remove_log(making)
+                await logs.remove_log(making)
             raise
         # L38: whatever stops this in between, one of both logs is there, under one name or the other.
         replaced = _beside(path, "replaced")
         if is_there:
-            await self.rename(path, replaced)
-        await self.rename(making, path)
+            await logs.rename(path, replaced)
+        await logs.rename(making, path)
         if is_there:
-            await self.remove_log(replaced)
+            await logs.remove_log(replaced)
         return summary_of(found)
 
     async def _fill(self, log: LogId, source: Path, found: Mapping[str, Any]) -> None:
         """L37: in order and each once, whatever happens to sequencers meanwhile; so many at a time."""
-        services = WriterServices(
-            nodes=self._nodes,
-            routing=self._routing,
-            appending=self._appending,
-            directory=self._directory,
-            settings=self.config.client,
-        )
-        writer = TaggedWriter(f"restore {log}", log, services, is_ordered=True)
-        room = 2 * self.config.client.writer_window  # on their way, and as many that can follow at once
+        context, settings = self._context, self._context.settings
+        writer = TaggedWriter(f"restore {log}", log, context, self._appending, settings, is_ordered=True)
+        room = 2 * settings.writer_window  # on their way, and as many that can follow at once
         flights: deque[asyncio.Future[Lsn]] = deque()
         number = entries = 0
         try:
@@ -145,7 +114,7 @@ class Backups(ABC):
 
     async def _is_there(self, path: str) -> bool:
         try:
-            await self._directory.find(path, fresh=True)
+            await self._context.directory.find(path, fresh=True)
         except UnknownLogError:
             return False
         return True

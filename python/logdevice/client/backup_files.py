@@ -107,7 +107,7 @@ class BackupWriter:
             [record.timestamp_ms for record in records],
             [record.entries for record in records],
             bodies,
-            [crc32c(body) for body in bodies],
+            [record.crc for record in records],
         ]
         batch = pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],

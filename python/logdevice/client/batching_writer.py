@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from logdevice.client.appending import Appending
+from logdevice.client.closing import Closing
 from logdevice.client.collector import Collector, Entries, size_of
-from logdevice.client.directory import attribute
+from logdevice.client.directory import attributes_of
 from logdevice.client.tagged_writer import TaggedWriter
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import LocalProtocolError
+from logdevice.tasks import Tasks
 from logdevice.types import Lsn
 from logdevice.wire.service_messages import LogView
 
@@ -56,7 +57,7 @@ class _Sealed(NamedTuple):
     record: asyncio.Future[Lsn]
 
 
-class BatchingWriter:
+class BatchingWriter(Closing):
     """`find_log` says which log it is; asked once, when the first record is sent."""
 
     def __init__(
@@ -77,16 +78,8 @@ class BatchingWriter:
         self._unsettled = 0  # records without an outcome
         self._failure: BaseException | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = Tasks()
         self._is_closed = False
-
-    async def __aenter__(self) -> BatchingWriter:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def open(self) -> int:
         """Takes over the writer's name before the first entry does; how many records were left open."""
@@ -202,14 +195,12 @@ class BatchingWriter:
             await slots.acquire()
             if self._tagged is not None:
                 await asyncio.wait([sealed.body])  # records are numbered in the order of their entries
-            task = asyncio.create_task(self._send(log, sealed, slots))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+            self._sending.start(self._send(log, sealed, slots))
 
     def _slots(self, log: LogView) -> int:
         if self._tagged is not None:
             return self.settings.writer_window
-        is_strict = attribute(log, "writer_order", "strict") == "strict"
+        is_strict = attributes_of(log).writer_order == "strict"
         return 1 if is_strict else self.settings.writer_in_flight_max
 
     async def _send(self, log: LogView, sealed: _Sealed, slots: asyncio.Semaphore) -> None:

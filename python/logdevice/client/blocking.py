@@ -10,41 +10,80 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet
 
-import pyarrow as pa
-
-from logdevice.client.appending import TaggedAppend, TagStatus
-from logdevice.client.backup_files import Backup
+from logdevice.client.batching_writer import BatchingWriter
 from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
-from logdevice.client.chain_operations import Filled, Point
-from logdevice.client.client import AsyncClient, Attributes, LogTail, Where
+from logdevice.client.client import AsyncClient
+from logdevice.client.closing import BlockingClosing
 from logdevice.client.config import ClientConfig
-from logdevice.client.directory import LogRef
-from logdevice.client.lineages import Checked, Checkpoint
+from logdevice.client.logs_reader import LogsReader
 from logdevice.client.loop_thread import LoopThread, shared
-from logdevice.cuts import Cut, CutKind
+from logdevice.client.reader import Reader
 from logdevice.errors import LocalProtocolError
-from logdevice.knobs import Value
-from logdevice.protocol.lineage import Lineage
-from logdevice.protocol.rebuilding_messages import CopiesAre
-from logdevice.types import CountedRecord, Lsn, NodeId, WriterTag
-from logdevice.wire.service_messages import ClusterView, EpochMetadataIs, LogView, NodeStates, NodeStatus
 
+P = ParamSpec("P")
 Result = TypeVar("Result")
+Inner = TypeVar("Inner", Reader, BatchingWriter)
+Face = TypeVar("Face", bound=BlockingClosing)
 
 
-class _Engine(NamedTuple):
+class Engine(NamedTuple):
     """What does the work, in one process."""
 
     process: int
     loop: LoopThread
     client: AsyncClient
-    writers: WeakSet[BlockingWriter]  # those that may still hold something
+    in_use: WeakSet[BlockingClosing]  # writers that may still hold something, and readers
+
+
+def blocking(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Client, P], Result]:
+    """The same call, which returns when it is done."""
+
+    @wraps(call)
+    def wait(client: Client, /, *args: P.args, **options: P.kwargs) -> Result:
+        engine = client.engine()
+        return engine.loop.run(call(engine.client, *args, **options))
+
+    return wait
+
+
+def _opening(
+    call: Callable[Concatenate[AsyncClient, P], Inner], face: Callable[[Inner, LoopThread], Face]
+) -> Callable[Concatenate[Client, P], Face]:
+    """A reader that has begun to read when the call returns, or a writer that has taken over its name."""
+
+    @wraps(call)
+    def begin(client: Client, /, *args: P.args, **options: P.kwargs) -> Face:
+        engine = client.engine()
+
+        async def make() -> Face:
+            inner = call(engine.client, *args, **options)
+            await inner.open()
+            return face(inner, engine.loop)
+
+        made = engine.loop.run(make())
+        engine.in_use.add(made)
+        return made
+
+    return begin
+
+
+def _reading_several(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, LogsReader]],
+) -> Callable[Concatenate[Client, P], BlockingLogsReader]:
+    @wraps(call)
+    def begin(client: Client, /, *args: P.args, **options: P.kwargs) -> BlockingLogsReader:
+        engine = client.engine()
+        reader = engine.loop.run(call(engine.client, *args, **options))
+        return BlockingLogsReader(reader, engine.loop)
+
+    return begin
 
 
 def connect(
@@ -62,21 +101,13 @@ def connect(
     return Client(ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings))
 
 
-class Client:
+class Client(BlockingClosing):
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
         self._lock = threading.Lock()
-        self._engine: _Engine | None = None
+        self._engine: Engine | None = None
         self._finalizer: weakref.finalize[..., Client] | None = None
         self._is_closed = False
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[type[Client], tuple[ClientConfig]]:
         return Client, (self.config,)
@@ -91,203 +122,8 @@ class Client:
         if engine is not None:
             _shut_down(engine)
 
-    def append(
-        self, log: LogRef, payload: bytes, key: bytes | None = None, attributes: Attributes | None = None
-    ) -> Lsn:
-        return self._run(lambda client: client.append(log, payload, key, attributes))
-
-    def append_many(
-        self,
-        log: LogRef,
-        payloads: Sequence[bytes],
-        keys: Sequence[bytes | None] | None = None,
-        attributes: Sequence[Attributes | None] | None = None,
-    ) -> Lsn:
-        return self._run(lambda client: client.append_many(log, payloads, keys, attributes))
-
-    def append_batch(self, log: LogRef, batch: pa.RecordBatch) -> Lsn:
-        return self._run(lambda client: client.append_batch(log, batch))
-
-    def append_tagged(
-        self, log: LogRef, batch: pa.RecordBatch, tag: WriterTag, *, since: Where = Lsn(0)
-    ) -> TaggedAppend:
-        return self._run(lambda client: client.append_tagged(log, batch, tag, since=since))
-
-    def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
-        return self._run(lambda client: client.append_status(log, tag))
-
-    def peek(self, log: LogRef) -> Lsn:
-        return self._run(lambda client: client.peek(log))
-
-    def read_at(self, log: LogRef, lsn: Lsn | int | str) -> Point:
-        return self._run(lambda client: client.read_at(log, lsn))
-
-    def fill(self, log: LogRef, lsn: Lsn | int | str) -> Filled:
-        return self._run(lambda client: client.fill(log, lsn))
-
-    def subscribe(self, log: LogRef, start: Where = "tail", **options: Any) -> BlockingReader:
-        return self.read(log, start, follow=True, **options)
-
-    def writer(self, log: LogRef, **options: Any) -> BlockingWriter:
-        """`options` as in AsyncClient.writer. A writer with a name has taken it over when this returns."""
-        engine = self._started()
-
-        async def make() -> BlockingWriter:
-            inner = engine.client.writer(log, **options)
-            await inner.open()
-            return BlockingWriter(inner, engine.loop, inner.settings)
-
-        writer = engine.loop.run(make())
-        engine.writers.add(writer)
-        return writer
-
-    def read(
-        self, log: LogRef, start: Where = "oldest", until: Where | None = None, **options: Any
-    ) -> BlockingReader:
-        """An iterator of RecordsBatch and Gap that has begun to read; `options` as in AsyncClient.read."""
-        engine = self._started()
-
-        async def make() -> BlockingReader:
-            reader = engine.client.read(log, start, until, **options)
-            await reader.open()
-            return BlockingReader(reader, engine.loop)
-
-        return engine.loop.run(make())
-
-    def read_logs(self, logs: Sequence[LogRef], **options: Any) -> BlockingLogsReader:
-        """Several logs at a time, fairly; `options` as in AsyncClient.read_logs."""
-        engine = self._started()
-        return BlockingLogsReader(engine.loop.run(engine.client.read_logs(logs, **options)), engine.loop)
-
-    def tail(self, log: LogRef, *, confirm: bool = True) -> LogTail:
-        return self._run(lambda client: client.tail(log, confirm=confirm))
-
-    def tails(self, logs: Iterable[LogRef], *, confirm: bool = True) -> list[LogTail]:
-        return self._run(lambda client: client.tails(logs, confirm=confirm))
-
-    def first_lsn(self, log: LogRef) -> Lsn:
-        return self._run(lambda client: client.first_lsn(log))
-
-    def purged_end(self, log: LogRef) -> Lsn:
-        return self._run(lambda client: client.purged_end(log))
-
-    def find_time(self, log: LogRef, timestamp_ms: int) -> Lsn:
-        return self._run(lambda client: client.find_time(log, timestamp_ms))
-
-    def find_key(self, log: LogRef, key: bytes) -> Lsn:
-        return self._run(lambda client: client.find_key(log, key))
-
-    def is_empty(self, log: LogRef) -> bool:
-        return self._run(lambda client: client.is_empty(log))
-
-    def data_size(self, log: LogRef, start: Where = "oldest", end: Where = "max") -> int:
-        return self._run(lambda client: client.data_size(log, start, end))
-
-    def lsn_after(
-        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
-    ) -> Lsn:
-        return self._run(lambda client: client.lsn_after(log, start, entries=entries, bytes=bytes))
-
-    def find_record(
-        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
-    ) -> CountedRecord | None:
-        return self._run(lambda client: client.find_record(log, start, entries=entries, bytes=bytes))
-
-    def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
-        return self._run(lambda client: client.trim(log, end))
-
-    def create_log(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> LogView:
-        return self._run(lambda client: client.create_log(path, attributes))
-
-    def create_directory(self, path: str, attributes: Mapping[str, Value | None] | None = None) -> None:
-        self._run(lambda client: client.create_directory(path, attributes))
-
-    def set_attributes(self, log: LogRef, attributes: Mapping[str, Value | None]) -> None:
-        self._run(lambda client: client.set_attributes(log, attributes))
-
-    def remove_log(self, log: LogRef) -> None:
-        self._run(lambda client: client.remove_log(log))
-
-    def rename(self, log: LogRef, new_path: str) -> None:
-        self._run(lambda client: client.rename(log, new_path))
-
-    def logs(self, path: str = "/") -> tuple[LogView, ...]:
-        return self._run(lambda client: client.logs(path))
-
-    def sequencer(self, log: LogRef) -> NodeId | None:
-        return self._run(lambda client: client.sequencer(log))
-
-    def backup(self, log: LogRef, directory: str | Path, **options: Any) -> Backup:
-        return self._run(lambda client: client.backup(log, directory, **options))
-
-    def restore(self, directory: str | Path, path: str, **options: Any) -> Backup:
-        return self._run(lambda client: client.restore(directory, path, **options))
-
-    def lineage(self, log: LogRef) -> Lineage:
-        return self._run(lambda client: client.lineage(log))
-
-    def check(self, checkpoint: Checkpoint) -> Checked:
-        return self._run(lambda client: client.check(checkpoint))
-
-    def cluster(self) -> ClusterView:
-        return self._run(lambda client: client.cluster())
-
-    def node_states(self) -> NodeStates:
-        return self._run(lambda client: client.node_states())
-
-    def mark_unrecoverable(self, node: int) -> NodeStates:
-        return self._run(lambda client: client.mark_unrecoverable(node))
-
-    def rebuild_node(self, node: int) -> NodeStates:
-        return self._run(lambda client: client.rebuild_node(node))
-
-    def drain_node(self, node: int) -> NodeStates:
-        return self._run(lambda client: client.drain_node(node))
-
-    def undrain_node(self, node: int) -> NodeStates:
-        return self._run(lambda client: client.undrain_node(node))
-
-    def remove_node(self, node: int) -> NodeStates:
-        return self._run(lambda client: client.remove_node(node))
-
-    def copies(self, log: LogRef, node: int, start: Lsn, end: Lsn) -> CopiesAre:
-        return self._run(lambda client: client.copies(log, node, start, end))
-
-    def epoch_metadata(self, log: LogRef, epoch: int) -> EpochMetadataIs:
-        return self._run(lambda client: client.epoch_metadata(log, epoch))
-
-    @property
-    def clock_ms(self) -> int:
-        return self._started().client.clock_ms
-
-    def saw(self, clock_ms: int) -> None:
-        self._started().client.saw(clock_ms)
-
-    def barrier(
-        self, logs: Iterable[LogRef], kind: str | CutKind = CutKind.FRESH, *, cookie: str = ""
-    ) -> Cut:
-        return self._run(lambda client: client.barrier(logs, kind, cookie=cookie))
-
-    def create_cut(self, name: str, logs: Iterable[LogRef], kind: str | CutKind = CutKind.CONSISTENT) -> Cut:
-        return self._run(lambda client: client.create_cut(name, logs, kind))
-
-    def cuts(self) -> tuple[Cut, ...]:
-        return self._run(lambda client: client.cuts())
-
-    def cut(self, name: str) -> Cut:
-        return self._run(lambda client: client.cut(name))
-
-    def remove_cut(self, name: str) -> None:
-        self._run(lambda client: client.remove_cut(name))
-
-    def node_status(self, node: int) -> NodeStatus:
-        return self._run(lambda client: client.node_status(node))
-
-    def _run(self, call: Callable[[AsyncClient], Coroutine[Any, Any, Result]]) -> Result:
-        engine = self._started()
-        return engine.loop.run(call(engine.client))
-
-    def _started(self) -> _Engine:
+    def engine(self) -> Engine:
+        """What does the work in this process; made when it is first needed."""
         with self._lock:
             if self._is_closed:
                 raise LocalProtocolError("the client is closed")
@@ -297,22 +133,93 @@ class Client:
                 self._finalizer = weakref.finalize(self, _shut_down, self._engine)
             return self._engine
 
+    @property
+    def clock_ms(self) -> int:
+        """The highest time this client has seen, to be carried to another one by `saw`."""
+        return self.engine().client.clock_ms
 
-def _start(config: ClientConfig) -> _Engine:
+    def saw(self, clock_ms: int) -> None:
+        """What this client appends from now on is not older than this."""
+        self.engine().client.saw(clock_ms)
+
+    append = blocking(AsyncClient.append)
+    append_many = blocking(AsyncClient.append_many)
+    append_batch = blocking(AsyncClient.append_batch)
+    append_tagged = blocking(AsyncClient.append_tagged)
+    append_status = blocking(AsyncClient.append_status)
+    writer = _opening(AsyncClient.writer, BlockingWriter)
+
+    read = _opening(AsyncClient.read, BlockingReader)
+    subscribe = _opening(AsyncClient.subscribe, BlockingReader)
+    read_logs = _reading_several(AsyncClient.read_logs)
+
+    tail = blocking(AsyncClient.tail)
+    tails = blocking(AsyncClient.tails)
+    first_lsn = blocking(AsyncClient.first_lsn)
+    find_time = blocking(AsyncClient.find_time)
+    find_key = blocking(AsyncClient.find_key)
+    is_empty = blocking(AsyncClient.is_empty)
+    data_size = blocking(AsyncClient.data_size)
+    lsn_after = blocking(AsyncClient.lsn_after)
+    find_record = blocking(AsyncClient.find_record)
+    trim = blocking(AsyncClient.trim)
+
+    peek = blocking(AsyncClient.peek)
+    read_at = blocking(AsyncClient.read_at)
+    fill = blocking(AsyncClient.fill)
+
+    create_log = blocking(AsyncClient.create_log)
+    create_directory = blocking(AsyncClient.create_directory)
+    set_attributes = blocking(AsyncClient.set_attributes)
+    remove_log = blocking(AsyncClient.remove_log)
+    rename = blocking(AsyncClient.rename)
+    logs = blocking(AsyncClient.logs)
+    find_log = blocking(AsyncClient.find_log)
+
+    cluster = blocking(AsyncClient.cluster)
+    sequencer = blocking(AsyncClient.sequencer)
+    node_status = blocking(AsyncClient.node_status)
+    node_states = blocking(AsyncClient.node_states)
+    mark_unrecoverable = blocking(AsyncClient.mark_unrecoverable)
+    rebuild_node = blocking(AsyncClient.rebuild_node)
+    drain_node = blocking(AsyncClient.drain_node)
+    undrain_node = blocking(AsyncClient.undrain_node)
+    remove_node = blocking(AsyncClient.remove_node)
+    copies = blocking(AsyncClient.copies)
+    epoch_metadata = blocking(AsyncClient.epoch_metadata)
+
+    lineage = blocking(AsyncClient.lineage)
+    check = blocking(AsyncClient.check)
+
+    barrier = blocking(AsyncClient.barrier)
+    create_cut = blocking(AsyncClient.create_cut)
+    cuts = blocking(AsyncClient.cuts)
+    cut = blocking(AsyncClient.cut)
+    remove_cut = blocking(AsyncClient.remove_cut)
+
+    purged_end = blocking(AsyncClient.purged_end)
+    note_purge = blocking(AsyncClient.note_purge)
+    drop = blocking(AsyncClient.drop)
+
+    backup = blocking(AsyncClient.backup)
+    restore = blocking(AsyncClient.restore)
+
+
+def _start(config: ClientConfig) -> Engine:
     loop = shared()
 
     async def make() -> AsyncClient:
         return AsyncClient(config)
 
-    return _Engine(os.getpid(), loop, loop.run(make()), WeakSet())
+    return Engine(os.getpid(), loop, loop.run(make()), WeakSet())
 
 
-def _shut_down(engine: _Engine) -> None:
+def _shut_down(engine: Engine) -> None:
     if engine.process != os.getpid():
         return
     if engine.loop.is_here:
         engine.loop.start(engine.client.close())  # the garbage collector works in any thread
     else:
-        for writer in list(engine.writers):
-            writer.close()
+        for each in list(engine.in_use):
+            each.close()
         engine.loop.run(engine.client.close())

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
-from types import TracebackType
 
 from logdevice.client.batching_writer import BatchingWriter, Position
+from logdevice.client.closing import BlockingClosing, BlockingItems
 from logdevice.client.collector import Collector, Entries
 from logdevice.client.lineages import Checkpoint
 from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.loop_thread import LoopThread
 from logdevice.client.reader import Item, Reader
-from logdevice.client_settings import ClientSettings
 from logdevice.cuts import Cut
 from logdevice.errors import LocalProtocolError
 from logdevice.protocol.read_stream.health import StreamHealth
@@ -30,29 +28,15 @@ from logdevice.types import LogId, Lsn
 _LOCKED_PAUSE_S = 0.001
 
 
-class BlockingReader(Iterator[Item]):
+class BlockingReader(BlockingItems[Item]):
+    """As Reader."""
+
     def __init__(self, reader: Reader, loop: LoopThread) -> None:
-        self._reader, self._loop = reader, loop
+        super().__init__(reader, loop)
+        self._reader = reader
         self._assembled: deque[Item] = deque()
-        # A loop that was left in the middle must not keep the reader reading.
-        weakref.finalize(self, _abandon, reader, loop).atexit = False
-
-    def __next__(self) -> Item:
-        item = self.next()
-        if item is None:
-            raise StopIteration
-        return item
-
-    def __enter__(self) -> BlockingReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def next(self, timeout_ms: int | None = None) -> Item | None:
-        """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
         while not self._assembled:
             taken = self._loop.run(self._reader.take(timeout_ms))
             if taken is None:
@@ -84,33 +68,15 @@ class BlockingReader(Iterator[Item]):
 
     def close(self) -> None:
         self._assembled.clear()
-        self._loop.run(self._reader.close())
+        super().close()
 
 
-def _abandon(reader: Reader | LogsReader, loop: LoopThread) -> None:
-    loop.start(reader.close())
-
-
-class BlockingLogsReader(Iterator[LogItem | Passed]):
+class BlockingLogsReader(BlockingItems[LogItem | Passed]):
     """Several logs at a time; as LogsReader."""
 
     def __init__(self, reader: LogsReader, loop: LoopThread) -> None:
-        self._reader, self._loop = reader, loop
-        weakref.finalize(self, _abandon, reader, loop).atexit = False
-
-    def __next__(self) -> LogItem | Passed:
-        found = self.next()
-        if found is None:
-            raise StopIteration
-        return found
-
-    def __enter__(self) -> BlockingLogsReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(reader, loop)
+        self._reader = reader
 
     @property
     def positions(self) -> dict[LogId, Lsn]:
@@ -125,9 +91,6 @@ class BlockingLogsReader(Iterator[LogItem | Passed]):
 
     def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
         return self._loop.run(self._reader.next(timeout_ms))
-
-    def close(self) -> None:
-        self._loop.run(self._reader.close())
 
 
 class BlockingReceipt:
@@ -147,22 +110,14 @@ class BlockingReceipt:
         return self._record.done()
 
 
-class BlockingWriter:
-    def __init__(self, writer: BatchingWriter, loop: LoopThread, settings: ClientSettings) -> None:
-        self._writer, self._loop, self._settings = writer, loop, settings
+class BlockingWriter(BlockingClosing):
+    def __init__(self, writer: BatchingWriter, loop: LoopThread) -> None:
+        self._writer, self._loop = writer, loop
         self._lock = threading.Lock()
-        self._collector = Collector(settings)
+        self._collector = Collector(writer.settings)
         self._record: Future[Lsn] = Future()
         self._generation = 0  # of what is collected; an alarm set for an older one means nothing
         self._is_closed = False
-
-    def __enter__(self) -> BlockingWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def put(
         self, payload: bytes, key: bytes | None = None, attributes: Mapping[str, str] | None = None
@@ -207,7 +162,7 @@ class BlockingWriter:
 
     def _set_alarm(self, generation: int) -> None:
         """In the loop: sees to it that an entry does not wait for others for too long."""
-        self._loop.loop.call_later(self._settings.writer_delay_ms / 1000, self._on_alarm, generation)
+        self._loop.loop.call_later(self._writer.settings.writer_delay_ms / 1000, self._on_alarm, generation)
 
     def _on_alarm(self, generation: int) -> None:
         # The loop must not wait for whoever holds the lock: that one may be waiting for the loop.

@@ -9,89 +9,55 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from logdevice.client.nodes import Nodes, now_ms
-from logdevice.client.retries import persistently
-from logdevice.client.routing import Routing
-from logdevice.client_settings import ClientSettings
+from logdevice.client.context import ClientContext
+from logdevice.client.nodes import now_ms
 from logdevice.errors import LogDeviceError, NoSequencerError
 from logdevice.protocol.chain.append import (
-    AppendRequest,
-    AskPosition,
-    AskSettled,
+    AskSequencer,
     ChainAppend,
     Effect,
     Event,
-    Fail,
-    Finish,
-    PositionIssued,
     PositionRead,
-    PositionSettled,
     QuestionFailed,
-    ReadOutcome,
     ReadPosition,
-    StoredAt,
-    StoreLost,
+    SequencerAnswered,
 )
-from logdevice.protocol.chain.events import SendChain
-from logdevice.protocol.chain.messages import ChainStored, Settle, Settled, SettleStatus
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.io import Answered, Ask, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import AppendStatus
-from logdevice.types import Epoch, LogId, Lsn, NodeId
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store
+from logdevice.tasks import Tasks
+from logdevice.types import LogId, Lsn, NodeId
 
 _TOKEN_BITS: Final = 48  # the machine counts on from there, one for each position
 
-ReadOne = Callable[[LogId, Lsn], Awaitable[ReadOutcome]]
+ReadOne = Callable[[LogId, Lsn], Awaitable[PointStatus]]
 
 
 class ChainAppending:
     """`read_one` waits until a position is released, and says what is there."""
 
-    def __init__(self, nodes: Nodes, routing: Routing, settings: ClientSettings, read_one: ReadOne) -> None:
-        self.nodes, self.routing, self.settings = nodes, routing, settings
+    def __init__(self, context: ClientContext, read_one: ReadOne) -> None:
+        self.nodes, self.routing, self.settings = context.nodes, context.routing, context.settings
         self.read_one = read_one
         self._rng = random.Random()
 
-    async def append(
-        self, log: LogId, body: bytes, entries: int, seen_epoch: Epoch, clock_ms: int
-    ) -> Finish | Fail:
+    async def append(self, append: Append) -> Appended:
         settings = self.settings
-        request = AppendRequest(
-            log=log,
-            token=self._rng.getrandbits(_TOKEN_BITS) << 12,
-            body=body,
-            entries=entries,
-            seen_epoch=seen_epoch,
-            clock_ms=clock_ms,
+        machine = ChainAppend(
+            append,
+            self._rng.getrandbits(_TOKEN_BITS) << 12,
             store_timeout_ms=settings.chain_store_timeout_ms,
             timeout_ms=settings.append_timeout_ms,
         )
-        run = _Run(self, log, ChainAppend(request))
+        run = _Run(self, append.log, machine)
         try:
             return await run.play()
         finally:
             run.stop()
-
-    async def settle(self, settle: Settle, timeout_ms: int) -> Settled:
-        """The sequencer's word on a position, whoever the sequencer is by then."""
-        return await persistently(lambda: self._settle(settle, timeout_ms), self.settings, timeout_ms)
-
-    async def _settle(self, settle: Settle, timeout_ms: int) -> Settled:
-        node = await self.routing.sequencer(settle.log)
-        try:
-            settled = await self.nodes.ask(node, settle, Settled, timeout_ms=timeout_ms)
-        except LogDeviceError:
-            self.routing.forget(settle.log, node)
-            raise
-        if settled.status is SettleStatus.REDIRECTED and settled.node is not None:
-            self.routing.learn(settle.log, settled.node)
-        if settled.status in (SettleStatus.REDIRECTED, SettleStatus.NO_SEQUENCER):
-            if settled.node is None:
-                self.routing.forget(settle.log, node)
-            raise NoSequencerError("no node gives out positions of the log now", log=settle.log, node=node)
-        return settled
 
 
 class _Run:
@@ -102,23 +68,22 @@ class _Run:
         self._log = log
         self._machine = machine
         self._loop = asyncio.get_running_loop()
-        self._end: asyncio.Future[Finish | Fail] = self._loop.create_future()
+        self._end: asyncio.Future[Appended] = self._loop.create_future()
         self._reason: LogDeviceError | None = None  # why a question failed
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._alarms: list[asyncio.TimerHandle] = []
 
-    async def play(self) -> Finish | Fail:
+    async def play(self) -> Appended:
         self._perform(self._machine.start(now_ms()))
         end = await self._end
-        if isinstance(end, Fail) and end.status is AppendStatus.NO_SEQUENCER:
+        if end.status is AppendStatus.NO_SEQUENCER:
             raise self._reason or NoSequencerError("no position was given out in time", log=self._log)
         return end
 
     def stop(self) -> None:
         for alarm in self._alarms:
             alarm.cancel()
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     def _feed(self, event: Event) -> None:
         if not self._end.done():
@@ -127,43 +92,37 @@ class _Run:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case AskPosition() | AskSettled() | ReadPosition():
-                    self._start(self._ask(effect))
-                case SendChain():
-                    self._start(self._store(effect))
+                case AskSequencer() | ReadPosition():
+                    self._tasks.start(self._ask(effect))
+                case Ask():
+                    self._tasks.start(self._store(effect))
                 case WakeAt():
                     delay_s = max(0, effect.time_ms - now_ms()) / 1000
                     self._alarms.append(self._loop.call_later(delay_s, self._feed, Woken()))
-                case Finish() | Fail():
-                    self._end.set_result(effect)
+                case Reply():
+                    self._end.set_result(effect.answer)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _ask(self, effect: AskPosition | AskSettled | ReadPosition) -> None:
+    async def _ask(self, effect: AskSequencer | ReadPosition) -> None:
         appending = self._appending
         timeout_ms = appending.settings.append_timeout_ms
         try:
-            match effect:
-                case AskPosition():
-                    event: Event = PositionIssued(await appending.routing.position(effect.next, timeout_ms))
-                case AskSettled():
-                    event = PositionSettled(await appending.settle(effect.settle, timeout_ms))
-                case ReadPosition():
-                    event = PositionRead(effect.lsn, await appending.read_one(self._log, effect.lsn))
+            if isinstance(effect, ReadPosition):
+                status = await appending.read_one(self._log, effect.lsn)
+                event: Event = PositionRead(effect.lsn, status)
+            else:
+                answer: Any = await appending.routing.ask(effect.request, timeout_ms)
+                event = SequencerAnswered(answer)
         except LogDeviceError as error:
             self._reason = error
             event = QuestionFailed()
         self._feed(event)
 
-    async def _store(self, effect: SendChain) -> None:
+    async def _store(self, effect: Ask[Store]) -> None:
         node: NodeId = effect.node
         timeout_ms = self._appending.settings.chain_store_timeout_ms
         try:
-            stored = await self._appending.nodes.ask(node, effect.request, ChainStored, timeout_ms=timeout_ms)
+            stored = await self._appending.nodes.ask(node, effect.request, timeout_ms=timeout_ms)
         except LogDeviceError:
-            self._feed(StoreLost(node, effect.request.lsn))
+            self._feed(Lost(node, effect.request))
         else:
-            self._feed(StoredAt(node, stored))
+            self._feed(Answered(node, stored))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from logdevice.client_settings import ClientSettings
-from logdevice.errors import InvalidArgumentError
-from logdevice.knobs import Settings, from_mapping, knobs
+from logdevice.errors import InvalidArgumentError, InvalidSettingError
+from logdevice.knobs import Settings, changed, declared, instead_of
 from logdevice.settings import BatchSettings, ReadStreamSettings, WireSettings
 from logdevice.types import Location
 
-_COMPONENTS: Mapping[str, type[Settings]] = {
+COMPONENTS: Final[Mapping[str, type[Settings]]] = {
     "client": ClientSettings,
     "stream": ReadStreamSettings,
     "batch": BatchSettings,
@@ -43,9 +43,15 @@ class ClientConfig:
             place = Location.parse(location)
         except ValueError as problem:
             raise InvalidArgumentError(str(problem)) from None
+        given = settings or {}
+        known = [name for component in COMPONENTS.values() for name in declared(component)]
+        for name in given:
+            if name not in known:
+                raise InvalidSettingError(f"there is no setting {name!r}; {instead_of(name, known)}")
+        # No two components share a name.
         parts: dict[str, Any] = {
-            part: from_mapping(component, values)
-            for part, (component, values) in _sorted_out(settings or {}).items()
+            part: changed(component(), {name: given[name] for name in given if name in declared(component)})
+            for part, component in COMPONENTS.items()
         }
         return cls(endpoints=parse_endpoints(endpoints), cluster=cluster, location=place, **parts)
 
@@ -59,15 +65,3 @@ def parse_endpoints(text: str) -> tuple[str, ...]:
     if not addresses:
         raise InvalidArgumentError("no address of a node was given; write host:port,host:port")
     return tuple(dict.fromkeys(addresses))
-
-
-def _sorted_out(settings: Mapping[str, object]) -> dict[str, tuple[type[Settings], dict[str, object]]]:
-    """The settings by the component they belong to; no two components share a name."""
-    parts: dict[str, tuple[type[Settings], dict[str, object]]] = {
-        part: (component, {}) for part, component in _COMPONENTS.items()
-    }
-    owner = {knob.name: part for part, component in _COMPONENTS.items() for knob in knobs(component)}
-    for name, value in settings.items():
-        # A name that nobody knows goes to the client's own, which say so.
-        parts[owner.get(name, "client")][1][name] = value
-    return parts

@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, LogRef
-from logdevice.client.nodes import Nodes
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
 from logdevice.client.retries import persistently
 from logdevice.errors import UnavailableError
 from logdevice.protocol.compaction import Marks
-from logdevice.protocol.write_messages import Drop, Dropped, DropStatus
+from logdevice.protocol.write_messages import Drop, DropStatus
 from logdevice.types import Lsn, NodeId
-from logdevice.wire.service_messages import NotePurge, PurgeIs
+from logdevice.wire.service_messages import NotePurge
 
 
 class KeyedLogs:
-    _nodes: Nodes
-    _directory: Directory
-    config: ClientConfig
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
 
     async def purged_end(self, log: LogRef) -> Lsn:
         """Where a keyed log was when it last removed deletions; 0: it never did."""
@@ -38,24 +36,24 @@ class KeyedLogs:
 
     async def note_purge(self, log: LogRef, end: Lsn) -> Lsn:
         """Moves `purged_end` on, before any deletion goes; gives where it is now."""
-        question = NotePurge(await self._directory.number(log), end)
-        return (await self._nodes.call_any(question, PurgeIs)).end
+        question = NotePurge(await self._context.number(log), end)
+        return (await self._context.nodes.call_any(question)).end
 
     async def drop(self, log: LogRef, ranges: Sequence[tuple[Lsn, Lsn]], marks: Marks) -> tuple[NodeId, ...]:
         """Lets every storage node drop these records. Returns the nodes that have not confirmed it."""
-        number = await self._directory.number(log)
+        number = await self._context.number(log)
         superseded_end, purged_end = marks
         order = Drop(log=number, ranges=tuple(ranges), superseded_end=superseded_end, purged_end=purged_end)
-        nodes = sorted(await self._nodes.storage_nodes())
+        nodes = sorted(await self._context.nodes.storage_nodes())
         answers = await asyncio.gather(*(self._drop(node, order) for node in nodes))
         return tuple(node for node, is_done in zip(nodes, answers, strict=True) if not is_done)
 
     async def _drop(self, node: NodeId, order: Drop) -> bool:
-        settings = self.config.client
+        nodes, settings = self._context.nodes, self._context.settings
 
         async def once() -> DropStatus:
             try:
-                answer = await self._nodes.ask(node, order, Dropped, timeout_ms=settings.call_timeout_ms)
+                answer = await nodes.ask(node, order, timeout_ms=settings.call_timeout_ms)
             except UnavailableError:
                 return DropStatus.FAILED  # it is not there: the next compaction asks again
             if answer.status is DropStatus.AGAIN:

@@ -7,14 +7,12 @@ undo anything because of a loss that did not concern it. Rules L33 to L36 of doc
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, LogRef
-from logdevice.client.nodes import Nodes
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
 from logdevice.errors import InvalidArgumentError, RollbackError, UnavailableError, UnknownLogError
 from logdevice.protocol.lineage import Held, Lineage, lost_ranges, parsed_id, rollback_point
 from logdevice.protocol.read_stream.events import ReadRequest
@@ -68,17 +66,17 @@ class Checked:
         return error
 
 
-class LineageOperations(ABC):
-    _nodes: Nodes
-    _directory: Directory
-    config: ClientConfig
+class Read(Protocol):
+    def __call__(self, log: LogRef, start: Lsn, until: Lsn, *, headers_only: bool) -> Reader: ...
 
-    @abstractmethod
-    def read(self, log: LogRef, start: Any, until: Any, *, headers_only: bool = False) -> Reader: ...
+
+class Lineages:
+    def __init__(self, context: ClientContext, read: Read) -> None:
+        self._context, self._read = context, read
 
     async def lineage(self, log: LogRef) -> Lineage:
         """Which histories a log has had; none before its first append."""
-        return (await self._lineage(await self._directory.number(log))).lineage
+        return (await self._lineage(await self._context.number(log))).lineage
 
     async def check(self, checkpoint: Checkpoint) -> Checked:
         """Whether what was read still is the history; if not, how far back it is, and what is lost.
@@ -104,7 +102,7 @@ class LineageOperations(ABC):
 
     async def guard(self, request: ReadRequest, *, lineage: str, is_checked: bool) -> LineageGuard:
         """What watches over a reader that is about to be opened."""
-        path = (await self._directory.find(int(request.log))).path
+        path = (await self._context.directory.find(int(request.log))).path
         known = None if lineage == NEWEST else lineage
         # Who was checked elsewhere answers for what it reads itself.
         since = request.start if is_checked else LSN_OLDEST
@@ -112,7 +110,7 @@ class LineageOperations(ABC):
         return LineageGuard(self.check, checkpoint, is_checked=is_checked)
 
     async def _lineage(self, log: LogId) -> LineageIs:
-        return await self._nodes.call_any(GetLineage(log), LineageIs)
+        return await self._context.nodes.call_any(GetLineage(log))
 
     async def _lost(self, checkpoint: Checkpoint, log: LogId, lineage: Lineage) -> tuple[LsnRange, ...]:
         held = Held(next=checkpoint.next, lineage=_known(checkpoint))
@@ -127,15 +125,16 @@ class LineageOperations(ABC):
     async def _present(self, checkpoint: Checkpoint) -> LogId:
         """The log of the checkpoint; the one that has its name now if it was removed."""
         try:
-            return await self._directory.number(int(checkpoint.log))
+            await self._context.directory.find(int(checkpoint.log), fresh=True)
+            return checkpoint.log
         except UnknownLogError:
-            return await self._directory.number(checkpoint.path)
+            return await self._context.number(checkpoint.path)
 
     async def _look(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
         """L34: what of this part the log has lost, by reading it."""
         gaps: list[Gap] = []
-        timeout_ms = self.config.client.call_timeout_ms
-        async with self.read(int(checkpoint.log), part.start, part.end, headers_only=True) as reader:
+        timeout_ms = self._context.settings.call_timeout_ms
+        async with self._read(int(checkpoint.log), part.start, part.end, headers_only=True) as reader:
             try:
                 while (item := await reader.next(timeout_ms)) is not None:
                     if isinstance(item, Gap):

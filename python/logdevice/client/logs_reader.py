@@ -9,19 +9,19 @@ gives the positions it had reached and the cuts it still waits for. Lives from i
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any
+from typing import Final
 
-from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, LogRef
+from logdevice.client.closing import Items
 from logdevice.client.reader import Item, Reader
 from logdevice.cuts import Cut
 from logdevice.errors import InvalidArgumentError, LocalProtocolError, OverloadedError
-from logdevice.types import LSN_OLDEST, LogId, Lsn
+from logdevice.types import LogId, Lsn
+
+# A cut waits in memory until the reader has reached it; so many take some megabytes.
+CUTS_EXPECTED_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Passed:
     cut: Cut
 
 
-class LogsReader(AsyncIterator[LogItem | Passed]):
+class LogsReader(Items[LogItem | Passed]):
     """To be used by one task at a time. Ends when all of its logs have ended and all cuts have come back."""
 
     def __init__(
@@ -48,7 +48,7 @@ class LogsReader(AsyncIterator[LogItem | Passed]):
         readers: Mapping[LogId, Reader],
         paths: Mapping[LogId, str],
         starts: Mapping[LogId, Lsn],
-        cuts_max: int,
+        cuts_max: int = CUTS_EXPECTED_MAX,
     ) -> None:
         self.positions = dict(starts)  # what was not handed out begins here, in each log
         self._readers, self._paths = dict(readers), paths
@@ -68,24 +68,8 @@ class LogsReader(AsyncIterator[LogItem | Passed]):
             if end.log not in self.positions:
                 raise InvalidArgumentError(f"the cut has a position in {end.path}, which is not read here")
         if len(self._cuts) >= self._cuts_max:
-            raise OverloadedError(
-                f"{len(self._cuts)} cuts are expected, as many as cuts_expected_max allows: read on first"
-            )
+            raise OverloadedError(f"{len(self._cuts)} cuts are expected already: read on first")
         self._cuts.append(cut)
-
-    async def __anext__(self) -> LogItem | Passed:
-        found = await self.next()
-        if found is None:
-            raise StopAsyncIteration
-        return found
-
-    async def __aenter__(self) -> LogsReader:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
         """A cut that was passed, or something of the next log that has something; None at the end of all.
@@ -127,49 +111,3 @@ class LogsReader(AsyncIterator[LogItem | Passed]):
         await asyncio.gather(*self._coming.values(), return_exceptions=True)
         await asyncio.gather(*(reader.close() for reader in self._readers.values()))
         self._order.clear()
-
-
-class SeveralLogs(ABC):
-    """A part of the client."""
-
-    _directory: Directory
-    config: ClientConfig
-
-    @abstractmethod
-    def read(self, log: LogRef, *, follow: bool = False, **options: Any) -> Reader: ...
-
-    async def read_logs(
-        self,
-        logs: Sequence[LogRef],
-        starts: Mapping[LogId, Lsn] | None = None,
-        *,
-        until: Cut | None = None,
-        follow: bool = False,
-        **options: Any,
-    ) -> LogsReader:
-        """Several logs at a time, from `starts` or their beginnings: up to a cut, or to where they end now,
-        or for ever. `options` as in `read`.
-        """
-        views = await asyncio.gather(*map(self._directory.find, logs))
-        paths = {view.log: view.path for view in views if view.log is not None}
-        if not paths:
-            raise InvalidArgumentError("at least one log is read, got none")
-        ends = {} if until is None else {end.log: end.end for end in until.ends}
-        if until is not None and (missing := [path for log, path in paths.items() if log not in ends]):
-            raise InvalidArgumentError(f"the cut has no position in {', '.join(missing)}")
-        first = {log: (starts or {}).get(log, LSN_OLDEST) for log in paths}
-        usual, share = self.config.stream.window_bytes, self.config.client.logs_window_bytes // len(paths)
-        options = {"window_bytes": max(1, min(usual, share)), **options}
-        readers = {
-            log: self.read(
-                log, start=(starts or {}).get(log, "oldest"), until=ends.get(log), follow=follow, **options
-            )
-            for log in paths
-        }
-        reader = LogsReader(readers, paths, first, self.config.client.cuts_expected_max)
-        try:
-            await asyncio.gather(*(each.open() for each in readers.values()))
-        except BaseException:
-            await reader.close()
-            raise
-        return reader

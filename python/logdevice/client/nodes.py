@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from logdevice.client.config import ClientConfig
 from logdevice.client.retries import persistently
-from logdevice.errors import LocalProtocolError, RemoteProtocolError, UnavailableError, WrongClusterError
+from logdevice.errors import LocalProtocolError, UnavailableError, WrongClusterError
+from logdevice.protocol.io import Request
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels, ClientStream, WireChannel
 from logdevice.wire.conversation import Conversation
@@ -51,7 +52,7 @@ class Nodes:
             if self._view is not None and not fresh and now_ms() < self._stale_ms:
                 return self._view
             try:
-                self._learn(await self.ask_any(GetCluster(), ClusterView))
+                self._learn(await self.ask_any(GetCluster()))
             except UnavailableError:
                 if self._view is None or fresh:
                     raise
@@ -63,17 +64,14 @@ class Nodes:
         return {node.node: node for node in (await self.view()).nodes if node.is_storage}
 
     async def ask(
-        self, node: NodeId, request: object, wanted: type[Answer], *, timeout_ms: int, idempotent: bool = True
+        self, node: NodeId, request: Request[Answer], *, timeout_ms: int, idempotent: bool = True
     ) -> Answer:
         """One node's answer, in one attempt."""
         place = await self._place_of(node)
         with self._doubting_where(node):
-            answer = await self._conversation(place).ask(
-                request, timeout_ms=timeout_ms, idempotent=idempotent
-            )
-        return _checked(answer, wanted, place)
+            return await self._conversation(place).ask(request, timeout_ms=timeout_ms, idempotent=idempotent)
 
-    async def ask_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
+    async def ask_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
         """The answer of the first node that can be reached; each is asked once."""
         problem: UnavailableError | None = None
         for place in self._places():
@@ -86,14 +84,14 @@ class Nodes:
                 problem = error
                 continue
             self._favourite = place
-            return _checked(answer, wanted, place)
+            return answer
         assert problem is not None, "there is at least one endpoint"
         raise problem
 
-    async def call_any(self, request: object, wanted: type[Answer], *, idempotent: bool = True) -> Answer:
+    async def call_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
         """The same, tried again with pauses while nobody can answer."""
         return await persistently(
-            lambda: self.ask_any(request, wanted, idempotent=idempotent),
+            lambda: self.ask_any(request, idempotent=idempotent),
             self._settings,
             self._settings.call_timeout_ms,
         )
@@ -173,11 +171,3 @@ class Nodes:
                 self._channel(place), waiting_bytes_max=self._settings.outbox_bytes_max
             )
         return self._conversations[place]
-
-
-def _checked(answer: Any, wanted: type[Answer], place: _Place) -> Answer:
-    if not isinstance(answer, wanted):
-        raise RemoteProtocolError(
-            f"{place[0]} answered with {type(answer).__name__}, expected was {wanted.__name__}", node=place[1]
-        )
-    return answer

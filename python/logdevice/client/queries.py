@@ -1,4 +1,7 @@
-"""Questions about what is stored: every storage node speaks for itself, and the answers are put together.
+"""Questions about a log, and trimming it: a part of the client.
+
+Where a log ends its sequencer says. About what is stored every storage node speaks for itself, and the
+answers are put together.
 
 A node holds only some of a log's records, so one node's word is worth little; an f-majority has seen
 every record that is stored well enough. The functions that put answers together are plain arithmetic.
@@ -7,92 +10,186 @@ every record that is stored well enough. The functions that put answers together
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from logdevice.client.directory import Directory, LogRef, replication
-from logdevice.client.nodes import Nodes
+from logdevice.client import key_search
+from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.client.context import ClientContext, Where
+from logdevice.client.directory import LogRef
 from logdevice.client.retries import persistently
-from logdevice.client_settings import ClientSettings
-from logdevice.errors import NotEnoughNodesError, UnavailableError, UnknownLogError
+from logdevice.errors import (
+    InvalidArgumentError,
+    NotEnoughNodesError,
+    OutOfRangeError,
+    UnavailableError,
+    UnknownLogError,
+)
+from logdevice.protocol.io import Request
 from logdevice.protocol.quorum import Answer, Quorum
-from logdevice.protocol.write_messages import Trim, Trimmed
-from logdevice.types import LSN_OLDEST, CountedRecord, Location, LogId, Lsn, NodeId, Replication, Scope
+from logdevice.protocol.write_messages import Trim
+from logdevice.types import (
+    LSN_OLDEST,
+    CountedRecord,
+    Location,
+    LogId,
+    LogPoint,
+    Lsn,
+    NodeId,
+    Replication,
+    Scope,
+)
 from logdevice.wire.service_messages import (
-    FindLsnAfter,
     FindRecord,
     FindTime,
     GetNodeStates,
-    GetSize,
     GetStoredRange,
-    LsnFound,
-    NodeStates,
-    RecordFound,
-    SizeIs,
     StoredRange,
     TimeFound,
 )
 
 Reply = TypeVar("Reply")
+ReadFirst = Callable[[LogId, Lsn, Lsn], Awaitable[RecordsBatch | None]]
 # With NON_AUTHORITATIVE somebody has lost its data for good: everybody else has spoken.
 _ENOUGH = (Answer.COMPLETE, Answer.INCOMPLETE, Answer.NON_AUTHORITATIVE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTail(LogPoint):
+    """Where a log ends, and how much was ever appended to it."""
+
+    released_end: Lsn  # everything below can be read
+
+    @property
+    def next(self) -> Lsn:
+        """The next append gets this LSN or a higher one."""
+        return self.lsn
+
+
 class Queries:
-    def __init__(self, nodes: Nodes, directory: Directory, settings: ClientSettings) -> None:
-        self._nodes, self._directory, self._settings = nodes, directory, settings
+    """`read_first` reads the first records of a range that have a key."""
 
-    async def find_time(self, log: LogId, timestamp_ms: int) -> Lsn:
-        answers = await self._ask_all(log, FindTime(log, timestamp_ms), TimeFound)
-        return first_not_older(answers.values())
+    def __init__(self, context: ClientContext, read_first: ReadFirst) -> None:
+        self._context, self._settings, self._read_first = context, context.settings, read_first
 
-    async def first_lsn(self, log: LogId) -> Lsn:
-        ranges = await self._ask_all(log, GetStoredRange(log), StoredRange)
+    async def tail(self, log: LogRef, *, confirm: bool = True) -> LogTail:
+        """Where the log ends: behind everything that was acknowledged before this was called. Without
+        `confirm` that is not made sure of; a reader that follows the log gets the rest sooner or later.
+        """
+        tail = await self._context.tail(await self._context.number(log), confirm=confirm)
+        end = tail.end
+        return LogTail(end.lsn, end.entry_end, end.byte_end, end.timestamp_ms, released_end=tail.released_end)
+
+    async def tails(self, logs: Iterable[LogRef], *, confirm: bool = True) -> list[LogTail]:
+        """Where several logs end, asked at the same time; in the order of the logs."""
+        return await asyncio.gather(*(self.tail(log, confirm=confirm) for log in logs))
+
+    async def first_lsn(self, log: LogRef) -> Lsn:
+        """The first LSN that is not trimmed."""
+        ranges = await self._ranges(await self._context.number(log))
         return max(LSN_OLDEST, *(stored.trim_end for stored in ranges.values()))
 
-    async def data_size(self, log: LogId, start: Lsn, end: Lsn) -> int:
-        """Nodes that hold less of the ends of the range see less of it: the largest answer is the best."""
-        answers = await self._ask_all(log, GetSize(log, start, end), SizeIs)
+    async def find_time(self, log: LogRef, timestamp_ms: int) -> Lsn:
+        """Where to start reading to get everything appended at that time or later: at the first such record
+        or in the empty stretch before it; behind the last record if there is none.
+        """
+        number = await self._context.number(log)
+        answers = await self._ask_all(number, FindTime(number, timestamp_ms))
+        return first_not_older(answers.values())
+
+    async def find_key(self, log: LogRef, key: bytes) -> Lsn:
+        """The first record with a key not below this one; where the readable part of the log ends if there
+        is none. Only for logs whose keys never decrease.
+        """
+        number = await self._context.number(log)
+        start, tail = await self.first_lsn(number), await self.tail(number)
+        read_first = partial(self._read_first, number)
+        return await key_search.find_key(read_first, key, start, max(start, tail.released_end))
+
+    async def is_empty(self, log: LogRef) -> bool:
+        """Whether nothing is left in the log, or never was; what is not released yet counts."""
+        return await self.data_size(log) == 0
+
+    async def data_size(self, log: LogRef, start: Where = "oldest", end: Where = "max") -> int:
+        """About how many bytes of bodies are stored in [start, end), one copy counted."""
+        number = await self._context.number(log)
+        first, last = await self._context.position(number, start), await self._context.position(number, end)
+        answers = await self._ask_all(number, GetStoredRange(number, first, last))
+        # Nodes that hold less of the ends of the range see less of it: the largest answer is the best.
         return max(answer.body_bytes for answer in answers.values())
 
-    async def lsn_after(self, log: LogId, start: Lsn, *, entries: int, body_bytes: int) -> Lsn:
-        question = FindLsnAfter(log=log, start=start, entries=entries, body_bytes=body_bytes)
-        found, ranges = await asyncio.gather(
-            self._ask_all(log, question, LsnFound), self._ask_all(log, GetStoredRange(log), StoredRange)
+    async def lsn_after(
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
+    ) -> Lsn:
+        """The end of a stretch from `start` that holds about so many entries or bytes, or all there are."""
+        wanted = entries if bytes is None else bytes
+        if wanted is None or wanted < 1 or None not in (entries, bytes):
+            raise InvalidArgumentError("say how many entries or how many bytes, one of both, at least 1")
+        number = await self._context.number(log)
+        position = await self._context.position(number, start)
+        first = await self.find_record(number, position)
+        if first is None:
+            return max(position, await self.first_lsn(number))
+        # The record with which the log has held so much more than below the first one.
+        found = await self.find_record(
+            number,
+            first.lsn,
+            entries=None if entries is None else first.entry_start + entries - 1,
+            bytes=None if bytes is None else first.byte_start + bytes - 1,
         )
-        ends = {node: answer.lsn for node, answer in found.items()}
-        return nearest_end(start, ends, {node: stored.last for node, stored in ranges.items()})
+        if found is not None:
+            return found.lsn.next
+        stored = (await self._ranges(number)).values()
+        return max(first.lsn, *(each.last for each in stored if each.last is not None)).next
 
     async def find_record(
-        self, log: LogId, start: Lsn, *, entries: int | None, body_bytes: int | None
+        self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
     ) -> CountedRecord | None:
-        """The first one that anybody holds. Counters are of the whole log, so nobody ends too early."""
-        question = FindRecord(log=log, start=start, entries=entries, body_bytes=body_bytes)
-        answers = await self._ask_all(log, question, RecordFound)
+        """The first record from `start` on with which the log has ever held more than so many entries, or
+        more than so many bytes; without both, the first record. So [start, found.lsn) is the longest stretch
+        that stays within these counters. None if there is none so far.
+        """
+        number = await self._context.number(log)
+        first = await self._context.position(number, start)
+        question = FindRecord(log=number, start=first, entries=entries, body_bytes=bytes)
+        answers = await self._ask_all(number, question)
+        # Counters are of the whole log: no node ends too early.
         found = [answer.record for answer in answers.values() if answer.record is not None]
         return min(found, key=lambda record: record.lsn, default=None)
 
-    async def trim(self, log: LogId, end: Lsn) -> tuple[NodeId, ...]:
-        """The nodes that have not confirmed it. Readers do not get what one node says is trimmed."""
-        confirmed = await self._ask_all(log, Trim(log, end), Trimmed)
-        return tuple(node for node in sorted(await self._nodes.storage_nodes()) if node not in confirmed)
+    async def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
+        """Removes everything below `end`. Returns the nodes that have not confirmed it: trim again later."""
+        number = await self._context.number(log)
+        upto = await self._context.position(number, end)
+        log_end = (await self._context.tail(number)).end.lsn
+        if upto > log_end:
+            raise OutOfRangeError(f"the log ends at {log_end}", log=number, lsn=upto)
+        # Readers do not get what one node says is trimmed.
+        confirmed = await self._ask_all(number, Trim(number, upto))
+        nodes = sorted(await self._context.nodes.storage_nodes())
+        return tuple(node for node in nodes if node not in confirmed)
 
-    async def _ask_all(self, log: LogRef, question: object, wanted: type[Reply]) -> dict[NodeId, Reply]:
+    async def _ranges(self, log: LogId) -> dict[NodeId, StoredRange]:
+        return await self._ask_all(log, GetStoredRange(log))
+
+    async def _ask_all(self, log: LogRef, question: Request[Reply]) -> dict[NodeId, Reply]:
         """What at least an f-majority of the storage nodes answers."""
         return await persistently(
-            lambda: self._ask_once(log, question, wanted), self._settings, self._settings.call_timeout_ms
+            lambda: self._ask_once(log, question), self._settings, self._settings.call_timeout_ms
         )
 
-    async def _ask_once(self, log: LogRef, question: object, wanted: type[Reply]) -> dict[NodeId, Reply]:
-        needed = replication(await self._directory.find(log))
-        nodes = await self._nodes.storage_nodes()
+    async def _ask_once(self, log: LogRef, question: Request[Reply]) -> dict[NodeId, Reply]:
+        needed = (await self._context.directory.attributes(log)).parsed_replication
+        nodes = await self._context.nodes.storage_nodes()
         quorum = _quorum({node: view.location for node, view in nodes.items()}, needed)
-        for state in (await self._nodes.ask_any(GetNodeStates(), NodeStates)).nodes:
+        for state in (await self._context.nodes.ask_any(GetNodeStates())).nodes:
             if state.node in nodes:
                 quorum.set_status(state.node, state.status)
         asking = {
             asyncio.create_task(
-                self._nodes.ask(node, question, wanted, timeout_ms=self._settings.attempt_timeout_ms)
+                self._context.nodes.ask(node, question, timeout_ms=self._settings.attempt_timeout_ms)
             ): node
             for node in sorted(nodes)
         }
@@ -138,24 +235,7 @@ class Queries:
 
 def first_not_older(answers: Iterable[TimeFound]) -> Lsn:
     """Behind the last record that anybody knows to be older; never behind the one that is looked for."""
-    return max(LSN_OLDEST, *(Lsn(answer.low).next for answer in answers))
-
-
-def nearest_end(start: Lsn, found: Mapping[NodeId, Lsn], last: Mapping[NodeId, Lsn | None]) -> Lsn:
-    """Where a stretch ends, out of what each node thinks.
-
-    A node that lacks the first records of the stretch counts from later on and ends too late; one that
-    ran out of records ends too early, and shows it by ending behind its last one.
-    """
-    held = {node: lsn for node, lsn in found.items() if lsn > start}
-    knowing = [lsn for node, lsn in held.items() if lsn != _behind(last.get(node))]
-    if knowing:
-        return min(knowing)
-    return max(held.values(), default=start)
-
-
-def _behind(lsn: Lsn | None) -> Lsn | None:
-    return None if lsn is None else lsn.next
+    return max(LSN_OLDEST, *(answer.older.next for answer in answers))
 
 
 def _quorum(nodes: Mapping[NodeId, Location], needed: Replication) -> Quorum:

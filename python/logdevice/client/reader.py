@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from logdevice.batch import is_quick
 from logdevice.client.arrow_batches import RecordsBatch, assemble, headers
+from logdevice.client.closing import Items
+from logdevice.client.context import ClientContext
 from logdevice.client.lineages import Checkpoint, LineageGuard
-from logdevice.client.stream_shell import StreamShell, Surroundings
+from logdevice.client.stream_shell import StreamShell, read_config
 from logdevice.errors import InvalidArgumentError, LocalProtocolError, RebuildError
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
@@ -32,18 +33,18 @@ DeletionsSeen = Callable[[], Coroutine[Any, Any, Lsn]]
 MakeGuard = Callable[[events.ReadRequest], Coroutine[Any, Any, LineageGuard]]
 
 
-class Reader(AsyncIterator[Item]):
+class Reader(Items[Item]):
     """To be used by one task at a time. Begins with `async with`, `open`, or the first item asked for."""
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: ClientContext,
         open_request: OpenRequest,
         settings: ReadStreamSettings,
         deletions_seen: DeletionsSeen,
         make_guard: MakeGuard | None = None,
     ) -> None:
-        self._surroundings, self._open_request, self._settings = surroundings, open_request, settings
+        self._context, self._open_request, self._settings = context, open_request, settings
         self._deletions_seen, self._is_keyed = deletions_seen, False
         # Of a keyed log. Belongs into a checkpoint, beside the position.
         self.purged_seen = Lsn(0)
@@ -62,23 +63,11 @@ class Reader(AsyncIterator[Item]):
         self._taken: Taken | None = None
         self._assembled: deque[Item] = deque()
 
-    async def __anext__(self) -> Item:
-        item = await self.next()
-        if item is None:
-            raise StopAsyncIteration
-        return item
-
     async def __aenter__(self) -> Reader:
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     async def next(self, timeout_ms: int | None = None) -> Item | None:
-        """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
         while not self._assembled:
             # Kept until it is assembled: whoever is cancelled in between finds it at the next call.
             if self._taken is None:
@@ -97,7 +86,8 @@ class Reader(AsyncIterator[Item]):
         if self._shell is None and not self._has_ended:
             request = await self._open_request()
             self._position = request.start
-            self._is_keyed = await self._surroundings.is_keyed(request.log)
+            attributes = await self._context.directory.attributes(request.log)
+            self._is_keyed = attributes.compaction == "keyed"
             if self._is_keyed:
                 # Before anything is read: what goes after this may have been read before it went.
                 self.purged_seen = await self._deletions_seen()
@@ -127,7 +117,7 @@ class Reader(AsyncIterator[Item]):
         if isinstance(taken, Gap):
             self._look_at(taken)
         else:
-            self._surroundings.clock.saw(max(record.timestamp_ms for record in taken))
+            self._context.clock.saw(max(record.timestamp_ms for record in taken))
         assert self._shell is not None, "it delivered something"
         self._position = taken.end if isinstance(taken, Gap) else taken[-1].lsn.next
         self._shell.feed(events.Consumed(self._position))
@@ -185,7 +175,7 @@ class Reader(AsyncIterator[Item]):
         assert self._request is not None, "something was taken"
         if self._request.headers_only:
             return [headers(taken)], None
-        assembled = assemble(taken, self._surroundings.config.batch)
+        assembled = assemble(taken, self._context.config.batch)
         return list(assembled.batches), assembled.corrupt
 
     async def _assemble_taken(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
@@ -222,10 +212,8 @@ class Reader(AsyncIterator[Item]):
         self._news.set()
 
     async def _begin(self, request: events.ReadRequest, doubted: frozenset[Lsn] = frozenset()) -> None:
-        config = await self._surroundings.read_config(request.log)
-        self._shell = StreamShell(
-            self._surroundings, request, config, self._settings, doubted=doubted, sink=self
-        )
+        config = await read_config(self._context, request.log)
+        self._shell = StreamShell(self._context, request, config, self._settings, doubted=doubted, sink=self)
         self._shell.start()
 
     async def _abandon(self) -> None:
@@ -235,7 +223,7 @@ class Reader(AsyncIterator[Item]):
 
     def _take(self) -> Taken:
         """A gap, or the records in front of the next one, as many as are handed out at a time."""
-        items, settings = self._items, self._surroundings.config.client
+        items, settings = self._items, self._context.config.client
         first = items.popleft()
         if isinstance(first, Gap):
             return first

@@ -9,33 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, assert_never
+from dataclasses import replace
+from typing import Protocol, assert_never
 
 from logdevice.client.arrow_batches import is_readable
-from logdevice.client.clock import SeenClock
-from logdevice.client.config import ClientConfig
-from logdevice.client.directory import Directory, is_keyed, is_set
+from logdevice.client.context import ClientContext
 from logdevice.client.node_stream import METHOD, NodeStream, Stream
-from logdevice.client.nodes import Nodes, now_ms
+from logdevice.client.nodes import now_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import (
-    GapNotice,
+    GetEpochMetadata,
     Records,
     Started,
     StartedStatus,
-    StatusNotice,
     Stop,
     ToReader,
+    Window,
 )
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.settings import ReadStreamSettings
+from logdevice.tasks import Tasks
 from logdevice.types import Gap, LogId, Lsn, NodeId, Record, RecordFlags
-from logdevice.wire.service_messages import EpochMetadataIs, GetEpochMetadata
 
 
 class Sink(Protocol):
@@ -46,32 +44,20 @@ class Sink(Protocol):
     def stale(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a reader borrows from its client."""
-
-    nodes: Nodes
-    directory: Directory
-    config: ClientConfig
-    clock: SeenClock
-
-    async def is_keyed(self, log: LogId) -> bool:
-        return is_keyed(await self.directory.find(log))
-
-    async def read_config(self, log: LogId) -> events.ReadConfig:
-        view = await self.directory.find(log)
-        nodes = await self.nodes.storage_nodes()
-        return events.ReadConfig(
-            nodes={node: nodes[node].location for node in sorted(nodes)},
-            scd=is_set(view, "scd", default=True),
-            local_scd=is_set(view, "local_scd", default=False),
-        )
+async def read_config(context: ClientContext, log: LogId) -> events.ReadConfig:
+    attributes = await context.directory.attributes(log)
+    nodes = await context.nodes.storage_nodes()
+    return events.ReadConfig(
+        nodes={node: nodes[node].location for node in sorted(nodes)},
+        scd=attributes.scd,
+        local_scd=attributes.local_scd,
+    )
 
 
 class StreamShell:
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: ClientContext,
         request: events.ReadRequest,
         config: events.ReadConfig,
         settings: ReadStreamSettings,
@@ -79,17 +65,17 @@ class StreamShell:
         doubted: frozenset[Lsn],
         sink: Sink,
     ) -> None:
-        self._surroundings, self._request, self._config = surroundings, request, config
+        self._context, self._request, self._config = context, request, config
         self._doubted, self._sink = doubted, sink
         # Pauses should differ between readers, or all of them come back to a node at once.
         self._stream = ClientReadStream(request, config, settings, random.Random())
         self._connections: dict[NodeId, NodeStream] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._alarm: asyncio.TimerHandle | None = None
         self._is_over = False
 
     def start(self) -> None:
-        self._spawn(self._watch_config())
+        self._tasks.start(self._watch_config())
         self._perform_all(self._stream.start(now_ms()))
 
     def feed(self, event: events.Event) -> None:
@@ -106,11 +92,10 @@ class StreamShell:
 
     async def close(self) -> None:
         self._is_over = True
-        tasks = [*self._tasks, *(connection.task for connection in self._connections.values())]
+        for connection in self._connections.values():
+            self._tasks.keep(connection.task)
         self._quieten()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def _end(self, failure: Exception | None) -> None:
         self._is_over = True
@@ -135,17 +120,14 @@ class StreamShell:
         match effect:
             case events.Deliver(items):
                 self._sink.deliver(items)
-            case events.SendWindow(node, window):
-                if node in self._connections:
-                    self._connections[node].send(window)
+            case Tell():
+                self._tell(effect.node, effect.message)
             case WakeAt(time_ms):
                 self._wake_at(time_ms)
             case events.SendStart(node, start, reconnect):
                 self._connection(node, reconnect).send(start)
-            case events.SendStop(node, stop):
-                self._finish(node, stop)
-            case events.FetchMetadata():
-                self._spawn(self._fetch_metadata(effect))
+            case GetEpochMetadata():
+                self._tasks.start(self._fetch_metadata(effect))
             case events.EndStream():
                 self._end(None)
             case _:
@@ -165,31 +147,27 @@ class StreamShell:
         return self._connections[node]
 
     async def _connect(self, node: NodeId) -> Stream:
-        return await self._surroundings.nodes.open(node, METHOD)
+        return await self._context.nodes.open(node, METHOD)
 
-    def _finish(self, node: NodeId, stop: Stop) -> None:
-        connection = self._connections.pop(node, None)
-        if connection is not None:
-            connection.finish(stop)
-            self._keep(connection.task)
+    def _tell(self, node: NodeId, message: Window | Stop) -> None:
+        connection = self._connections.get(node)
+        if connection is None:
+            return
+        if isinstance(message, Window):
+            connection.send(message)
+        else:
+            del self._connections[node]
+            connection.finish(message)
+            self._tasks.keep(connection.task)
 
     # ---- what nodes say ---------------------------------------------------------------------------
 
     def received(self, node: NodeId, message: ToReader) -> None:
-        match message:
-            case Records():
-                message = self._looked_into(message) if self._doubted else message
-                self.feed(events.RecordsReceived(node, message))
-            case GapNotice():
-                self.feed(events.GapReceived(node, message))
-            case Started():
-                self.feed(events.StartedReceived(node, message))
-                if message.status is StartedStatus.STALE_LINEAGE:
-                    self._sink.stale()
-            case StatusNotice():
-                self.feed(events.StatusReceived(message))
-            case _:
-                assert_never(message)
+        if isinstance(message, Records) and self._doubted:
+            message = self._looked_into(message)
+        self.feed(Answered(node, message))
+        if isinstance(message, Started) and message.status is StartedStatus.STALE_LINEAGE:
+            self._sink.stale()
 
     def lost(self, node: NodeId) -> None:
         self._connections.pop(node, None)
@@ -199,26 +177,23 @@ class StreamShell:
         return replace(message, records=tuple(map(self._marked, message.records)))
 
     def _marked(self, record: Record) -> Record:
-        if record.lsn not in self._doubted or is_readable(record, self._surroundings.config.batch):
+        if record.lsn not in self._doubted or is_readable(record, self._context.config.batch):
             return record
         return replace(record, flags=record.flags | RecordFlags.CORRUPT)
 
     # ---- metadata and configuration ---------------------------------------------------------------
 
-    async def _fetch_metadata(self, fetch: events.FetchMetadata) -> None:
-        question = GetEpochMetadata(fetch.log, fetch.epoch, fetch.confirm)
+    async def _fetch_metadata(self, fetch: GetEpochMetadata) -> None:
         try:
-            found = await self._surroundings.nodes.ask_any(question, EpochMetadataIs)
+            self.feed(await self._context.nodes.ask_any(fetch))
         except LogDeviceError:
             self.feed(events.MetadataUnavailable(fetch.epoch))
-        else:
-            self.feed(events.MetadataFetched(fetch.epoch, found.metadata, found.last_epoch, found.source))
 
     async def _watch_config(self) -> None:
         while not self._is_over:
-            await asyncio.sleep(self._surroundings.config.client.cluster_refresh_ms / 1000)
+            await asyncio.sleep(self._context.config.client.cluster_refresh_ms / 1000)
             try:
-                config = await self._surroundings.read_config(self._request.log)
+                config = await read_config(self._context, self._request.log)
             except UnknownLogError:
                 self.feed(events.LogRemoved())
                 return
@@ -227,10 +202,3 @@ class StreamShell:
             if config != self._config:
                 self._config = config
                 self.feed(events.ConfigChanged(config))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._keep(asyncio.create_task(work))
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

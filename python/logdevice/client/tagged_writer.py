@@ -9,37 +9,32 @@ over the name, are they given up; what is in the journal is then for the next pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from crc32c import crc32c
 
 from logdevice.client.appending import Appending, refusal
-from logdevice.client.directory import Directory, LogRef, attribute
-from logdevice.client.nodes import Nodes, now_ms
-from logdevice.client.routing import Routing
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
+from logdevice.client.nodes import now_ms
 from logdevice.client.writer_journal import Kept, WriterJournal
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Appended
+from logdevice.protocol.write_messages import Append, Appended
 from logdevice.protocol.writers import forward_events as forwarding
-from logdevice.protocol.writers.forward_events import ForwardLimits, WriterIdentity
+from logdevice.protocol.writers.forward_events import STORED, ForwardLimits, WriterIdentity
 from logdevice.protocol.writers.forward_table import ForwardTable
+from logdevice.tasks import Tasks
 from logdevice.types import LogId, Lsn
-from logdevice.wire.service_messages import IncarnationIs, NextIncarnation
+from logdevice.wire.service_messages import NextIncarnation
 from logdevice.writer_tags import writer_number
 
 _FIRST_SEQ = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterServices:
-    nodes: Nodes
-    routing: Routing
-    appending: Appending
-    directory: Directory
-    settings: ClientSettings
+# A failover takes less than a second: a writer that pauses longer is late for the new sequencer.
+_PAUSE_MS_MAX = 250
 
 
 class TaggedWriter:
@@ -49,22 +44,25 @@ class TaggedWriter:
         self,
         name: str,
         log: LogRef,
-        services: WriterServices,
+        context: ClientContext,
+        appending: Appending,
+        settings: ClientSettings,
         journal: Path | None = None,
         *,
         is_ordered: bool | None = None,
     ) -> None:
         self.resumed = 0  # records of an earlier process whose outcome was not known
-        self._name, self._log_ref, self._services, self._journal_path = name, log, services, journal
+        self._name, self._log_ref, self._journal_path = name, log, journal
+        self._context, self._appending, self._settings = context, appending, settings
         self._number = writer_number(name)
         self._is_ordered = is_ordered
         self._log = LogId(0)
         self._journal: WriterJournal | None = None
         self._table: ForwardTable | None = None
         self._opening = asyncio.Lock()
-        self._records: dict[int, tuple[Kept, asyncio.Future[Lsn]]] = {}  # by ticket; numbered or not
-        self._tickets = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._records: dict[int, tuple[Kept, asyncio.Future[Lsn]]] = {}  # by request; numbered or not
+        self._requests = 0
+        self._tasks = Tasks()
         self._alarm: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._progress_ms = 0
@@ -76,20 +74,20 @@ class TaggedWriter:
         async with self._opening:
             if self._table is not None:
                 return
-            view = await self._services.directory.find(self._log_ref)
-            assert view.log is not None, "find() returns logs"
-            self._log = view.log
+            self._log = log = await self._context.number(self._log_ref)
             if self._journal_path is not None and self._journal is None:
-                sync = self._services.settings.writer_journal_sync
-                self._journal = WriterJournal(self._journal_path, self._name, view.log, sync=sync)
+                self._journal = WriterJournal(
+                    self._journal_path, self._name, log, sync=self._settings.writer_journal_sync
+                )
             incarnation = await self._next_incarnation()
-            status = await self._services.appending.status(view.log, self._number, 0)
+            status = await self._appending.status(log, self._number, 0)
             # A name that nobody had before cannot have been forgotten.
-            since = (await self._services.routing.tail(view.log)).next if incarnation == 1 else Lsn(0)
+            since = (await self._context.tail(log)).end.lsn if incarnation == 1 else Lsn(0)
             if self._is_ordered is None:
-                self._is_ordered = attribute(view, "writer_order", "strict") == "strict"
+                attributes = await self._context.directory.attributes(log)
+                self._is_ordered = attributes.writer_order == "strict"
             identity = WriterIdentity(
-                log=view.log,
+                log=log,
                 writer=self._number,
                 incarnation=incarnation,
                 is_ordered=self._is_ordered,
@@ -108,7 +106,7 @@ class TaggedWriter:
             raise self._failure
         if self._is_closed or self._table is None:
             raise LocalProtocolError("the writer is closed" if self._is_closed else "the writer is not open")
-        return self._submit(Kept(0, entries, body), None, written_ms)
+        return self._submit(Kept(0, entries, body), written_ms)
 
     async def settled(self) -> None:
         """Returns once everything is in the log; raises what prevents that."""
@@ -125,38 +123,39 @@ class TaggedWriter:
         for handle in (self._alarm, self._watch):
             if handle is not None:
                 handle.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         if self._journal is not None:
             self._journal.close()
             self._journal = None
 
     def _limits(self) -> ForwardLimits:
-        settings = self._services.settings
+        settings = self._settings
         return ForwardLimits(
             window_max=settings.writer_window,
             resend_ms_min=min(settings.resend_timeout_ms, settings.attempt_timeout_ms),
             resend_ms_max=settings.attempt_timeout_ms,
             pause_ms_min=settings.retry_pause_ms_min,
-            pause_ms_max=settings.writer_pause_ms_max,
+            pause_ms_max=_PAUSE_MS_MAX,
         )
 
     def _resume(self) -> None:
         kept = [] if self._journal is None else list(self._journal.open.values())
         self.resumed = len(kept)
         for each in sorted(kept):
-            self._submit(each, each.seq)
+            self._submit(each)
 
-    def _submit(self, kept: Kept, seq: int | None, written_ms: int = 0) -> asyncio.Future[Lsn]:
-        self._tickets += 1
+    def _submit(self, kept: Kept, written_ms: int = 0) -> asyncio.Future[Lsn]:
+        self._requests += 1
         future: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
         was_idle = not self._records
-        self._records[self._tickets] = kept, future
+        self._records[self._requests] = kept, future
         if was_idle:
             self._progress_ms = now_ms()
             self._keep_watch()
-        self._feed(forwarding.Submitted(self._tickets, kept.body, kept.entries, seq, written_ms))
+        body, entries = kept.body, kept.entries
+        append = Append(log=self._log, body=body, crc=crc32c(body), entries=entries, written_ms=written_ms)
+        asked: Asked[Append] = Asked(self._requests, append)
+        self._feed(asked if not kept.seq else forwarding.Resumed(self._requests, append, kept.seq))
         return future
 
     def _feed(self, event: forwarding.Event) -> None:
@@ -167,43 +166,39 @@ class TaggedWriter:
     def _perform(self, effect: forwarding.Effect) -> None:
         match effect:
             case forwarding.Numbered():
-                self._keep(effect.ticket, effect.seq)
-            case forwarding.SendAppend():
-                self._run(self._send(effect))
+                self._keep(effect.id, effect.seq)
+            case Ask():
+                self._tasks.start(self._send(effect))
             case forwarding.FindSequencer():
-                self._run(self._find(effect))
+                self._tasks.start(self._find(effect))
             case forwarding.RenewIncarnation():
-                self._run(self._renew())
-            case forwarding.Settle():
-                self._settle(effect.ticket, effect.lsn)
-            case forwarding.Refuse():
-                self._settle(effect.ticket, refusal(self._log, effect.appended))
+                self._tasks.start(self._renew())
+            case Reply():
+                self._settle(effect.id, effect.answer)
             case forwarding.GiveUp():
                 self._fail(refusal(self._log, effect.appended))
             case WakeAt():
                 self._set_alarm(effect.time_ms)
 
-    def _keep(self, ticket: int, seq: int) -> None:
-        kept, future = self._records[ticket]
+    def _keep(self, id: int, seq: int) -> None:
+        kept, future = self._records[id]
         if kept.seq != seq:
-            self._records[ticket] = kept._replace(seq=seq), future
+            self._records[id] = kept._replace(seq=seq), future
             if self._journal is not None:
                 self._journal.add(kept._replace(seq=seq))
                 self._journal.settle(kept.seq)  # under the number it had before it is not sent again
 
-    def _settle(self, ticket: int, outcome: Lsn | LogDeviceError) -> None:
-        kept, future = self._records.pop(ticket)
+    def _settle(self, id: int, appended: Appended) -> None:
+        kept, future = self._records.pop(id)
         self._progress_ms = now_ms()
         if self._journal is not None:
             self._journal.settle(kept.seq)
-        if isinstance(outcome, Lsn):
-            self._services.appending.saw(self._log, outcome)
-        if future.done():
-            return
-        if isinstance(outcome, Lsn):
-            future.set_result(outcome)
-        else:
-            future.set_exception(outcome)
+        if appended.status in STORED:
+            self._appending.saw(self._log, appended.lsn)
+            if not future.done():
+                future.set_result(appended.lsn)
+        elif not future.done():
+            future.set_exception(refusal(self._log, appended))
 
     def _fail(self, problem: LogDeviceError) -> None:
         records, self._records = self._records, {}
@@ -221,7 +216,7 @@ class TaggedWriter:
 
     def _keep_watch(self) -> None:
         """Gives up when nothing has got through for too long."""
-        patience_ms = self._services.settings.writer_stall_timeout_ms
+        patience_ms = self._settings.writer_stall_timeout_ms
         left_ms = self._progress_ms + patience_ms - now_ms()
         if not self._records or self._is_closed:
             return
@@ -239,57 +234,48 @@ class TaggedWriter:
             self._watch.cancel()
         self._watch = asyncio.get_running_loop().call_later(left_ms / 1000, self._keep_watch)
 
-    async def _send(self, effect: forwarding.SendAppend) -> None:
-        services = self._services
-        append = replace(effect.append, clock_ms=services.appending.clock.time_ms)
+    async def _send(self, effect: Ask[Append]) -> None:
+        context, node = self._context, effect.node
+        append = replace(effect.request, clock_ms=context.clock.time_ms)
         try:
-            appended = await services.nodes.ask(
-                effect.node, append, Appended, timeout_ms=services.settings.call_timeout_ms
-            )
-        except UnknownLogError as error:
-            await self._look_for_log(error)
-            self._feed(forwarding.AnswerLost(effect.seq, effect.send_id))
-        except LogDeviceError:
-            self._feed(forwarding.AnswerLost(effect.seq, effect.send_id))
+            appended = await context.nodes.ask(node, append, timeout_ms=self._settings.call_timeout_ms)
+        except LogDeviceError as error:
+            if isinstance(error, UnknownLogError):
+                await self._look_for_log(error)
+            self._feed(Lost(node, append, id=effect.id))
         else:
-            services.appending.clock.saw(appended.timestamp_ms)
-            self._feed(forwarding.AnswerReceived(effect.seq, effect.send_id, appended))
+            context.clock.saw(appended.timestamp_ms)
+            self._feed(Answered(node, appended, effect.id))
 
     async def _look_for_log(self, error: LogDeviceError) -> None:
         """A node may not have heard of the log yet; if nobody has it, it was removed."""
         try:
-            await self._services.directory.find(self._log, fresh=True)
+            await self._context.directory.find(self._log, fresh=True)
         except UnknownLogError:
             self._fail(error)
         except LogDeviceError:
             pass
 
     async def _find(self, effect: forwarding.FindSequencer) -> None:
-        routing = self._services.routing
+        routing = self._context.routing
         if effect.doubted is not None:
-            routing.forget(self._log, effect.doubted)
+            routing.known.forget(self._log, effect.doubted)
         try:
             found = await routing.sequencer(self._log)
         except LogDeviceError:
-            self._feed(forwarding.SequencerFound(None))
-        else:
-            self._feed(forwarding.SequencerFound(found))
+            found = None
+        self._feed(forwarding.SequencerFound(found))
 
     async def _renew(self) -> None:
         while True:
             try:
                 incarnation = await self._next_incarnation()
             except LogDeviceError:
-                await asyncio.sleep(self._services.settings.writer_pause_ms_max / 1000)
+                await asyncio.sleep(_PAUSE_MS_MAX / 1000)
             else:
                 self._feed(forwarding.IncarnationRenewed(incarnation))
                 return
 
     async def _next_incarnation(self) -> int:
-        answer = await self._services.nodes.call_any(NextIncarnation(self._name), IncarnationIs)
+        answer = await self._context.nodes.call_any(NextIncarnation(self._name))
         return answer.incarnation
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -9,198 +9,132 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final, Generic, TypeVar
 
 import msgpack
 
 from logdevice.cuts import Cut, cut_from_json
 from logdevice.errors import UnreadableMetadataError, UsageError
+from logdevice.forms import Section, named_fields_of
 from logdevice.metadata.log_directory import LogDirectory
-from logdevice.metadata.values import Cluster, LogEpochs, NodeEntry, NodeRole
+from logdevice.metadata.values import Cluster, NodeEntry
+from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.lineage import Branch, Lineage
-from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
-from logdevice.types import Epoch, EpochMetadata, Location, Lsn, NodeId, Replication, nodes
+from logdevice.protocol.node_status import NodeEvents
+from logdevice.types import Epoch, EpochMetadata, LogPoint, Lsn, NodeId, Replication, nodes
 
 FORMAT: Final = 1
+_TAIL: Final = Struct("<QqQQ")  # LSN, time, entries, bytes
 Value = TypeVar("Value")
 Fields = dict[str, Any]
 
 
-def pack(fields: Fields) -> bytes:
-    return bytes(msgpack.packb([FORMAT, fields]))
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[Value]):
+    """How values of one kind are written down, and read: by their fields."""
+
+    fields: Callable[[Value], Fields]
+    build: Callable[[Fields], Value]
+    # Where names and attributes repeat a lot: compressed, a cell holds about ten times as many logs.
+    is_compressed: bool = False
+
+    def encode(self, value: Value) -> bytes:
+        packed = bytes(msgpack.packb([FORMAT, self.fields(value)]))
+        return zlib.compress(packed) if self.is_compressed else packed
+
+    def decode(self, data: bytes, what: str) -> Value:
+        """UnreadableMetadataError, which says `what` it is, if no such value was written."""
+        try:
+            stored_format, fields = msgpack.unpackb(zlib.decompress(data) if self.is_compressed else data)
+        except Exception as error:  # msgpack raises many kinds for damaged bytes
+            raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
+        if stored_format != FORMAT:
+            raise UnreadableMetadataError(
+                f"{what} is stored in format {stored_format!r}; this version reads format {FORMAT}"
+            )
+        try:
+            return self.build(fields)
+        except (KeyError, TypeError, ValueError, AttributeError, StructError, UsageError) as error:
+            raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
 
 
-def unpack(data: bytes, build: Callable[[Fields], Value], what: str) -> Value:
-    """The value that `build` makes of the stored fields; UnreadableMetadataError if it cannot."""
-    try:
-        stored_format, fields = msgpack.unpackb(data)
-    except Exception as error:  # msgpack raises many kinds for damaged bytes
-        raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
-    if stored_format != FORMAT:
-        raise UnreadableMetadataError(
-            f"{what} is stored in format {stored_format!r}; this version reads format {FORMAT}"
-        )
-    try:
-        return build(fields)
-    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
-        raise UnreadableMetadataError(f"{what} is damaged: {error!r}") from None
+def _epochs_fields(state: EpochState) -> Fields:
+    assert state.owner is not None, "a node took the epoch that is written"
+    metadata, tail = _checked(state).metadata, state.tail
+    return {
+        "epoch": state.epoch,
+        "owner": int(state.owner),
+        "first_epoch": metadata.first_epoch,
+        "nodeset": [int(node) for node in metadata.nodeset],
+        "replication": str(metadata.replication),
+        "bridges": metadata.bridges,
+        # Nothing depends on these two; earlier versions do not read a value without them.
+        "metadata_version": 1,
+        "is_metadata_written": False,
+        "last_clean_epoch": state.last_clean,
+        "tail": _TAIL.pack(tail.lsn, tail.timestamp_ms, tail.entry_end, tail.byte_end),
+        "branches": [[branch.id, branch.first_epoch, int(branch.base)] for branch in state.lineage.branches],
+        "branches_dropped": state.lineage.dropped,
+    }
 
 
-def encode_log_epochs(epochs: LogEpochs) -> bytes:
-    metadata = epochs.metadata
-    return pack(
-        {
-            "epoch": epochs.epoch,
-            "owner": int(epochs.owner),
-            "first_epoch": metadata.first_epoch,
-            "nodeset": [int(node) for node in metadata.nodeset],
-            "replication": str(metadata.replication),
-            "bridges": metadata.bridges,
-            "metadata_version": epochs.metadata_version,
-            "is_metadata_written": epochs.is_metadata_written,
-            "last_clean_epoch": epochs.last_clean_epoch,
-            "tail": epochs.tail,
-            "branches": [
-                [branch.id, branch.first_epoch, int(branch.base)] for branch in epochs.lineage.branches
-            ],
-            "branches_dropped": epochs.lineage.dropped,
-        }
-    )
-
-
-def decode_log_epochs(data: bytes, what: str) -> LogEpochs:
-    return unpack(data, _log_epochs, what)
-
-
-def _log_epochs(fields: Fields) -> LogEpochs:
+def _epochs(fields: Fields) -> EpochState:
     metadata = EpochMetadata(
         first_epoch=Epoch(fields["first_epoch"]),
         nodeset=nodes(fields["nodeset"]),
         replication=Replication.parse(fields["replication"]),
         bridges=fields["bridges"],
     )
-    return LogEpochs(
+    state = EpochState(
         epoch=Epoch(fields["epoch"]),
         owner=NodeId(fields["owner"]),
         metadata=metadata,
-        metadata_version=fields["metadata_version"],
-        is_metadata_written=fields["is_metadata_written"],
-        last_clean_epoch=Epoch(fields["last_clean_epoch"]),
-        tail=fields["tail"],
+        last_clean=Epoch(fields["last_clean_epoch"]),
+        tail=_tail(fields["tail"]),
         # Absent where a version wrote it that did not know lineages.
         lineage=Lineage(
             tuple(Branch(id, Epoch(epoch), Lsn(base)) for id, epoch, base in fields.get("branches", ())),
             fields.get("branches_dropped", 0),
         ),
     )
+    return _checked(state)
 
 
-def encode_node(entry: NodeEntry) -> bytes:
-    return pack(
-        {
-            "address": entry.address,
-            "location": str(entry.location),
-            "roles": [role.value for role in entry.roles],
-            "weight": entry.weight,
-            "generation": entry.generation,
-        }
+def _tail(data: bytes) -> LogPoint:
+    lsn, timestamp_ms, entry_end, byte_end = _TAIL.unpack(data) if data else (0, 0, 0, 0)
+    return LogPoint(Lsn(lsn), entry_end, byte_end, timestamp_ms)
+
+
+def _checked(state: EpochState) -> EpochState:
+    if not 1 <= state.metadata.first_epoch <= state.epoch:
+        raise ValueError(
+            f"metadata from epoch {state.metadata.first_epoch} on cannot hold for epoch {state.epoch}"
+        )
+    if not 0 <= state.last_clean < state.epoch:
+        raise ValueError(f"epoch {state.last_clean} cannot be clean before epoch {state.epoch} began")
+    return state
+
+
+def _derived(kind: type[Value], convert: Callable[[Fields], Fields] = lambda fields: fields) -> Codec[Value]:
+    """Of a dataclass whose fields are stored as they are. `convert` is for what older versions wrote."""
+    form = named_fields_of(kind)
+    return Codec(
+        lambda value: form.pack(value, []),
+        lambda fields: form.unpack(convert(fields), Section(memoryview(b""))),
     )
 
 
-def decode_node(data: bytes, what: str) -> NodeEntry:
-    return unpack(data, _node, what)
-
-
-def _node(fields: Fields) -> NodeEntry:
-    return NodeEntry(
-        address=fields["address"],
-        location=Location.parse(fields["location"]),
-        roles=tuple(NodeRole(role) for role in fields["roles"]),
-        weight=fields["weight"],
-        generation=fields["generation"],
-    )
-
-
-def encode_cluster(cluster: Cluster) -> bytes:
-    return pack({"name": cluster.name})
-
-
-def decode_cluster(data: bytes, what: str) -> Cluster:
-    return unpack(data, lambda fields: Cluster(fields["name"]), what)
-
-
-def encode_events(events: NodeEvents) -> bytes:
-    cases = [
-        {
-            "node": int(case.node),
-            "mode": case.mode.value,
-            "is_recoverable": case.is_recoverable,
-            "is_wiped": case.is_wiped,
-            "is_ready": case.is_ready,
-            "is_settled": case.is_settled,
-        }
-        for case in events.cases
-    ]
-    done = [[int(node), is_authoritative] for node, is_authoritative in events.done]
-    return pack({"version": events.version, "rebuilding": events.rebuilding, "cases": cases, "done": done})
-
-
-def decode_events(data: bytes, what: str) -> NodeEvents:
-    return unpack(data, _events, what)
-
-
-def _events(fields: Fields) -> NodeEvents:
-    return NodeEvents(
-        version=int(fields["version"]),
-        rebuilding=int(fields["rebuilding"]),
-        cases=tuple(_case(case) for case in fields["cases"]),
-        done=tuple((NodeId(node), bool(is_authoritative)) for node, is_authoritative in fields["done"]),
-    )
-
-
-def _case(fields: Fields) -> NodeCase:
-    return NodeCase(
-        node=NodeId(fields["node"]),
-        mode=CaseMode(fields["mode"]),
-        is_recoverable=fields["is_recoverable"],
-        is_wiped=fields["is_wiped"],
-        is_ready=fields["is_ready"],
-        is_settled=fields["is_settled"],
-    )
-
-
-def encode_incarnation(incarnation: int) -> bytes:
-    return pack({"incarnation": incarnation})
-
-
-def decode_incarnation(data: bytes, what: str) -> int:
-    return unpack(data, lambda fields: int(fields["incarnation"]), what)
-
-
-def encode_purge(end: Lsn) -> bytes:
-    return pack({"end": int(end)})
-
-
-def decode_purge(data: bytes, what: str) -> Lsn:
-    return unpack(data, lambda fields: Lsn(fields["end"]), what)
-
-
-def encode_directory(directory: LogDirectory) -> bytes:
-    # Names and attributes repeat a lot; compressed, a cell holds about ten times as many logs.
-    return zlib.compress(pack(directory.to_plain()))
-
-
-def decode_directory(data: bytes, what: str) -> LogDirectory:
-    try:
-        plain = zlib.decompress(data)
-    except zlib.error as error:
-        raise UnreadableMetadataError(f"{what} is damaged: {error}") from None
-    return unpack(plain, LogDirectory.from_plain, what)
-
-
-def encode_cut(cut: Cut) -> bytes:
-    return pack(cut.to_json())
-
-
-def decode_cut(data: bytes, what: str) -> Cut:
-    return unpack(data, cut_from_json, what)
+EPOCHS: Final = Codec(_epochs_fields, _epochs)
+# The weight may have been written as a whole number.
+NODE: Final = _derived(NodeEntry, lambda fields: {**fields, "weight": float(fields["weight"])})
+CLUSTER: Final = _derived(Cluster)
+EVENTS: Final = _derived(NodeEvents)
+INCARNATION: Final[Codec[int]] = Codec(
+    lambda number: {"incarnation": number}, lambda fields: int(fields["incarnation"])
+)
+PURGE: Final[Codec[Lsn]] = Codec(lambda end: {"end": int(end)}, lambda fields: Lsn(fields["end"]))
+DIRECTORY: Final = Codec(LogDirectory.to_plain, LogDirectory.from_plain, is_compressed=True)
+CUT: Final = Codec(Cut.to_json, cut_from_json)

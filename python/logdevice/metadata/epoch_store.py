@@ -35,12 +35,12 @@ from logdevice.metadata.values import (
     ABSENT,
     Cluster,
     ConfigurationChanges,
-    LogEpochs,
     NodeEntry,
     NodeRole,
     Version,
     Versioned,
 )
+from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.node_status import NodeEvent, NodeEvents, apply
 from logdevice.types import LogId, Lsn, NodeId
 
@@ -110,58 +110,30 @@ class EpochStore(ABC):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def read(self, log: LogId) -> Versioned[LogEpochs] | None:
+    async def read(self, log: LogId) -> Versioned[EpochState] | None:
         """The epochs of a log; None for a log that never had one."""
-        return await self._read(_log(log), codec.decode_log_epochs)
+        return await self._read(_log(log), codec.EPOCHS)
 
-    async def write(self, log: LogId, value: LogEpochs, expected: Version) -> Version:
-        return await self._write(_log(log), codec.encode_log_epochs(value), expected)
-
-    async def logs(self) -> list[LogId]:
-        """Every log that ever had an epoch, in the order of their numbers."""
-        return sorted(LogId(_number(name)) for name in await self.names(Group.LOGS))
+    async def write(self, log: LogId, value: EpochState, expected: Version) -> Version:
+        return await self._write(_log(log), codec.EPOCHS.encode(value), expected)
 
     async def next_incarnation(self, writer: str) -> int:
         """A number for this writer that nobody got before: 1, 2, ... Some may never be used."""
-        cell = _writer(writer)
-        while True:
-            found = await self._read(cell, codec.decode_incarnation)
-            incarnation = found.value + 1 if found else 1
-            try:
-                await self._write(cell, codec.encode_incarnation(incarnation), _version(found))
-            except ConflictError:
-                continue  # somebody else got this number; the next one is free
-            return incarnation
+        return (await self._changed(_writer(writer), codec.INCARNATION, 0, lambda latest: latest + 1)).value
 
     async def advance_purge(self, log: LogId, end: Lsn) -> Lsn:
         """Moves the log's `purged_end` on to `end`, never back; gives where it is then."""
         cell = Cell(Group.PURGES, str(int(log)))
-        while True:
-            found = await self._read(cell, codec.decode_purge)
-            if found and found.value >= end:
-                return found.value
-            if not end:
-                return end
-            try:
-                await self._write(cell, codec.encode_purge(end), _version(found))
-            except ConflictError:
-                continue
-            return end
+        return (await self._changed(cell, codec.PURGE, Lsn(0), lambda latest: max(latest, end))).value
 
     async def join_cluster(self, name: str) -> None:
         """Names the cluster if it has no name yet; WrongClusterError if it has another."""
-        try:
-            await self._write(CLUSTER, codec.encode_cluster(Cluster(name)), ABSENT)
-        except ConflictError:
-            found = await self.read_cluster()
-            if found is None or found.value.name != name:
-                other = found.value.name if found else None
-                raise WrongClusterError(
-                    f"the metadata belongs to cluster {other!r}, not to {name!r}"
-                ) from None
-
-    async def read_cluster(self) -> Versioned[Cluster] | None:
-        return await self._read(CLUSTER, codec.decode_cluster)
+        mine, none = Cluster(name), Cluster("")
+        found = await self._changed(
+            CLUSTER, codec.CLUSTER, none, lambda known: mine if known is none else known
+        )
+        if found.value != mine:
+            raise WrongClusterError(f"the metadata belongs to cluster {found.value.name!r}, not to {name!r}")
 
     async def nodes(self) -> dict[NodeId, Versioned[NodeEntry]]:
         """The registered nodes, by number."""
@@ -173,37 +145,26 @@ class EpochStore(ABC):
         return entries
 
     async def read_node(self, node: NodeId) -> Versioned[NodeEntry] | None:
-        return await self._read(_node(node), codec.decode_node)
+        return await self._read(_node(node), codec.NODE)
 
     async def write_node(self, node: NodeId, entry: NodeEntry, expected: Version) -> Version:
-        return await self._write(_node(node), codec.encode_node(entry), expected)
+        return await self._write(_node(node), codec.NODE.encode(entry), expected)
 
     async def remove_node(self, node: NodeId, expected: Version) -> Version:
         return await self._write(_node(node), None, expected)
 
     async def read_directory(self) -> Versioned[LogDirectory]:
-        found = await self._read(DIRECTORY, codec.decode_directory)
-        return found or Versioned(LogDirectory(), ABSENT)
-
-    async def write_directory(self, directory: LogDirectory, expected: Version) -> Version:
-        return await self._write(DIRECTORY, codec.encode_directory(directory), expected)
+        return await self._read(DIRECTORY, codec.DIRECTORY) or Versioned(LogDirectory(), ABSENT)
 
     async def change_directory(
         self, change: Callable[[LogDirectory], LogDirectory]
     ) -> Versioned[LogDirectory]:
         """Applies `change`, again to the newer directory when somebody else was faster."""
-        while True:
-            found = await self.read_directory()
-            directory = change(found.value)
-            try:
-                return Versioned(directory, await self.write_directory(directory, found.version))
-            except ConflictError:
-                continue
+        return await self._changed(DIRECTORY, codec.DIRECTORY, LogDirectory(), change)
 
     async def read_events(self) -> Versioned[NodeEvents]:
         """What became of the data of nodes, summed up."""
-        found = await self._read(EVENTS, codec.decode_events)
-        return found or Versioned(NodeEvents(), ABSENT)
+        return await self._read(EVENTS, codec.EVENTS) or Versioned(NodeEvents(), ABSENT)
 
     async def record_event(self, event: NodeEvent) -> NodeEvents:
         """Adds an event to the event log, unless it says nothing new; gives the sum of all."""
@@ -216,13 +177,13 @@ class EpochStore(ABC):
             if events is found.value:
                 return events
             try:
-                await self._write(EVENTS, codec.encode_events(events), found.version)
+                await self._write(EVENTS, codec.EVENTS.encode(events), found.version)
             except (ConflictError, MetadataOutcomeUnknownError):
                 continue  # an event that is there already says nothing new
             return events
 
     async def read_cut(self, name: str) -> Versioned[Cut] | None:
-        return await self._read(_cut(name), codec.decode_cut)
+        return await self._read(_cut(name), codec.CUT)
 
     async def cuts(self) -> list[Cut]:
         """Those that have a name, by name."""
@@ -237,7 +198,7 @@ class EpochStore(ABC):
             if await self._is_full(cuts_max):
                 raise _too_many(cuts_max)
             try:
-                version = await self._write(_cut(cut.cookie), codec.encode_cut(cut), ABSENT)
+                version = await self._write(_cut(cut.cookie), codec.CUT.encode(cut), ABSENT)
             except ConflictError:
                 raise NameTakenError(f"there is already a cut named {cut.cookie!r}") from None
         elif found.value == cut:  # whoever asked did not get the answer
@@ -262,10 +223,8 @@ class EpochStore(ABC):
 
     async def remove_cut(self, name: str) -> None:
         while found := await self.read_cut(name):
-            try:
+            with suppress(ConflictError):
                 await self._write(_cut(name), None, found.version)
-            except ConflictError:
-                continue
 
     async def changes_since(self, version: Version) -> ConfigurationChanges:
         """Which parts of the configuration to read again. Cheap when nothing changed: meant for polling."""
@@ -273,15 +232,28 @@ class EpochStore(ABC):
         names = [name for name in changes.names if name.startswith(NODE_PREFIX)]
         return ConfigurationChanges(
             version=changes.version,
-            is_cluster_changed=CLUSTER.name in changes.names,
             is_directory_changed=DIRECTORY.name in changes.names,
             nodes=tuple(sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names)),
             is_event_log_changed=EVENTS.name in changes.names,
         )
 
-    async def _read(self, cell: Cell, decode: Callable[[bytes, str], Value]) -> Versioned[Value] | None:
+    async def _read(self, cell: Cell, kind: codec.Codec[Value]) -> Versioned[Value] | None:
         found = await self.get(cell)
-        return Versioned(decode(found.value, str(cell)), found.version) if found else None
+        return Versioned(kind.decode(found.value, str(cell)), found.version) if found else None
+
+    async def _changed(
+        self, cell: Cell, kind: codec.Codec[Value], absent: Value, change: Callable[[Value], Value]
+    ) -> Versioned[Value]:
+        """Applies `change`, again to the newer value where another process was faster. What `change` gives
+        back as it was is not written; a cell that is not there counts as `absent`.
+        """
+        while True:
+            found = await self._read(cell, kind) or Versioned(absent, ABSENT)
+            value = change(found.value)
+            if value is found.value:
+                return found
+            with suppress(ConflictError):
+                return Versioned(value, await self._write(cell, kind.encode(value), found.version))
 
     async def _write(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         if value is not None and len(value) > CELL_BYTES_MAX:
@@ -297,10 +269,6 @@ def conflict(cell: Cell, expected: Version, found: Version) -> ConflictError:
 
 def _too_many(cuts_max: int) -> OutOfRangeError:
     return OutOfRangeError(f"there are {cuts_max} named cuts, as many as cuts_max allows; remove some")
-
-
-def _version(found: Versioned[Value] | None) -> Version:
-    return found.version if found else ABSENT
 
 
 def _log(log: LogId) -> Cell:

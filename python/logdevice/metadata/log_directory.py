@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
 from logdevice.errors import InvalidArgumentError, NameTakenError, UnknownLogError
 from logdevice.knobs import Value
-from logdevice.metadata.log_attributes import ATTRIBUTES, LogAttributes, checked, contradiction
+from logdevice.log_attributes import LogAttributes, checked, contradiction
 from logdevice.types import LogId
 
 FORMAT: Final = 1
@@ -59,16 +59,10 @@ class LogDirectory:
             raise UnknownLogError(f"there is no log or directory {path!r}{hint}")
         return self.entries[path]
 
-    def path_of(self, log: LogId) -> str:
-        for path, entry in self.entries.items():
-            if entry.log == log:
-                return path
-        raise UnknownLogError("there is no such log", log=log)
-
     def explained(self, path: str) -> dict[str, Effective]:
         """Every attribute that holds for a path, with its source."""
         self.find(path)
-        known = {name: Effective(knob.default, DEFAULT) for name, knob in ATTRIBUTES.items()}
+        known = {name: Effective(value, DEFAULT) for name, value in asdict(LogAttributes()).items()}
         for ancestor in [*reversed([*_ancestors(path)]), path]:
             for name, value in self.entries[ancestor].attributes.items():
                 known[name] = Effective(value, ancestor)

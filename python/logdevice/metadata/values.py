@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, NewType, TypeVar
 
-from logdevice.protocol.lineage import NO_LINEAGE, Lineage
-from logdevice.types import Epoch, EpochMetadata, Location, NodeId
+from logdevice.types import Location, NodeId
 
 Value = TypeVar("Value")
 Version = NewType("Version", int)
@@ -27,31 +26,6 @@ class Versioned(Generic[Value]):
 
     value: Value
     version: Version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEpochs:
-    """What makes a sequencer the only one: the newest epoch of a log, and where it stands.
-
-    Whoever moves `epoch` on by compare-and-set owns the new epoch, and nobody else ever does.
-    """
-
-    epoch: Epoch  # the newest that was given out
-    owner: NodeId  # to whom
-    metadata: EpochMetadata  # the newest; holds for `epoch` too
-    metadata_version: int  # how many metadata records the log has had, this one included
-    is_metadata_written: bool  # into the metadata log; nothing of the epoch is released before
-    last_clean_epoch: Epoch = Epoch(0)  # up to and including it, recovery has nothing left to do
-    tail: bytes = b""  # what recovery noted about the end of that epoch; not looked into here
-    lineage: Lineage = NO_LINEAGE  # which histories the log has had
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.metadata.first_epoch <= self.epoch:
-            raise ValueError(
-                f"metadata from epoch {self.metadata.first_epoch} on cannot hold for epoch {self.epoch}"
-            )
-        if not 0 <= self.last_clean_epoch < self.epoch:
-            raise ValueError(f"epoch {self.last_clean_epoch} cannot be clean before epoch {self.epoch} began")
 
 
 class NodeRole(Enum):
@@ -93,7 +67,6 @@ class ConfigurationChanges:
     """What of the configuration was written since some version, removals included."""
 
     version: Version  # ask for changes since this next time
-    is_cluster_changed: bool
     is_directory_changed: bool
     nodes: tuple[NodeId, ...]
     is_event_log_changed: bool = False

@@ -11,21 +11,8 @@ from logdevice.errors import LogDeviceError
 _logger = logging.getLogger(__name__)
 
 
-class Chores:
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def add(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        """`work` is done after every interval, the first time after the first."""
-        self._tasks.append(asyncio.create_task(_run(name, interval_ms, work)))
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def _run(name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+async def repeat(name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+    """`work` is done after every interval, the first time after the first."""
     while True:
         await asyncio.sleep(interval_ms / 1000)
         try:

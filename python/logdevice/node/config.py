@@ -20,12 +20,11 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UsageError
-from logdevice.knobs import Settings, from_mapping, knobs
+from logdevice.knobs import Settings, changed, declared, instead_of
 from logdevice.metadata.addresses import parse_address
 from logdevice.metadata.values import NodeEntry, NodeRole
 from logdevice.node_settings import NodeSettings
@@ -113,9 +112,7 @@ def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> Node
     known = {"settings", *get_type_hints(NodeConfig)}
     for name in content:
         if name not in known:
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"the nearest is {nearest[0]!r}" if nearest else f"there are: {', '.join(sorted(known))}"
-            raise InvalidArgumentError(f"a configuration has no {name!r}; {hint}")
+            raise InvalidArgumentError(f"a configuration has no {name!r}; {instead_of(name, sorted(known))}")
     missing = [
         name
         for name in ("cluster", "node", "address", "data_directory", "epoch_store")
@@ -160,6 +157,6 @@ def _settings(groups: Any, flags: Mapping[str, object]) -> AllSettings:
         group = groups.get(name, {})
         if not isinstance(group, dict):
             raise InvalidSettingError(f"settings.{name} must be settings by name")
-        own = {knob.name: flags[knob.name] for knob in knobs(component) if knob.name in flags}
-        made[name] = from_mapping(component, {**group, **own})
+        own = {name: value for name, value in flags.items() if name in declared(component)}
+        made[name] = changed(component(), {**group, **own})
     return AllSettings(**made)

@@ -1,47 +1,33 @@
 """What the cluster has agreed on, as this node last read it: its nodes, its logs, and the event log.
 
-Read from the epoch store at the start, then whenever something there has changed. Whoever must react is
-called after each change. Lives as long as the process; between two looks it may be a little behind.
+Read from the epoch store at the start, then whenever something there has changed; the node is called after
+each change. Lives as long as the process; between two looks it may be a little behind.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 
-from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.errors import UnknownLogError
+from logdevice.log_attributes import LogAttributes
 from logdevice.metadata.epoch_store import EpochStore
-from logdevice.metadata.log_attributes import LogAttributes
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version
-from logdevice.node_settings import NodeSettings
 from logdevice.protocol.node_status import NodeEvents
 from logdevice.types import Location, LogId, NodeId
 
-_logger = logging.getLogger(__name__)
-
 
 class Configuration:
-    def __init__(self, store: EpochStore, settings: NodeSettings) -> None:
+    def __init__(self, store: EpochStore) -> None:
         self.nodes: Mapping[NodeId, NodeEntry] = {}
         self.directory = LogDirectory()
         self.events = NodeEvents()
         self.version = ABSENT
-        self.on_change: list[Callable[[], None]] = []
+        self.on_change: Callable[[], None] = lambda: None
         self._paths: dict[LogId, str] = {}
         self._store = store
-        self._settings = settings
         self._refreshing = asyncio.Lock()
-        self._polling: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._polling = asyncio.create_task(self._poll())
-
-    async def close(self) -> None:
-        if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.gather(self._polling, return_exceptions=True)
 
     @property
     def storage_nodes(self) -> dict[NodeId, Location]:
@@ -78,8 +64,7 @@ class Configuration:
             if changes.is_event_log_changed:
                 self.events = (await self._store.read_events()).value
             self.version = Version(changes.version)
-        for react in self.on_change:
-            react()
+        self.on_change()
 
     def _take_directory(self, directory: LogDirectory) -> None:
         self.directory = directory
@@ -87,17 +72,3 @@ class Configuration:
 
     def _in_role(self, role: NodeRole) -> dict[NodeId, Location]:
         return {node: entry.location for node, entry in sorted(self.nodes.items()) if role in entry.roles}
-
-    async def pause(self) -> None:
-        """Until it is time for another look at the epoch store."""
-        await asyncio.sleep(self._settings.configuration_poll_ms / 1000)
-
-    async def _poll(self) -> None:
-        while True:
-            await self.pause()
-            try:
-                await self.refresh()
-            except LogDeviceError as error:
-                _logger.warning("the configuration cannot be read: %s", error)
-            except Exception:
-                _logger.exception("a change of the configuration could not be followed")

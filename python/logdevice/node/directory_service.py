@@ -9,35 +9,38 @@ from __future__ import annotations
 import logging
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError
-from logdevice.flags import show
-from logdevice.metadata.epoch_store import EpochStore
-from logdevice.metadata.log_attributes import ATTRIBUTES
+from logdevice.knobs import show
+from logdevice.log_attributes import ATTRIBUTES
 from logdevice.metadata.log_directory import DEFAULT, ROOT, LogDirectory
-from logdevice.node.configuration import Configuration
+from logdevice.node.context import NodeContext
 from logdevice.node.plan import usable
 from logdevice.protocol.quorum import can_replicate
-from logdevice.wire.cut_messages import CutsAre, GetCuts, KeepCut, RemoveCut
 from logdevice.wire.service_messages import (
     ChangeLogs,
+    CutsAre,
     DirectoryChange,
     Done,
+    FindLog,
+    GetCuts,
     GetLogs,
     IncarnationIs,
+    KeepCut,
     LogsView,
     LogView,
     NextIncarnation,
     NotePurge,
     PurgeIs,
+    RemoveCut,
 )
 
 _logger = logging.getLogger(__name__)
 
 
 class DirectoryService:
-    def __init__(self, store: EpochStore, configuration: Configuration, cuts_max: int) -> None:
-        self._store = store
-        self._cuts_max = cuts_max
-        self._configuration = configuration
+    def __init__(self, node: NodeContext) -> None:
+        self._store = node.epoch_store
+        self._cuts_max = node.settings.node.cuts_max
+        self._configuration = node.configuration
 
     async def get_logs(self, request: GetLogs) -> LogsView:
         path = request.path or ROOT
@@ -47,12 +50,18 @@ class DirectoryService:
             await self._refresh(must=known is None)
         return self._view(self._configuration.directory, path)
 
+    async def find_log(self, request: FindLog) -> LogsView:
+        # A client that has changed an attribute finds it changed, whichever node it asks.
+        await self._refresh(must=False)
+        await self._configuration.require(request.log)
+        return self._view(self._configuration.directory, self._configuration.path(request.log))
+
     async def next_incarnation(self, request: NextIncarnation) -> IncarnationIs:
-        return IncarnationIs(request.writer, await self._store.next_incarnation(request.writer))
+        return IncarnationIs(await self._store.next_incarnation(request.writer))
 
     async def note_purge(self, request: NotePurge) -> PurgeIs:
         await self._configuration.require(request.log)
-        return PurgeIs(request.log, await self._store.advance_purge(request.log, request.end))
+        return PurgeIs(await self._store.advance_purge(request.log, request.end))
 
     async def get_cuts(self, request: GetCuts) -> CutsAre:
         if not request.name:
@@ -73,7 +82,7 @@ class DirectoryService:
         changed = await self._store.change_directory(lambda directory: self._changed(directory, request))
         await self._configuration.refresh()
         if request.change is DirectoryChange.REMOVE:
-            return LogsView(int(self._configuration.version), ())
+            return LogsView(())
         path = request.new_path if request.change is DirectoryChange.RENAME else request.path
         return self._view(changed.value, path)
 
@@ -115,9 +124,7 @@ class DirectoryService:
         directory.find(path)
         inside = path.rstrip("/") + "/"
         paths = [other for other in sorted(directory.entries) if other == path or other.startswith(inside)]
-        return LogsView(
-            int(self._configuration.version), tuple(_log_view(directory, other) for other in paths)
-        )
+        return LogsView(tuple(_log_view(directory, other) for other in paths))
 
 
 def _with_attributes(directory: LogDirectory, request: ChangeLogs) -> LogDirectory:

@@ -29,21 +29,16 @@ Result = TypeVar("Result")
 class Disk:
     def __init__(self, store: LogStore, settings: NodeSettings) -> None:
         self.store = store
-        self.groups = 0  # syncs, each of one or more batches
         self._settings = settings
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="disk-writer")
         self._readers = ThreadPoolExecutor(settings.disk_read_threads, thread_name_prefix="disk-reader")
         self._waiting: deque[tuple[Persist, int, Written]] = deque()
         self._waiting_bytes = 0
         self._writing: asyncio.Task[None] | None = None
-        self._reclaiming: asyncio.Task[None] | None = None
 
     @property
     def is_overloaded(self) -> bool:
         return self._waiting_bytes > self._settings.disk_queue_bytes_max
-
-    def start(self) -> None:
-        self._reclaiming = asyncio.create_task(self._reclaim())
 
     def write(self, batch: Persist, done: Written) -> None:
         size = _size(batch)
@@ -61,9 +56,6 @@ class Disk:
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, self.store)
 
     async def close(self) -> None:
-        if self._reclaiming is not None:
-            self._reclaiming.cancel()
-            await asyncio.gather(self._reclaiming, return_exceptions=True)
         while self._writing is not None:
             await self._writing
         loop = asyncio.get_running_loop()
@@ -77,7 +69,6 @@ class Disk:
             group = self._take_group()
             batches = [batch for batch, _, _ in group]
             answers = await loop.run_in_executor(self._writer, self._write_group, batches)
-            self.groups += 1
             self._waiting_bytes -= sum(size for _, size, _ in group)
             for (_, _, done), answer in zip(group, answers, strict=True):
                 _report(done, answer)
@@ -99,6 +90,12 @@ class Disk:
             _logger.exception("the store failed to write")
             return [PersistFailed(batch.write_id, PersistError.IO_ERROR) for batch in batches]
 
+    async def reclaim(self) -> None:
+        """Step by step on the thread that writes, so that no write waits for more than one of them."""
+        loop = asyncio.get_running_loop()
+        while await loop.run_in_executor(self._writer, self.store.reclaim):
+            pass
+
     def _scan(
         self, read: StoreRead, done: Read, leaves_bodies: bool, loop: asyncio.AbstractEventLoop
     ) -> None:
@@ -109,17 +106,6 @@ class Disk:
             _logger.exception("the store failed to read")
             result = ReadFailed(read.read_id)
         loop.call_soon_threadsafe(_report, done, result)
-
-    async def _reclaim(self) -> None:
-        """Step by step on the thread that writes, so that no write waits for more than one of them."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(self._settings.reclaim_interval_ms / 1000)
-            try:
-                while await loop.run_in_executor(self._writer, self.store.reclaim):
-                    pass
-            except Exception:
-                _logger.exception("the store failed to give space back")
 
 
 def _report(done: Callable[[Result], None], answer: Result) -> None:

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from logdevice.errors import ConflictError, MetadataOutcomeUnknownError, UnavailableError
-from logdevice.metadata.epoch_store import EpochStore
-from logdevice.node.metadata_log import MetadataLog
+from logdevice.node.context import NodeContext
 from logdevice.protocol.lineage import Lineage, new_id, shown_id
 from logdevice.protocol.lost_history import doubtful_from
 from logdevice.types import LSN_OLDEST, Epoch, Location, LogId, Lsn, NodeId
@@ -27,8 +26,8 @@ _KNOWN_MAX: Final = 100_000
 
 
 class Lineages:
-    def __init__(self, store: EpochStore, metadata_log: MetadataLog) -> None:
-        self._store, self._metadata_log = store, metadata_log
+    def __init__(self, node: NodeContext) -> None:
+        self._store, self._metadata_log = node.epoch_store, node.metadata_log
         self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, as of an epoch
 
     async def read(self, log: LogId) -> Lineage:
@@ -39,8 +38,8 @@ class Lineages:
     async def get(self, request: GetLineage) -> LineageIs:
         found = await self._store.read(request.log)
         if found is None:
-            return LineageIs(request.log, Lineage(), Epoch(0))
-        return LineageIs(request.log, found.value.lineage, found.value.last_clean_epoch)
+            return LineageIs(Lineage(), Epoch(0))
+        return LineageIs(found.value.lineage, found.value.last_clean)
 
     async def is_stale(self, log: LogId, id: int, epoch: Epoch) -> bool:
         """L32: whether a reader that knows this id has not heard of a branch. `epoch`: up to where this node

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logdevice.errors import LogDeviceError, UsageError
-from logdevice.flags import add_flags
-from logdevice.knobs import knobs
+from logdevice.knobs import declared
 from logdevice.node import logs
 from logdevice.node.assembly import Node
 from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
@@ -36,8 +35,11 @@ def parser() -> argparse.ArgumentParser:
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="Default: info."
     )
     for component in COMPONENTS.values():
-        add_flags(made, component)
-        made.set_defaults(**{knob.name: None for knob in knobs(component)})
+        group = made.add_argument_group(str(component.__doc__))
+        for name, knob in declared(component).items():
+            # argparse formats help with %, so a percent sign in a text has to be doubled.
+            text = f"{knob.text} ({knob.kind.allowed}; {knob.shown_default} by default)".replace("%", "%%")
+            group.add_argument("--" + name.replace("_", "-"), metavar="VALUE", help=text)
     return made
 
 
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         logs.configure(given.log_level, given.log_file)
-        config = _config(given)
+        config = config_from(read_file(given.config), given_settings(given))
     except UsageError as error:
         sys.stderr.write(f"logdeviced: {error}\n")
         return EXIT_USAGE
@@ -57,10 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return asyncio.run(run(config))
 
 
-def _config(given: argparse.Namespace) -> NodeConfig:
-    names = [knob.name for component in COMPONENTS.values() for knob in knobs(component)]
-    flags = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
-    return config_from(read_file(given.config), flags)
+def given_settings(given: argparse.Namespace) -> dict[str, str]:
+    names = [name for component in COMPONENTS.values() for name in declared(component)]
+    return {name: getattr(given, name) for name in names if getattr(given, name) is not None}
 
 
 async def run(config: NodeConfig) -> int:

@@ -6,7 +6,6 @@ of its own if one is set. What is counted elsewhere (the store, read streams) is
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -16,8 +15,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from logdevice.errors import InvalidArgumentError
 from logdevice.storage.log_store import StoreStats
-
-_logger = logging.getLogger(__name__)
 
 
 class Metrics:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError
 from logdevice.node_settings import NodeSettings
+from logdevice.protocol.io import Request
+from logdevice.tasks import Tasks
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels
 from logdevice.wire.conversation import Conversation
@@ -37,16 +39,15 @@ class Peers:
         self._channels = channels
         self._settings = settings
         self._conversations: dict[tuple[NodeId, str], Conversation] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._telling: Counter[NodeId] = Counter()  # messages without an answer that wait to be sent
-        self._is_closed = False
 
     def set_addresses(self, addresses: dict[NodeId, str]) -> None:
         """Where nodes are now. A conversation with where one was before ends."""
         self._addresses = addresses
         for node, address in list(self._conversations):
             if addresses.get(node) != address:
-                self._run(self._conversations.pop((node, address)).close())
+                self._tasks.start(self._conversations.pop((node, address)).close())
 
     def heard_from(self, node: NodeId) -> None:
         """It is there, perhaps again: whoever asks it something now need not be refused by an old failure."""
@@ -54,17 +55,16 @@ class Peers:
         if address is not None and node != self._me:
             self._channels.get(address, node).try_now()
 
-    def ask(self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost) -> None:
-        """`wanted` is the only kind of answer that is one."""
-        self._run(self._ask(node, request, wanted, done, lost))
+    def ask(self, node: NodeId, request: Request[Any], done: Answered, lost: Lost) -> None:
+        self._tasks.start(self._ask(node, request, done, lost))
 
     def tell(self, node: NodeId, message: object) -> None:
         """If it can be sent soon: to a node that cannot be reached not much is kept waiting."""
         if self._telling[node] < _TELLS_WAITING_MAX:
             self._telling[node] += 1
-            self._run(self._tell(node, message))
+            self._tasks.start(self._tell(node, message))
 
-    async def request(self, node: NodeId, request: object, timeout_ms: int | None = None) -> Any:
+    async def request(self, node: NodeId, request: Request[Any], timeout_ms: int | None = None) -> Any:
         """The answer, or an error: UnavailableError if the request certainly did not get there."""
         if node == self._me:
             assert self.local is not None, "the node is assembled"
@@ -78,24 +78,11 @@ class Peers:
             raise OutcomeUnknownError(f"{node} did not answer {type(request).__name__}", node=node) from None
 
     async def close(self) -> None:
-        self._is_closed = True
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         await asyncio.gather(*(conversation.close() for conversation in self._conversations.values()))
         await self._channels.close()
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._is_closed:
-            work.close()
-            return
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _ask(
-        self, node: NodeId, request: object, wanted: type[Any], done: Answered, lost: Lost
-    ) -> None:
+    async def _ask(self, node: NodeId, request: Request[Any], done: Answered, lost: Lost) -> None:
         try:
             answer = await self.request(node, request)
         except LogDeviceError as error:
@@ -106,11 +93,7 @@ class Peers:
             _logger.exception("%s could not be asked %s", node, type(request).__name__)
             lost(LogDeviceError(f"{node} could not be asked: {type(error).__name__}", node=node))
             return
-        if isinstance(answer, wanted):
-            done(answer)
-        else:
-            _logger.warning("%s answered %s with %s", node, type(request).__name__, type(answer).__name__)
-            lost(LogDeviceError(f"{node} answered with {type(answer).__name__}", node=node))
+        done(answer)
 
     async def _tell(self, node: NodeId, message: object) -> None:
         try:

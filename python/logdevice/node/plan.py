@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from logdevice.metadata.log_attributes import LogAttributes
+from logdevice.log_attributes import LogAttributes
 from logdevice.node.configuration import Configuration
 from logdevice.node.sequencers import SequencedLog
-from logdevice.protocol.chain.events import ChainConfig
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.placement import nodeset_of, owner_of
 from logdevice.protocol.quorum import can_replicate
-from logdevice.protocol.sequencer_events import SequencerConfig
+from logdevice.protocol.sequencer_events import ChainConfig, SequencerConfig
 from logdevice.types import Location, LogId, NodeId, Replication, Scope
 from logdevice.write_settings import WriteSettings
 

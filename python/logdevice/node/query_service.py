@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from crc32c import crc32c
-
 from logdevice.errors import InvalidArgumentError, NoSequencerError, UnavailableError
-from logdevice.node.configuration import Configuration
+from logdevice.node.context import NodeContext
 from logdevice.node.log_host import Logs
-from logdevice.node.metadata_log import MetadataLog, decode_entry, is_metadata_log, metadata_log_of
-from logdevice.node.metrics import Metrics
-from logdevice.node.read_service import ReadService
-from logdevice.node.sequencers import Sequencers
 from logdevice.protocol.epoch_state import metadata_of
+from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
+from logdevice.protocol.metadata_entries import (
+    GetMetadataEntries,
+    MetadataEntries,
+    entry_of,
+    is_metadata_log,
+    metadata_log_of,
+)
 from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.storage.log_store import LogStore
@@ -37,19 +39,11 @@ from logdevice.types import (
     RecordFlags,
 )
 from logdevice.wire.service_messages import (
-    EpochMetadataIs,
-    FindLsnAfter,
     FindRecord,
     FindTime,
-    GetEpochMetadata,
-    GetMetadataEntries,
-    GetSize,
     GetStoredRange,
-    LsnFound,
-    MetadataEntries,
     NodeStatus,
     RecordFound,
-    SizeIs,
     StoredRange,
     TimeFound,
 )
@@ -58,43 +52,16 @@ _HISTORIES_MAX: Final = 10_000
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryParts:
-    """What is asked to find an answer; `logs` is None on a node that stores nothing."""
-
-    me: NodeId
-    started_ms: int
-    configuration: Configuration
-    logs: Logs | None
-    sequencers: Sequencers
-    reads: ReadService
-    metadata_log: MetadataLog
-    metrics: Metrics
-
-
 class QueryService:
-    def __init__(self, parts: QueryParts) -> None:
-        self._parts = parts
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
         self._histories: OrderedDict[LogId, tuple[EpochMetadata, ...]] = OrderedDict()
 
     async def find_time(self, request: FindTime) -> TimeFound:
         logs = await self._storage(request.log)
-        low, high = await logs.disk.ask(lambda store: store.find_time(request.log, request.timestamp_ms))
-        return TimeFound(request.log, low, high)
-
-    async def find_lsn_after(self, request: FindLsnAfter) -> LsnFound:
-        logs = await self._storage(request.log)
-        if bool(request.entries > 0) == bool(request.body_bytes > 0):
-            raise InvalidArgumentError("say how many entries or how many bytes, not both", log=request.log)
-        lsn = await logs.disk.ask(
-            lambda store: store.lsn_after(
-                request.log,
-                request.start,
-                entries=request.entries if request.entries > 0 else None,
-                body_bytes=request.body_bytes if request.body_bytes > 0 else None,
-            )
+        return TimeFound(
+            await logs.disk.ask(lambda store: store.find_time(request.log, request.timestamp_ms))
         )
-        return LsnFound(request.log, lsn)
 
     async def find_record(self, request: FindRecord) -> RecordFound:
         logs = await self._storage(request.log)
@@ -103,36 +70,30 @@ class QueryService:
                 request.log, request.start, entries=request.entries, body_bytes=request.body_bytes
             )
         )
-        return RecordFound(request.log, found)
-
-    async def get_size(self, request: GetSize) -> SizeIs:
-        logs = await self._storage(request.log)
-        size = await logs.disk.ask(lambda store: store.size(request.log, request.start, request.end))
-        return SizeIs(request.log, size)
+        return RecordFound(found)
 
     async def get_stored_range(self, request: GetStoredRange) -> StoredRange:
         logs = await self._storage(request.log)
-        stored = logs.host(request.log).stored
-        last = await logs.disk.ask(lambda store: store.tail(request.log))
-        return StoredRange(
-            log=request.log, trim_end=stored.trim_end, last=last, released_end=stored.released_end
+        trim_end = logs.host(request.log).stored.trim_end
+        last, size = await logs.disk.ask(
+            lambda store: (store.tail(request.log), store.size(request.log, request.start, request.end))
         )
+        return StoredRange(trim_end=trim_end, last=last, body_bytes=size)
 
     async def get_copies(self, request: GetCopies) -> CopiesAre:
         """What this node holds, whoever would send it and whether or not it may be relied on."""
-        await self._parts.configuration.require(request.log)
+        await self._node.configuration.require(request.log)
         logs = self._logs()
         stored = logs.host(request.log).stored
         read = logs.read_all(request.log, request.start, request.end, headers_only=False)
         result = await logs.disk.ask(partial(_scan, read))
         if isinstance(result, ReadFailed):
-            raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
+            raise UnavailableError("the disk cannot be read", log=request.log, node=self._node.id)
         records = [item for item in result.items if isinstance(item, Record)]
         return CopiesAre(
-            log=request.log,
             next=result.next,
             records=tuple(replace(record, body=b"", flags=record.flags & ~_CORRUPT) for record in records),
-            checksums=tuple(-1 if record.flags & _CORRUPT else crc32c(record.body) for record in records),
+            checksums=tuple(-1 if record.flags & _CORRUPT else record.crc for record in records),
             trim_end=stored.trim_end,
             released_end=stored.released_end,
         )
@@ -140,39 +101,40 @@ class QueryService:
     async def get_metadata_entries(self, request: GetMetadataEntries) -> MetadataEntries:
         """What this node holds. The log need not be in the directory, which may be a little behind."""
         logs = self._logs()
-        if logs.is_rebuilding and not logs.has_metadata:
-            raise _restored_later(self._parts.me, request.log)
+        # One that is drained may have lost its disk since, which concerns no donor.
+        if (logs.is_rebuilding or logs.is_fenced) and not logs.has_metadata:
+            raise _restored_later(self._node.id, request.log)
         log, next_lsn = metadata_log_of(request.log), Lsn(0)
         found: list[EpochMetadata] = []
         while next_lsn < LSN_MAX:
             read = logs.read_all(log, next_lsn, LSN_MAX, headers_only=False)
             result = await logs.disk.ask(partial(_scan, read))
             if isinstance(result, ReadFailed):
-                raise UnavailableError("the disk cannot be read", log=request.log, node=self._parts.me)
-            entries = [decode_entry(item.body) for item in result.items if isinstance(item, Record)]
+                raise UnavailableError("the disk cannot be read", log=request.log, node=self._node.id)
+            entries = [entry_of(item.body) for item in result.items if isinstance(item, Record)]
             found += [entry for entry in entries if entry is not None]
             next_lsn = result.next
-        return MetadataEntries(request.log, tuple(found))
+        return MetadataEntries(tuple(found))
 
     async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
-        await self._parts.configuration.require(request.log)
+        await self._node.configuration.require(request.log)
         history = self._histories.get(request.log)
         # The newest entry may have got a successor; all others are as they will ever be.
         if request.confirm or history is None or request.epoch >= history[-1].first_epoch:
             history = await self._read_history(request.log)
-        return _epoch_metadata(request.log, request.epoch, history)
+        return _epoch_metadata(request.epoch, history)
 
     def status(self) -> NodeStatus:
-        parts = self._parts
+        node = self._node
         return NodeStatus(
-            node=parts.me,
-            started_ms=parts.started_ms,
+            node=node.id,
+            started_ms=node.started_ms,
             logs=json.dumps(self._logs_status()),
-            metrics=json.dumps(parts.metrics.values()),
+            metrics=json.dumps(node.metrics.values()),
         )
 
     async def _read_history(self, log: LogId) -> tuple[EpochMetadata, ...]:
-        history = await self._parts.metadata_log.history(log)
+        history = await self._node.metadata_log.history(log)
         if not history:
             raise NoSequencerError("the log has no epoch yet", log=log)
         self._histories[log] = history
@@ -182,28 +144,28 @@ class QueryService:
         return history
 
     async def _storage(self, log: LogId) -> Logs:
-        await self._parts.configuration.require(log)
+        await self._node.configuration.require(log)
         logs = self._logs()
         if logs.is_rebuilding:
-            raise _restored_later(self._parts.me, log)
+            raise _restored_later(self._node.id, log)
         return logs
 
     def _logs(self) -> Logs:
-        if self._parts.logs is None:
-            raise InvalidArgumentError("this node stores nothing; ask a storage node", node=self._parts.me)
-        return self._parts.logs
+        if self._node.logs is None:
+            raise InvalidArgumentError("this node stores nothing; ask a storage node", node=self._node.id)
+        return self._node.logs
 
     def _logs_status(self) -> dict[str, Any]:
-        parts = self._parts
+        node = self._node
         readers: dict[LogId, int] = {}
-        for session in parts.reads.sessions.values():
+        for session in node.reads.sessions.values():
             if session.start is not None:
                 readers[session.start.log] = readers.get(session.start.log, 0) + 1
-        hosts = {} if parts.logs is None else parts.logs.known()
+        hosts = {} if node.logs is None else node.logs.known()
         result = {}
-        for log, sequencer in parts.sequencers.known().items():
+        for log, sequencer in node.sequencers.known().items():
             stored = None if log not in hosts or is_metadata_log(log) else hosts[log].stored
-            result[parts.configuration.path(log)] = {
+            result[node.configuration.path(log)] = {
                 "log": int(log),
                 "sequencer": None if sequencer.owner is None else int(sequencer.owner),
                 "is_sequencer": sequencer.epoch is not None,
@@ -225,11 +187,10 @@ def _scan(read: StoreRead, store: LogStore) -> RecordsRead | ReadFailed:
     return store.scan(read)
 
 
-def _epoch_metadata(log: LogId, epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:
+def _epoch_metadata(epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:
     metadata = metadata_of(history, epoch)
     later = [entry.first_epoch for entry in history if entry.first_epoch > max(epoch, metadata.first_epoch)]
     return EpochMetadataIs(
-        log=log,
         epoch=epoch,
         metadata=metadata,
         last_epoch=Epoch(later[0] - 1) if later else max(epoch, metadata.first_epoch),

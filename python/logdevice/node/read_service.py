@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import assert_never
 
 from logdevice.errors import RemoteProtocolError, UnavailableError
 from logdevice.node.clock import now_ms
-from logdevice.node.configuration import Configuration
+from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
-from logdevice.node.lineages import Lineages
-from logdevice.node.log_host import LogHost, Logs
-from logdevice.node.metrics import Metrics
-from logdevice.node.statuses import Statuses
-from logdevice.node_settings import NodeSettings
+from logdevice.node.log_host import LogHost
+from logdevice.protocol.log_state_events import RebuildingChanged
 from logdevice.protocol.messages import (
     GapNotice,
     ReadMode,
@@ -31,64 +27,33 @@ from logdevice.protocol.messages import (
     ToReader,
     Window,
 )
-from logdevice.protocol.server_read_stream import (
-    EndStream,
-    Event,
-    MessageSent,
-    ReadStore,
-    RebuildingChanged,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StatusChanged,
-    StopReceived,
-    WindowReceived,
-)
-from logdevice.settings import NodeReadSettings
-from logdevice.types import LogId, Lsn, NodeId
+from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.store_read import StoreRead
+from logdevice.types import LogId, Lsn
 from logdevice.wire.codec import decode, encode_parts
 from logdevice.wire.data_server import DataServerStream
 from logdevice.wire.server import Peer, ServerStream
 
 
 class ReadService:
-    """`logs` is None on a node that stores nothing."""
-
-    def __init__(
-        self,
-        me: NodeId,
-        logs: Logs | None,
-        configuration: Configuration,
-        settings: NodeSettings,
-        read_settings: NodeReadSettings,
-        metrics: Metrics,
-        statuses: Statuses,
-        lineages: Lineages,
-    ) -> None:
-        self.me = me
-        self.logs = logs
-        self.configuration = configuration
-        self.read_settings = read_settings
-        self.metrics = metrics
-        self.statuses = statuses
-        self.lineages = lineages
+    def __init__(self, node: NodeContext) -> None:
         self.sessions: dict[int, Session] = {}
-        self._settings = settings
+        self._node = node
         self._number = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self.sessions) > self._settings.read_streams_max
+        return len(self.sessions) > self._node.settings.node.read_streams_max
 
     def statuses_changed(self) -> None:
         """Readers hear of it at once, whether or not this node is what they read from."""
         for session in list(self.sessions.values()):
-            session.feed(StatusChanged(self.statuses.notice))
-            session.feed(RebuildingChanged(self.statuses.is_rebuilding))
+            session.feed(self._node.statuses.notice)
+            session.feed(RebuildingChanged(self._node.statuses.is_rebuilding))
 
     async def serve(self, peer: Peer, stream: ServerStream | DataServerStream) -> None:
         self._number += 1
-        session = self.sessions[self._number] = Session(self._number, self, stream)
+        session = self.sessions[self._number] = Session(self._number, self._node, stream)
         try:
             await session.run()
         finally:
@@ -99,11 +64,11 @@ class ReadService:
 class Session:
     """One reader's stream on its connection."""
 
-    def __init__(self, number: int, service: ReadService, stream: ServerStream | DataServerStream) -> None:
+    def __init__(self, number: int, node: NodeContext, stream: ServerStream | DataServerStream) -> None:
         self.number = number
         self.start: Start | None = None  # the newest that was accepted
         self._log: LogId | None = None  # of the first
-        self._service = service
+        self._node = node
         self._stream = stream
         self._machine: ServerReadStream | None = None
         self._host: LogHost | None = None
@@ -134,14 +99,12 @@ class Session:
             return
         for effect in self._machine.handle(event, now_ms()):
             match effect:
-                case Send():
-                    self._queue(effect.message)
-                case ReadStore():
-                    self._disk.read(effect.read, self.feed, leaves_bodies=self._leaves_bodies)
+                case StoreRead():
+                    self._disk.read(effect, self.feed, leaves_bodies=self._leaves_bodies)
                 case EndStream():
                     pass  # a START that comes later finds it as good as new
                 case _:
-                    assert_never(effect)
+                    self._queue(effect)
 
     @property
     def _leaves_bodies(self) -> bool:
@@ -153,8 +116,8 @@ class Session:
 
     @property
     def _disk(self) -> Disk:
-        assert self._service.logs is not None, "a stream was started, so this is a storage node"
-        return self._service.logs.disk
+        assert self._node.logs is not None, "a stream was started, so this is a storage node"
+        return self._node.logs.disk
 
     async def _receive(self) -> None:
         while (data := await self._stream.receive()) is not None:
@@ -162,25 +125,20 @@ class Session:
             match message:
                 case Start():
                     await self._on_start(message)
-                case Window():
+                case Window() | Stop():
                     self._check_log(message)
-                    self.feed(WindowReceived(message))
-                case Stop():
-                    self._check_log(message)
-                    self.feed(StopReceived())
+                    self.feed(message)
                 case _:
-                    raise RemoteProtocolError(
-                        f"a reader sent {type(message).__name__}", node=self._service.me
-                    )
+                    raise RemoteProtocolError(f"a reader sent {type(message).__name__}", node=self._node.id)
 
     async def _on_start(self, start: Start) -> None:
-        service = self._service
+        node = self._node
         self._log = start.log if self._log is None else self._log
         self._check_log(start)
-        await service.configuration.require(start.log)
-        service.metrics.read_starts.labels(start.mode.value).inc()
+        await node.configuration.require(start.log)
+        node.metrics.read_starts.labels(start.mode.value).inc()
         if start.filter_version > 1:
-            service.metrics.rewinds.inc()
+            node.metrics.rewinds.inc()
         refusal = self._refusal() or await self._staleness(start)
         if refusal is not None:
             self._queue(Started(start.log, start.filter_version, refusal, Lsn(0)))
@@ -190,61 +148,61 @@ class Session:
         self._count_mode(1)
         if self._machine is None:
             self._open(start)
-        self.feed(StartReceived(start))
+        self.feed(start)
 
     def _refusal(self) -> StartedStatus | None:
-        if self._service.logs is None:
+        if self._node.logs is None:
             return StartedStatus.FAILED
-        return StartedStatus.AGAIN if self._service.is_full else None
+        return StartedStatus.AGAIN if self._node.reads.is_full else None
 
     async def _staleness(self, start: Start) -> StartedStatus | None:
         """L32: a reader that keeps a position must not go on behind a branch that it has not heard of."""
-        service = self._service
+        node = self._node
         if not start.lineage:
             return None
-        assert service.logs is not None, "a node that stores nothing refuses"
-        epoch = service.logs.host(start.log).stored.released_end.epoch
+        assert node.logs is not None, "a node that stores nothing refuses"
+        epoch = node.logs.host(start.log).stored.released_end.epoch
         try:
-            is_stale = await service.lineages.is_stale(start.log, start.lineage, epoch)
+            is_stale = await node.lineages.is_stale(start.log, start.lineage, epoch)
         except UnavailableError:
             return StartedStatus.AGAIN  # nobody can tell now
         return StartedStatus.STALE_LINEAGE if is_stale else None
 
     def _open(self, start: Start) -> None:
-        service = self._service
-        assert service.logs is not None, "a node that stores nothing refuses"
-        self._host = service.logs.host(start.log)
+        node = self._node
+        assert node.logs is not None, "a node that stores nothing refuses"
+        self._host = node.logs.host(start.log)
         stored = self._host.stored
         self._machine = ServerReadStream(
-            service.me,
-            service.read_settings,
-            {node: entry.location for node, entry in service.configuration.nodes.items()},
+            node.id,
+            node.settings.node_read,
+            {other: entry.location for other, entry in node.configuration.nodes.items()},
             released_end=stored.released_end,
             trim_end=stored.trim_end,
-            rebuilding=service.statuses.is_rebuilding,
+            rebuilding=node.statuses.is_rebuilding,
         )
         self._host.listeners[self.number] = self.feed
-        if service.statuses.events.version:
-            self.feed(StatusChanged(service.statuses.notice))
+        if node.statuses.events.version:
+            self.feed(node.statuses.notice)
 
     def _check_log(self, message: Start | Window | Stop) -> None:
         if message.log != self._log:
             raise RemoteProtocolError(
                 f"{type(message).__name__} is about a log that this stream does not read",
                 log=message.log,
-                node=self._service.me,
+                node=self._node.id,
             )
 
     def _count_mode(self, change: int) -> None:
         if self.start is not None:
-            self._service.metrics.read_streams.labels(self.start.mode.value).inc(change)
+            self._node.metrics.read_streams.labels(self.start.mode.value).inc(change)
 
     def _queue(self, message: ToReader) -> None:
         self._outbox.append(message)
         self._has_work.set()
 
     async def _send(self) -> None:
-        metrics = self._service.metrics
+        metrics = self._node.metrics
         while True:
             await self._has_work.wait()
             self._has_work.clear()

@@ -31,7 +31,7 @@ class Retention:
                 await self._trim(log, now_ms() - backlog_s * 1000)
 
     async def _trim(self, log: LogId, before_ms: int) -> None:
-        older, _ = await self._logs.disk.ask(lambda store: store.find_time(log, before_ms))
+        older = await self._logs.disk.ask(lambda store: store.find_time(log, before_ms))
         stored = self._logs.host(log).stored
         if older < max(stored.trim_end, LSN_OLDEST):
             return  # nothing that is held is too old

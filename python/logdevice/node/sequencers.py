@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from logdevice.errors import OutcomeUnknownError, UnavailableError, UnknownLogError
 from logdevice.node.clock import now_ms
-from logdevice.node.sequencer_host import SequencerHost, SequencerServices
+from logdevice.node.context import NodeContext
+from logdevice.node.sequencer_host import SequencerHost
 from logdevice.protocol.sequencer_events import NodeConnected, SequencerConfig
 from logdevice.types import LogId, NodeId
 from logdevice.write_settings import WriteSettings
@@ -29,8 +30,8 @@ class SequencedLog:
 class Sequencers:
     """The hosts by log."""
 
-    def __init__(self, services: SequencerServices) -> None:
-        self._services = services
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
         self._hosts: dict[LogId, SequencerHost] = {}
         self._is_stopping = False
         self._nudged_ms = now_ms()
@@ -45,7 +46,7 @@ class Sequencers:
         for log, wanted in logs.items():
             host = self._hosts.get(log)
             if host is None:
-                host = SequencerHost(log, wanted.config, wanted.settings, self._services)
+                host = SequencerHost(log, wanted.config, wanted.settings, self._node)
                 self._hosts[log] = host
             host.set_config(wanted.config)
             host.set_owner(wanted.owner)
@@ -61,17 +62,20 @@ class Sequencers:
     def nudge(self) -> None:
         """Those that this node should number and does not; after a pause also those that it numbers (U18)."""
         before_ms, self._nudged_ms = self._nudged_ms, now_ms()
-        stood_still = self._nudged_ms - before_ms >= self._services.silence_ms
+        # About how long the other nodes wait before they replace a silent one.
+        settings = self._node.settings.node
+        silence_ms = settings.ping_interval_ms * (settings.pings_missed_max - 1)
+        stood_still = self._nudged_ms - before_ms >= silence_ms
         for host in self._hosts.values():
             if host.epoch is not None:
                 if stood_still:
                     host.confirm()
-            elif host.owner == self._services.me:
+            elif host.owner == self._node.id:
                 host.nudge()
 
     def host(self, log: LogId) -> SequencerHost:
         if self._is_stopping:
-            raise UnavailableError("the node is stopping", log=log, node=self._services.me)
+            raise UnavailableError("the node is stopping", log=log, node=self._node.id)
         if log not in self._hosts:
             raise UnknownLogError("there is no such log", log=log)
         return self._hosts[log]

@@ -1,22 +1,19 @@
 """The event log as one node follows it: what it says about others, and what this node has to say.
 
 Lives as long as the process. What is known follows the configuration, which is looked at every so often,
-so it may be a little behind; a node speaks about itself before it serves anybody. Whoever must react is
-called after each change. What follows from an event is decided in `protocol/node_status.py`.
+so it may be a little behind; a node speaks about itself before it serves anybody. What follows from an event
+is decided in `protocol/node_status.py`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
-from logdevice.errors import InvalidArgumentError, LogDeviceError
-from logdevice.metadata.epoch_store import EpochStore
+from logdevice.errors import InvalidArgumentError
 from logdevice.metadata.values import NodeRole
-from logdevice.node.configuration import Configuration
-from logdevice.node.lineages import Lineages
+from logdevice.node.context import NodeContext
 from logdevice.protocol.lost_history import given_up
 from logdevice.protocol.messages import StatusNotice
 from logdevice.protocol.node_status import (
@@ -36,24 +33,11 @@ _logger = logging.getLogger(__name__)
 
 
 class Statuses:
-    """`is_alive` says whom this node hears. `lineages` is there before anybody is answered."""
-
-    lineages: Lineages
-
-    def __init__(
-        self,
-        me: NodeId,
-        store: EpochStore,
-        configuration: Configuration,
-        is_alive: Callable[[NodeId], bool],
-    ) -> None:
-        self.on_change: list[Callable[[], None]] = []
-        self._me = me
-        self._store = store
-        self._configuration = configuration
-        self._is_alive = is_alive
-        self._seen = NodeEvents()
-        self._objecting: asyncio.Task[None] | None = None
+    def __init__(self, node: NodeContext) -> None:
+        self._me = node.id
+        self._node = node
+        self._store = node.epoch_store
+        self._configuration = node.configuration
 
     @property
     def events(self) -> NodeEvents:
@@ -73,17 +57,16 @@ class Statuses:
 
     @property
     def is_rebuilding(self) -> bool:
-        """Whether this node lacks data that it had once, so that its word is worth nothing."""
-        mine = self.mine
-        if mine is None:
-            return False
-        return mine.is_settled if mine.mode is CaseMode.DRAIN else mine.is_ready
+        """Whether this node lacks data that it had once, so that its word is worth nothing.
+
+        Not so if it was drained: what it had is elsewhere (P74).
+        """
+        return self._me in self.events.refilled
 
     @property
     def is_fenced(self) -> bool:
         """Whether this node is drained as far as others know: it takes no more copies (P74)."""
-        mine = self.mine
-        return mine is not None and mine.mode is CaseMode.DRAIN and mine.is_ready
+        return self._me in self.events.fenced
 
     @property
     def is_given_up(self) -> bool:
@@ -91,31 +74,11 @@ class Statuses:
         mine = self.mine
         return mine is not None and mine.mode is CaseMode.RESTORE and not mine.is_ready
 
-    def follow(self) -> None:
-        """The configuration has changed."""
-        if self.events == self._seen:
-            return
-        self._seen = self.events
-        for react in self.on_change:
-            react()
-        if self.is_given_up and self._objecting is None:
-            self._objecting = asyncio.create_task(self._object())
-
-    async def close(self) -> None:
-        if self._objecting is not None:
-            self._objecting.cancel()
-            await asyncio.gather(self._objecting, return_exceptions=True)
-
-    async def _object(self) -> None:
-        try:
-            while self.is_given_up:
-                try:
-                    await self._return()
-                except LogDeviceError as error:
-                    _logger.warning("%s is taken for lost and cannot say otherwise: %s", self._me, error)
-                    await self._configuration.pause()
-        finally:
-            self._objecting = None
+    async def look(self) -> None:
+        """From time to time: follows the configuration, and objects if this node is taken for lost."""
+        await self._configuration.refresh()
+        if self.is_given_up:
+            await self._return()
 
     async def begin(self, *, is_empty: bool) -> None:
         """Before this node answers anybody: says whether it is back with its data or without.
@@ -153,7 +116,9 @@ class Statuses:
                 await self._give_up(request.node)
             case NodeChange.REBUILD:
                 # A node that is back is being restored already.
-                if request.node not in self.events.refilled or not self._is_alive(request.node):
+                if request.node not in self.events.refilled or not self._node.membership.is_alive(
+                    request.node
+                ):
                     await self.record(EventKind.REBUILD, request.node)
             case NodeChange.DRAIN:
                 await self.record(EventKind.DRAIN, request.node)
@@ -171,7 +136,7 @@ class Statuses:
         event = NodeEvent(kind=EventKind.UNRECOVERABLE, node=node)
         lost = given_up(self.events, apply(self.events, event, storage))
         logs = sorted(self._configuration.directory.logs().values())
-        await self.lineages.branch_lost(logs, storage, lost)
+        await self._node.lineages.branch_lost(logs, storage, lost)
         await self.record(EventKind.UNRECOVERABLE, node)
 
     async def _remove(self, node: NodeId) -> None:
@@ -193,7 +158,7 @@ class Statuses:
 
     def _problem(self, change: NodeChange, node: NodeId) -> str:
         """Why it cannot be done; empty if it can."""
-        case, is_alive = self.events.case(node), self._is_alive(node)
+        case, is_alive = self.events.case(node), self._node.membership.is_alive(node)
         is_lost = case is not None and case.mode is CaseMode.RESTORE
         match change:
             case NodeChange.MARK_UNRECOVERABLE if not is_lost and is_alive:

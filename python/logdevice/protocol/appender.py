@@ -16,9 +16,10 @@ from enum import Enum
 from typing import assert_never
 
 from logdevice.protocol.copysets import Candidates, Cause, StickyCopysets
+from logdevice.protocol.io import Answered, Ask, Lost, Tell
 from logdevice.protocol.quorum import can_replicate
-from logdevice.protocol.read_stream.turn import back_off_ms
-from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, Replication
 from logdevice.write_settings import WriteSettings
@@ -50,41 +51,11 @@ class AppendPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReceived:
-    node: NodeId
-    stored: Stored
-
-
-@dataclass(frozen=True, slots=True)
-class StoreUnanswered:
-    """The connection broke before the answer came."""
-
-    node: NodeId
-    lsn: Lsn
-    wave: int
-    was_sent: bool = True  # False: the STORE certainly never left
-
-
-@dataclass(frozen=True, slots=True)
 class DrainingStarted:
     """The sequencer has begun a new epoch; this record belongs to the one before."""
 
 
-Event = StoredReceived | StoreUnanswered | DrainingStarted | Woken
-
-
-@dataclass(frozen=True, slots=True)
-class SendStore:
-    """Ends in StoredReceived, StoreUnanswered or silence."""
-
-    node: NodeId
-    store: Store
-
-
-@dataclass(frozen=True, slots=True)
-class SendDelete:
-    node: NodeId
-    delete: Delete
+Event = Answered[Stored] | Lost[Store] | DrainingStarted | Woken
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +88,7 @@ class Preempt:
     sealed_by: NodeId | None
 
 
-Effect = SendStore | SendDelete | Acknowledge | Retire | Finish | Preempt | WakeAt
+Effect = Ask[Store] | Tell[Delete] | Acknowledge | Retire | Finish | Preempt | WakeAt
 
 
 class Stage(Enum):
@@ -161,8 +132,7 @@ class Appender:
         self._preempted: Preempt | None = None
         self._retries = 0  # of the stage
         self._deadline_ms = 0
-        self._now_ms = 0
-        self._effects: list[Effect] = []
+        self._turn: Turn[Effect] = Turn()
 
     @property
     def may_be_stored(self) -> bool:
@@ -170,17 +140,17 @@ class Appender:
         return bool(self._unrefused)
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         self._send_wave()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         match event:
-            case StoredReceived():
-                self._on_stored(event.node, event.stored)
-            case StoreUnanswered():
-                self._on_unanswered(event)
+            case Answered():
+                self._on_stored(event.node, event.answer)
+            case Lost():
+                self._on_lost(event)
             case DrainingStarted():
                 self._is_draining = True
             case Woken():
@@ -188,11 +158,6 @@ class Appender:
             case _:
                 assert_never(event)
         return effects
-
-    def _begin(self, now_ms: int) -> list[Effect]:
-        self._now_ms = now_ms
-        self._effects = []
-        return self._effects
 
     def _on_stored(self, node: NodeId, stored: Stored) -> None:
         is_ok = stored.status is StoreStatus.OK
@@ -212,12 +177,13 @@ class Appender:
             self._note_failure(node, _CAUSES.get(stored.status))
         self._go_on()
 
-    def _on_unanswered(self, event: StoreUnanswered) -> None:
+    def _on_lost(self, event: Lost[Store]) -> None:
+        node, wave = event.node, event.request.record.wave
         if not event.was_sent:
-            self._unrefused.discard((event.node, event.wave))
-        if self.stage is Stage.DONE or event.wave != self._wave or not self._is_outstanding(event.node):
+            self._unrefused.discard((node, wave))
+        if self.stage is Stage.DONE or wave != self._wave or not self._is_outstanding(node):
             return
-        self._note_failure(event.node, Cause.UNREACHABLE)
+        self._note_failure(node, Cause.UNREACHABLE)
         self._go_on()
 
     def _note_failure(self, node: NodeId, cause: Cause | None) -> None:
@@ -225,7 +191,7 @@ class Appender:
         self._has_body.discard(node)
         self._failed.add(node)
         if cause is not None:
-            self._copysets.health.penalise(node, cause, self._now_ms)
+            self._copysets.health.penalise(node, cause, self._turn.now_ms)
 
     def _go_on(self) -> None:
         """Ends every stage that can end, and a wave that cannot succeed."""
@@ -251,7 +217,7 @@ class Appender:
             self._finish()
 
     def _on_woken(self) -> None:
-        if self.stage is Stage.DONE or self._now_ms < self._deadline_ms:
+        if self.stage is Stage.DONE or self._turn.now_ms < self._deadline_ms:
             return
         if self.stage is Stage.REPLICATION:
             self._on_wave_timeout()
@@ -272,14 +238,14 @@ class Appender:
         outstanding = self._outstanding()
         # E6: where nobody answered, it is not the node that is slow.
         if outstanding and len(outstanding) < len(self._copyset):
-            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._now_ms)
+            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._turn.now_ms)
         self._copysets.has_failed(self._copyset)
         self._send_wave()
 
     def _send_wave(self) -> None:
         self._stored.clear()
         self._failed.clear()
-        self._copyset = self._copysets.current(self.record.size, self._now_ms) or ()
+        self._copyset = self._copysets.current(self.record.size, self._turn.now_ms) or ()
         self._wave += 1
         self._wave_record = replace(self.record, copyset=self._copyset, wave=self._wave)
         for node in self._copyset:
@@ -298,24 +264,24 @@ class Appender:
             is_draining=self._is_draining,
         )
         self._unrefused.add((node, self._wave))
-        self._effects.append(SendStore(node, store))
+        self._turn.ask(node, store)
 
     def _arm(self, attempts: int) -> None:
         settings = self._settings
-        self._deadline_ms = self._now_ms + back_off_ms(
+        self._deadline_ms = self._turn.now_ms + back_off_ms(
             attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max
         )
-        self._effects.append(WakeAt(self._deadline_ms))
+        self._turn.emit(WakeAt(self._deadline_ms))
 
     def _acknowledge(self) -> None:
         self.is_acknowledged = True
-        self._effects.append(Acknowledge(self.record.lsn))
+        self._turn.emit(Acknowledge(self.record.lsn))
         self.stage = Stage.SYNC_LEADERS
         self._retries = 0
 
     def _retire(self) -> None:
         self._delete_surplus()
-        self._effects.append(Retire(self.record.lsn))
+        self._turn.emit(Retire(self.record.lsn))
         self.stage = Stage.LEADERS
         self._retries = 0
 
@@ -323,11 +289,11 @@ class Appender:
         self._delete_surplus()
         self._delete_unanswered()
         self.stage = Stage.DONE
-        self._effects.append(Finish(self.record.lsn))
+        self._turn.emit(Finish(self.record.lsn))
 
     def _preempt(self, preempt: Preempt) -> None:
         self.stage = Stage.DONE
-        self._effects.append(preempt)
+        self._turn.emit(preempt)
 
     def _ask_leaders_again(self) -> None:
         self._retries += 1
@@ -353,7 +319,7 @@ class Appender:
 
     def _send_delete(self, node: NodeId) -> None:
         self._deleted.add(node)
-        self._effects.append(SendDelete(node, Delete(self._log, self.record.lsn, self._wave)))
+        self._turn.tell(node, Delete(self._log, self.record.lsn, self._wave))
 
     def _is_outstanding(self, node: NodeId) -> bool:
         return node in self._copyset and node not in self._stored | self._failed | self._deleted

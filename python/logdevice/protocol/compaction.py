@@ -35,7 +35,7 @@ def dropped(record: Record, marks: Marks) -> Record | None:
     if record.flags & _HOLE or record.flags & wanted == wanted:
         return None
     # What was purged stays purged.
-    return replace(record, body=_BODY.pack(*marks), flags=record.flags | wanted, checked=None)
+    return replace(record, body=_BODY.pack(*marks), flags=record.flags | wanted, crc=0)
 
 
 def marks_of(record: Record) -> Marks:

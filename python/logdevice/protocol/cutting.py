@@ -31,6 +31,7 @@ class CutRefused:
     """A log's clock will not be put so far ahead."""
 
     time_ms: int
+    log: LogId
     answer: BarrierIs
 
 
@@ -79,9 +80,9 @@ class CutTaking:
             self._round = _Round.ENDS
             return None
         ends = tuple(answer for answer in answers if isinstance(answer, BarrierIs))
-        for end in ends:
+        for log, end in zip(self._logs, ends, strict=True):
             if end.status is AppendStatus.CLOCK_AHEAD:
-                return CutRefused(self._time_ms, end)
+                return CutRefused(self._time_ms, log, end)
         if self._round is _Round.ENDS:
             if any(end.status is AppendStatus.TOO_LATE for end in ends):
                 return self._again()
@@ -95,7 +96,7 @@ class CutTaking:
     def _is_confirmed(self, confirmed: tuple[BarrierIs, ...]) -> bool:
         """T23: a sequencer that came meanwhile knows nothing of what the one before it has promised."""
         rounds = zip(self._tails, self._ends, confirmed, strict=True)
-        return all(tail.next.epoch == end.epoch == last.epoch for tail, end, last in rounds)
+        return all(tail.end.lsn.epoch == end.epoch == last.epoch for tail, end, last in rounds)
 
     def _again(self) -> CutFailed | None:
         self._attempts_left -= 1

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.log_copies import Precedence, precedence
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag
+from logdevice.types import LogPoint, Lsn, NodeId, Record, RecordFlags, WriterTag
 
 _HOLE = int(RecordFlags.HOLE)
 _FILLED = int(RecordFlags.FILLED)
@@ -36,7 +35,7 @@ class Decision:
 class Decisions:
     decisions: tuple[Decision, ...]
     end: Lsn  # one after the last LSN that was decided
-    tail: LogTail
+    tail: LogPoint
     writers: ReceivedTable  # of what is in the log now
     unreadable: Mapping[Lsn, WriterTag | None] = field(default_factory=dict)  # left as it is
 
@@ -73,7 +72,7 @@ class Digest:
         entry.holes[node] = bytes(record.body) if record.flags & _HOLE else None
 
     def decide(
-        self, start: Lsn, before: LogTail, writers: ReceivedTable, *, is_authoritative: bool
+        self, start: Lsn, before: LogPoint, writers: ReceivedTable, *, is_authoritative: bool
     ) -> Decisions:
         """What becomes of the LSNs from `start` on; `before` and `writers` say where the log stood."""
         kept = self._kept(start)
@@ -94,7 +93,7 @@ class Digest:
             if record.flags & _HOLE:
                 record = _positioned(record, tail)
             else:
-                tail = LogTail.after(record).joined(tail)
+                tail = LogPoint.after(record).joined(tail)
             decisions.append(self._decision(lsn, record))
         end = decisions[-1].record.lsn.next if decisions else start
         return Decisions(tuple(decisions), max(end, start), tail, writers, self._unreadable)
@@ -143,10 +142,10 @@ class Digest:
                 kept[other] = _hole(other, kept[other].flags & _FILLED)
         kept[bridge] = replace(_hole(bridge, _BRIDGE), body=writers)
 
-    def _tail_before(self, start: Lsn, before: LogTail) -> LogTail:
+    def _tail_before(self, start: Lsn, before: LogPoint) -> LogPoint:
         """V11: the last record below, which was read for the sake of its counters."""
         below = [lsn for lsn in self._entries if lsn < start]
-        return LogTail.after(self._entries[max(below)].winner).joined(before) if below else before
+        return LogPoint.after(self._entries[max(below)].winner).joined(before) if below else before
 
     def _decision(self, lsn: Lsn, record: Record) -> Decision:
         entry = self._entries.get(lsn)
@@ -176,6 +175,6 @@ def _hole(lsn: Lsn, flags: int = 0) -> Record:
     return Record(lsn, timestamp_ms=0, copyset=(), flags=_HOLE | _BY_RECOVERY | flags)
 
 
-def _positioned(hole: Record, tail: LogTail) -> Record:
+def _positioned(hole: Record, tail: LogPoint) -> Record:
     """Times and counters stand still over a hole, so that searches by them still work."""
     return replace(hole, timestamp_ms=tail.timestamp_ms, entry_end=tail.entry_end, byte_end=tail.byte_end)

@@ -7,60 +7,24 @@ that a deadline of the asking machine covers.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 from logdevice.protocol.lineage import NO_LINEAGE, Lineage
-from logdevice.types import Epoch, EpochMetadata, LogId, Lsn, NodeId, Record
-
-_TAIL = struct.Struct("<QqQQ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogTail:
-    """How far a log has come: one after its last record, that record's time, and the counters there."""
-
-    end: Lsn = Lsn(0)
-    timestamp_ms: int = 0
-    entry_end: int = 0
-    byte_end: int = 0
-
-    @classmethod
-    def after(cls, record: Record) -> LogTail:
-        return cls(
-            end=record.lsn.next,
-            timestamp_ms=record.timestamp_ms,
-            entry_end=record.entry_end,
-            byte_end=record.byte_end,
-        )
-
-    @classmethod
-    def decode(cls, value: bytes) -> LogTail:
-        end, timestamp_ms, entry_end, byte_end = _TAIL.unpack(value)
-        return cls(end=Lsn(end), timestamp_ms=timestamp_ms, entry_end=entry_end, byte_end=byte_end)
-
-    def encode(self) -> bytes:
-        return _TAIL.pack(self.end, self.timestamp_ms, self.entry_end, self.byte_end)
-
-    def joined(self, other: LogTail) -> LogTail:
-        """At least as far as both: counters and times never go back."""
-        return LogTail(
-            end=max(self.end, other.end),
-            timestamp_ms=max(self.timestamp_ms, other.timestamp_ms),
-            entry_end=max(self.entry_end, other.entry_end),
-            byte_end=max(self.byte_end, other.byte_end),
-        )
+from logdevice.types import Epoch, EpochMetadata, LogId, LogPoint, NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochState:
-    """What the epoch store knows about a log."""
+    """What the epoch store knows about a log, and what makes a sequencer the only one.
+
+    The node that moves `epoch` on by compare-and-set owns the new epoch, and no other node ever does.
+    """
 
     epoch: Epoch  # the highest that was given out
     last_clean: Epoch  # everything up to and including it has been recovered
     metadata: EpochMetadata  # of `epoch`
     owner: NodeId | None = None  # who took `epoch`
-    tail: LogTail = LogTail()  # where the last clean epoch ended
+    tail: LogPoint = LogPoint()  # where the last clean epoch ended
     lineage: Lineage = NO_LINEAGE  # which histories the log has had
 
 
@@ -69,6 +33,7 @@ class ReadEpochStore:
     """Effect: ends in EpochStoreRead."""
 
     log: LogId
+    question: int = 0  # comes back with the answer; not 0: is the epoch still this node's?
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +51,7 @@ class EpochStoreRead:
 
     version: int
     state: EpochState | None
+    question: int = 0  # as in the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +63,12 @@ class EpochStoreWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfirmEpoch:
-    """Effect: which epoch is the newest? Ends in EpochConfirmed."""
-
-    log: LogId
-    question: int
-
-
-@dataclass(frozen=True, slots=True)
-class EpochConfirmed:
-    """Event: what the epoch store said after it was asked; None if it did not answer."""
-
-    question: int
-    epoch: Epoch | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReadMetadataLog:
     """Effect: ends in MetadataLogRead."""
 
     log: LogId
+    confirm: bool = True  # what is on too few nodes is put on enough before it is believed
+    epoch: Epoch = Epoch(0)  # of the sequencer that asks; comes back with the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +76,8 @@ class MetadataLogRead:
     """Event: the history of nodesets, oldest first; None if it could not be read."""
 
     history: tuple[EpochMetadata, ...] | None
+    answered: int = 0  # with None: so many storage nodes have answered, too few
+    epoch: Epoch = Epoch(0)  # as in the question
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,9 @@ where each millisecond began, to say where a cut lies. Rules T11 to T15 are in d
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
-from logdevice.protocol.epoch_state import LogTail
-from logdevice.types import Lsn
+from logdevice.types import LogPoint, Lsn
 from logdevice.write_settings import WriteSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place between two records, and the counters of all that is below it."""
-
-    lsn: Lsn
-    entry_end: int
-    byte_end: int
 
 
 class LogClock:
@@ -32,7 +21,7 @@ class LogClock:
         self._floor_ms = 0  # no record gets an earlier time
         self._known_ms = 0  # cuts before that are not known here
         self._stamped_ms = -1
-        self._begun: deque[tuple[int, Place]] = deque()  # where each time began, oldest first
+        self._begun: deque[tuple[int, LogPoint]] = deque()  # where each time began, oldest first
 
     def read(self, now_ms: int) -> int:
         """No record that was given out is younger, and none that comes will be older."""
@@ -47,12 +36,12 @@ class LogClock:
         self._floor_ms = max(self._floor_ms, time_ms)
         self._known_ms = max(self._known_ms, time_ms)
 
-    def stamp(self, now_ms: int, seen_ms: int, lsn: Lsn, tail: LogTail) -> int:
+    def stamp(self, now_ms: int, seen_ms: int, lsn: Lsn, tail: LogPoint) -> int:
         """The time of the next record, whose writer has seen `seen_ms` (T11)."""
         time_ms = self._floor_ms = max(self.read(now_ms), seen_ms)
         if time_ms > self._stamped_ms:
             self._stamped_ms = time_ms
-            self._begun.append((time_ms, Place(lsn, tail.entry_end, tail.byte_end)))
+            self._begun.append((time_ms, tail.at(lsn)))
             if len(self._begun) > self._settings.clock_places_max:
                 self._known_ms = max(self._known_ms, self._begun.popleft()[0])
         return time_ms
@@ -61,11 +50,11 @@ class LogClock:
         """From now on every record is younger than this (T13)."""
         self._floor_ms = max(self._floor_ms, time_ms + 1)
 
-    def place_after(self, time_ms: int, next_lsn: Lsn, tail: LogTail) -> Place | None:
+    def place_after(self, time_ms: int, next_lsn: Lsn, tail: LogPoint) -> LogPoint | None:
         """Behind the last record of this time or earlier; None if that is too long ago to know."""
         if time_ms < self._known_ms:
             return None
-        found = Place(next_lsn, tail.entry_end, tail.byte_end)
+        found = tail.at(next_lsn)
         for began_ms, place in reversed(self._begun):
             if began_ms <= time_ms:
                 break

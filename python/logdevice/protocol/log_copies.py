@@ -1,15 +1,21 @@
 """Copies: which stores a node accepts, and which copy stays where two meet.
 
-A part of the log state. A store that may meet an older copy first has a look at it; everything else
-is written straight away. Rules J1 to J9 are in docs/protocol/write_path.md.
+A part of the log state. Stores of one LSN take turns, so that a look at the store and the write that
+follows it are never overtaken. Of the copies that sequencers and recoveries send the best one stays; of
+write-once stores, along a chain, the first. Rules J1 to J9 are in docs/protocol/write_path.md, P5 to P7 and
+P27 in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
-from logdevice.protocol.log_state_events import CopyFound, FindCopy
+from logdevice.protocol.chain.messages import ChainCompleted, ChainCopy, ChainRead
 from logdevice.protocol.log_turn import LogTurn
+from logdevice.protocol.store_read import RecordsRead
 from logdevice.protocol.store_write import (
     AmendRecord,
     DeleteRecords,
@@ -19,11 +25,15 @@ from logdevice.protocol.store_write import (
     StoreWrite,
 )
 from logdevice.protocol.stored_log import SEAL, TAGGED, SealPoint, StoredLog, encode_lsn
-from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
-from logdevice.types import Epoch, LogId, Lsn, Record, RecordFlags
+from logdevice.protocol.write_messages import Delete, Store, StoreStatus
+from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags
 
+_HOLE = int(RecordFlags.HOLE)
 _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 _FAILURES = {PersistError.NO_SPACE: StoreStatus.NO_SPACE, PersistError.IO_ERROR: StoreStatus.FAILED}
+# Who waits for one LSN: its client or some waves, a second attempt, the sequencer. More is not meant.
+_TURNS_MAX = 16
+
 
 Precedence = tuple[bool, int]
 
@@ -34,34 +44,42 @@ def precedence(record: Record) -> Precedence:
 
 
 class Copies:
-    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn) -> None:
+    def __init__(self, log: LogId, me: NodeId, stored: StoredLog, turn: LogTurn) -> None:
         self._log = log
+        self._me = me
         self._stored = stored
         self._turn = turn
-        self._look_ups: dict[int, tuple[int, Store | Delete]] = {}
-        self._unwritten: dict[Lsn, Precedence] = {}  # copies on their way to the store
+        self._turns: dict[Lsn, deque[Callable[[], None]]] = {}  # the first of each is being dealt with
         self._fences: dict[Epoch, tuple[int, int]] = {}  # seal and attempt of the newest digest
 
     def store(self, reply_to: int, store: Store) -> None:
-        record = store.record
-        if self._refuse_sealed(reply_to, store):
-            return
-        epoch = self._stored.epochs.get(record.lsn.epoch)
-        # J5: what comes in order cannot be there yet; everything else is worth a look.
-        if not store.is_amend and epoch is not None and record.lsn >= epoch.tail.end:
-            self._write(reply_to, store)
-        else:
-            self._look_up(reply_to, store, record.lsn)
+        if not self._take_turn(store.lsn, partial(self._store, reply_to, store)):
+            self._turn.reply(reply_to, store.answer(StoreStatus.OVERLOADED))
 
-    def delete(self, reply_to: int, delete: Delete) -> None:
-        self._look_up(reply_to, delete, delete.lsn)
+    def delete(self, delete: Delete) -> None:
+        self._take_turn(delete.lsn, partial(self._look_to_delete, delete))
+
+    def _take_turn(self, lsn: Lsn, begin: Callable[[], None]) -> bool:
+        """P7: begins when everything before it at this LSN has come to its end; False: too many wait."""
+        turns = self._turns.setdefault(lsn, deque())
+        if len(turns) >= _TURNS_MAX:
+            return False
+        turns.append(begin)
+        if len(turns) == 1:
+            begin()
+        return True
+
+    def _end_turn(self, lsn: Lsn) -> None:
+        turns = self._turns[lsn]
+        turns.popleft()
+        if turns:
+            turns[0]()
+        else:
+            del self._turns[lsn]
 
     def is_busy(self, epoch: Epoch) -> bool:
         """Whether stores of an epoch have not come to their end."""
-        return any(lsn.epoch == epoch for lsn in self._unwritten) or any(
-            isinstance(request, Store) and request.record.lsn.epoch == epoch
-            for _, request in self._look_ups.values()
-        )
+        return any(lsn.epoch == epoch for lsn in self._turns)
 
     def fence(self, epoch: Epoch, seal_epoch: Epoch, attempt: int) -> None:
         """J12: what an earlier attempt of a recovery still sends comes too late."""
@@ -70,67 +88,71 @@ class Copies:
     def is_fenced(self, epoch: Epoch, seal_epoch: int, attempt: int) -> bool:
         return (seal_epoch, attempt) < self._fences.get(epoch, (0, 0))
 
-    def found(self, event: CopyFound) -> None:
-        reply_to, request = self._look_ups.pop(event.look_up_id)
-        if isinstance(request, Delete):
-            self._delete(request, event.copy)
-        elif not self._refuse_sealed(reply_to, request):
-            self._store_over(reply_to, request, event.copy)
-
-    def _refuse_sealed(self, reply_to: int, store: Store) -> bool:
-        """J1 to J3. Asked again after a look at the store: a seal may have come meanwhile."""
-        record, seal, soft_seal = store.record, self._stored.seal, self._stored.soft_seal
-        is_soft = is_late = False
-        if record.flags & _BY_RECOVERY:
-            is_sealed = record.wave < seal.epoch
-            is_late = self.is_fenced(record.lsn.epoch, record.wave, store.attempt)
-        else:
-            is_sealed = record.lsn.epoch <= seal.epoch
-            is_soft = not is_sealed and record.lsn.epoch <= soft_seal.epoch and not store.is_draining
-        if is_sealed:
-            self._answer(reply_to, store, StoreStatus.PREEMPTED, seal)
-        elif is_soft:
-            self._answer(reply_to, store, StoreStatus.PREEMPTED, soft_seal, is_soft=True)
-        elif is_late:
-            self._answer(reply_to, store, StoreStatus.FAILED)
-        return is_sealed or is_soft or is_late
-
-    def _look_up(self, reply_to: int, request: Store | Delete, lsn: Lsn) -> None:
-        look_up_id = self._turn.next_id()
-        self._look_ups[look_up_id] = reply_to, request
-        self._turn.effects.append(FindCopy(look_up_id, self._log, lsn))
-
-    def _store_over(self, reply_to: int, store: Store, copy: Record | None) -> None:
+    def _store(self, reply_to: int, store: Store) -> None:
         record = store.record
-        held = [] if copy is None else [precedence(copy)]
-        held += [self._unwritten[record.lsn]] if record.lsn in self._unwritten else []
-        if store.is_amend and copy is None:
+        if self._refuse_sealed(reply_to, store):
+            return
+        epoch = self._stored.epochs.get(record.lsn.epoch)
+        # J5: what comes in order cannot be there yet; everything else is worth a look.
+        if not store.is_amend and epoch is not None and record.lsn >= epoch.tail.lsn:
+            self._write(reply_to, store)
+        else:
+            self._turn.read(record.lsn, record.lsn.next, lambda found: self._found(reply_to, store, found))
+
+    def _found(self, reply_to: int, store: Store, found: RecordsRead | None) -> None:
+        record, copy = store.record, _copy(found)
+        if store.write_once and found is None:
+            self._answer(reply_to, store, StoreStatus.FAILED)  # P5: something may be there
+        elif store.write_once and copy is not None:
+            is_same = copy.flags & _HOLE == record.flags & _HOLE
+            self._answer(reply_to, store, StoreStatus.OK if is_same else StoreStatus.TAKEN)  # P5
+        elif self._refuse_sealed(reply_to, store):
+            pass
+        elif store.is_amend and copy is None:
             self._answer(reply_to, store, StoreStatus.FAILED)  # J6
-        elif held and max(held) > precedence(record):
+        elif copy is not None and precedence(copy) > precedence(record):
             self._answer(reply_to, store, StoreStatus.OK)  # J4: there is a better one already
         else:
             self._write(reply_to, store)
 
-    def _write(self, reply_to: int, store: Store) -> None:
+    def _refuse_sealed(self, reply_to: int, store: Store) -> bool:
+        """J1 to J3, P6. Asked again after a look at the store: a seal may have come meanwhile."""
         record, stored = store.record, self._stored
-        if record.lsn < stored.trim_end:
+        is_soft = is_late = False
+        if record.flags & _BY_RECOVERY and not store.write_once:
+            is_sealed = record.wave < stored.seal.epoch
+            is_late = self.is_fenced(record.lsn.epoch, record.wave, store.attempt)
+        else:
+            is_sealed = record.lsn.epoch <= max(stored.seal.epoch, stored.last_clean)
+            is_soft = not is_sealed and record.lsn.epoch <= stored.soft_seal.epoch and not store.is_draining
+        if is_sealed or is_soft:
+            seal = stored.seal if is_sealed else stored.soft_seal
+            self._answer_sealed(reply_to, store, seal, is_soft)
+        elif is_late:
+            self._answer(reply_to, store, StoreStatus.FAILED)
+        return is_sealed or is_soft or is_late
+
+    def _write(self, reply_to: int, store: Store) -> None:
+        record = store.record
+        if record.lsn < self._stored.trim_end:
             self._answer(reply_to, store, StoreStatus.OK)  # J11: it would be removed at once
             return
-        self.put(store, lambda status: self._answer(reply_to, store, status))
-
-    def put(self, store: Store, end: Callable[[StoreStatus], None]) -> None:
-        """Writes what was accepted; `end` hears of it when it is durable, or has failed."""
-        record = store.record
         writes: list[StoreWrite] = [self._copy_write(store), *self._soften(store)]
         self._take_note(store)
         writes += self._take_note_of_tag(record)
-        self._unwritten[record.lsn] = precedence(record)
+        self._turn.persist(
+            writes,
+            lambda: self._written(reply_to, store),
+            lambda error: self._answer(reply_to, store, _FAILURES[error]),
+        )
 
-        def written(status: StoreStatus) -> None:
-            self._unwritten.pop(record.lsn, None)
-            end(status)
-
-        self._turn.persist(writes, lambda: written(StoreStatus.OK), lambda error: written(_FAILURES[error]))
+    def _written(self, reply_to: int, store: Store) -> None:
+        record = store.record
+        if store.write_once and record.copyset[:1] == (self._me,):
+            # P7: the tail has it, so the whole chain does.
+            is_hole = bool(record.flags & _HOLE)
+            self._turn.tell(store.sequencer, ChainCompleted(self._log, record.lsn, is_hole))
+        self._answer(reply_to, store, StoreStatus.OK)
 
     def _copy_write(self, store: Store) -> StoreWrite:
         record = store.record
@@ -166,30 +188,52 @@ class Copies:
         epoch.tagged_start = record.lsn
         return [PutState(self._log, f"{TAGGED}{int(record.lsn.epoch)}", encode_lsn(record.lsn))]
 
-    def _delete(self, delete: Delete, copy: Record | None) -> None:
-        # J8: after a seal, recovery counts on every copy it has seen.
-        if copy is None or delete.lsn.epoch <= self._stored.seal.epoch:
-            return
-        if max(precedence(copy), self._unwritten.get(delete.lsn, (False, 0))) <= (False, delete.wave):
-            self._turn.persist([DeleteRecords(self._log, delete.lsn, delete.lsn.next)])
+    def _look_to_delete(self, delete: Delete) -> None:
+        self._turn.read(delete.lsn, delete.lsn.next, lambda found: self._delete(delete, _copy(found)))
 
-    def _answer(
-        self,
-        reply_to: int,
-        store: Store,
-        status: StoreStatus,
-        seal: SealPoint | None = None,
-        *,
-        is_soft: bool = False,
-    ) -> None:
-        stored = Stored(
-            log=self._log,
-            lsn=store.record.lsn,
-            wave=store.record.wave,
-            status=status,
-            attempt=store.attempt,
-            seal_epoch=Epoch(0) if seal is None else seal.epoch,
-            sealed_by=None if seal is None else seal.node,
-            is_soft=is_soft,
+    def _delete(self, delete: Delete, copy: Record | None) -> None:
+        lsn, is_sealed = delete.lsn, delete.lsn.epoch <= self._stored.seal.epoch
+        # J8: after a seal, recovery counts on every copy it has seen.
+        if copy is None or is_sealed or precedence(copy) > (False, delete.wave):
+            self._end_turn(lsn)
+            return
+        writes = [DeleteRecords(self._log, lsn, lsn.next)]
+        self._turn.persist(writes, lambda: self._end_turn(lsn), lambda _: self._end_turn(lsn))
+
+    def read(self, reply_to: int, request: ChainRead) -> None:
+        self._turn.read(
+            request.lsn,
+            request.lsn.next,
+            lambda found: self._answer_read(reply_to, request, found),
+            headers_only=False,
+            bytes_max=1,
         )
-        self._turn.reply(reply_to, stored)
+
+    def _answer_read(self, reply_to: int, request: ChainRead, found: RecordsRead | None) -> None:
+        stored = self._stored
+        # As it is now, after the read: what was read before a seal is not called sealed too late (P27).
+        sealed = max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean)
+        answer = ChainCopy(
+            lsn=request.lsn,
+            records=() if found is None else found.records,
+            has_failed=found is None,
+            is_sealed=request.lsn.epoch <= sealed,
+        )
+        self._turn.reply(reply_to, answer)
+
+    def _answer_sealed(self, reply_to: int, store: Store, seal: SealPoint, is_soft: bool) -> None:
+        # Of an epoch that is only known to be clean, because its seal was forgotten, there is none to name.
+        sealed_by = seal.node if seal.epoch else None
+        answer = store.answer(StoreStatus.PREEMPTED)
+        answer = replace(answer, seal_epoch=seal.epoch, sealed_by=sealed_by, is_soft=is_soft)
+        self._turn.reply(reply_to, answer)
+        self._end_turn(store.lsn)
+
+    def _answer(self, reply_to: int, store: Store, status: StoreStatus) -> None:
+        self._turn.reply(reply_to, store.answer(status))
+        self._end_turn(store.lsn)
+
+
+def _copy(found: RecordsRead | None) -> Record | None:
+    """The copy at the one LSN that was read, if there is one that can be read."""
+    return found.records[0] if found is not None and found.records else None

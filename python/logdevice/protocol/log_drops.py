@@ -14,23 +14,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from logdevice.protocol.compaction import Marks, dropped
-from logdevice.protocol.log_state_events import ReadCopies
 from logdevice.protocol.log_turn import LogTurn
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_read import RecordsRead
 from logdevice.protocol.store_write import PersistError, PutRecord, StoreWrite
 from logdevice.protocol.stored_log import StoredLog
 from logdevice.protocol.write_messages import Drop, Dropped, DropStatus
-from logdevice.types import LogId, Lsn, NodeId, Record
+from logdevice.types import LogId, Lsn
 from logdevice.write_settings import RecoverySettings
 
-_READ_TIME_MS_MAX: Final = 1_000
-
-
-class _EveryCopy:
-    """Also those that no reader is sent."""
-
-    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
-        return True
+# An order names many records: those who give more orders than this are told to come again.
+_WAITING_MAX: Final = 16
 
 
 @dataclass(slots=True)
@@ -52,46 +45,43 @@ class Drops:
         self._turn = turn
         self._settings = settings
         self._jobs: deque[_Job] = deque()  # one at a time
-        self._read_id: int | None = None
 
     @property
     def is_busy(self) -> bool:
         """K24: whether a header that was read has still to be written back."""
         return bool(self._jobs)
 
-    def drop(self, reply_to: int, drop: Drop) -> None:
+    def drop(self, reply_to: int, drop: Drop, *, is_amended: bool) -> None:
+        """`is_amended`: headers of copies are being written, and may not be those that a read shows (K24)."""
         if not drop.ranges:
             self._answer(reply_to, DropStatus.OK)
             return
         is_too_early = drop.ranges[-1][1] > self._stored.released_end  # K22
-        if is_too_early or len(self._jobs) >= self._settings.drops_waiting_max:
+        if is_too_early or is_amended or len(self._jobs) >= _WAITING_MAX:
             self._answer(reply_to, DropStatus.AGAIN)
             return
         self._jobs.append(_Job(reply_to, drop, drop.ranges[0][0]))
         if len(self._jobs) == 1:
             self._read()
 
-    def has_read(self, event: RecordsRead | ReadFailed) -> bool:
-        """False if it was another one's read."""
-        if event.read_id != self._read_id:
-            return False
-        self._read_id = None
-        if isinstance(event, ReadFailed):
-            self._finish(DropStatus.FAILED)
-            return True
+    def _read(self) -> None:
         job = self._jobs[0]
-        job.next = event.next
-        writes = self._writes(job, event)
+        self._turn.read(job.next, job.drop.ranges[-1][1], lambda found: self._drop_found(job, found))
+
+    def _drop_found(self, job: _Job, found: RecordsRead | None) -> None:
+        if found is None:
+            self._finish(DropStatus.FAILED)
+            return
+        job.next = found.next
+        writes = self._writes(job, found)
         if writes:
             self._turn.persist(writes, self._go_on, self._failed)
         else:
             self._go_on()
-        return True
 
-    def _writes(self, job: _Job, event: RecordsRead) -> list[StoreWrite]:
+    def _writes(self, job: _Job, found: RecordsRead) -> list[StoreWrite]:
         marks = Marks(job.drop.superseded_end, job.drop.purged_end)
-        found = (item for item in event.items if isinstance(item, Record) and job.names(item.lsn))
-        left = (dropped(record, marks) for record in found)
+        left = (dropped(record, marks) for record in found.records if job.names(record.lsn))
         return [PutRecord(self._log, record) for record in left if record is not None]
 
     def _go_on(self) -> None:
@@ -109,23 +99,5 @@ class Drops:
         if self._jobs:
             self._read()
 
-    def _read(self) -> None:
-        job = self._jobs[0]
-        end = job.drop.ranges[-1][1]
-        self._read_id = self._turn.next_id()
-        read = StoreRead(
-            read_id=self._read_id,
-            log=self._log,
-            start=job.next,
-            end=end,
-            gap_end=end,
-            bytes_max=self._settings.digest_bytes_max,
-            time_ms_max=_READ_TIME_MS_MAX,
-            filter=_EveryCopy(),
-            time_range=None,
-            headers_only=True,
-        )
-        self._turn.effects.append(ReadCopies(read))
-
     def _answer(self, reply_to: int, status: DropStatus) -> None:
-        self._turn.reply(reply_to, Dropped(self._log, status))
+        self._turn.reply(reply_to, Dropped(status))

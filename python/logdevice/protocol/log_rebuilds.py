@@ -24,6 +24,11 @@ class RebuiltCopies:
         self._stored = stored
         self._turn = turn
         self._drops = drops
+        self._writing = 0  # requests whose copies are not durable yet
+
+    @property
+    def is_writing(self) -> bool:
+        return self._writing > 0
 
     def put(self, reply_to: int, put: PutCopies) -> None:
         stored = self._stored
@@ -32,15 +37,14 @@ class RebuiltCopies:
             self._answer(reply_to, CopiesStatus.AGAIN)
             return
         writes: list[StoreWrite] = [PutRecord(self._log, record) for record in put.records]
-        going_on = [record for record in put.records if record.lsn.epoch > stored.last_clean]
-        for record in going_on:
-            epoch = stored.epoch(record.lsn.epoch)
-            epoch.take(record)
-            epoch.good_end = max(epoch.good_end, stored.released_end)
-        if going_on:
-            # P67: what is released is good. If the epoch is recovered without this node, the purge that
-            # follows leaves it alone, also after a crash.
-            writes.append(PutState(self._log, PROGRESS, stored.encode_progress()))
+        for record in put.records:
+            if record.lsn.epoch > stored.last_clean:
+                epoch = stored.epoch(record.lsn.epoch)
+                epoch.take(record)
+                epoch.good_end = max(epoch.good_end, stored.released_end)
+        # P67: what is released is good. If the epoch is recovered without this node, or was long ago, the
+        # purge leaves it alone, also after a crash.
+        writes.append(PutState(self._log, PROGRESS, stored.encode_progress()))
         self._write(reply_to, writes)
 
     def amend(self, reply_to: int, amend: AmendCopies) -> None:
@@ -57,11 +61,13 @@ class RebuiltCopies:
         )
 
     def _write(self, reply_to: int, writes: Sequence[StoreWrite]) -> None:
-        self._turn.persist(
-            writes,
-            lambda: self._answer(reply_to, CopiesStatus.OK),
-            lambda error: self._answer(reply_to, _FAILURES[error]),
-        )
+        self._writing += 1
+
+        def written(status: CopiesStatus) -> None:
+            self._writing -= 1
+            self._answer(reply_to, status)
+
+        self._turn.persist(writes, lambda: written(CopiesStatus.OK), lambda error: written(_FAILURES[error]))
 
     def _answer(self, reply_to: int, status: CopiesStatus) -> None:
-        self._turn.reply(reply_to, CopiesStored(self._log, status))
+        self._turn.reply(reply_to, CopiesStored(status))

@@ -14,30 +14,28 @@ from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
-from logdevice.protocol.epoch_recovery import EpochRecovery, RecoveryContext, Stage, recovery_quorum, tail_of
+from logdevice.protocol.epoch_recovery import EpochRecovery
 from logdevice.protocol.epoch_state import (
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     ReadEpochStore,
     WriteEpochStore,
     metadata_of,
 )
+from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.lineage import Lineage, new_id
 from logdevice.protocol.quorum import Answer
-from logdevice.protocol.read_stream.turn import back_off_ms
-from logdevice.protocol.recovery_events import (
-    AnswerReceived,
-    CompleteRecovery,
+from logdevice.protocol.recovery_context import (
     Effect,
     Event,
-    NodeLost,
-    PreemptRecovery,
-    ReportTail,
-    SendRequest,
+    NodeAnswer,
+    RecoveryContext,
     StatusesChanged,
+    recovery_quorum,
 )
-from logdevice.protocol.timers import Timers, Woken
+from logdevice.protocol.sequencer_events import RecoveryCompleted, RecoveryPreempted, TailFound
+from logdevice.protocol.timers import Woken, back_off_ms
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import (
     Cleaned,
     DigestRecords,
@@ -48,7 +46,7 @@ from logdevice.protocol.write_messages import (
     StoreStatus,
 )
 from logdevice.protocol.writers.bridge_search import BridgeSearch
-from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId
+from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, LogPoint, Lsn, NodeId
 
 
 class _Timer(Enum):
@@ -70,6 +68,7 @@ class LogRecovery:
         tail_end: Lsn = Lsn(0),
     ) -> None:
         self.is_over = False
+        self._turn: Turn[Effect] = Turn()
         self._context = context
         self._last_clean = last_clean
         self._history = history
@@ -78,33 +77,30 @@ class LogRecovery:
         self._nodes = sorted({node for epoch in self._epochs for node in self._metadata(epoch).nodeset})
         self._sealed: dict[NodeId, Sealed] = {}
         # Which appends of which writers the log has: as of the last clean epoch, then of each recovered one.
-        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end)
+        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end, self._turn)
         self._writers = self._search.table
         self._recovering: EpochRecovery | None = None
         self._is_advancing = False  # the epoch store is asked to note a clean epoch
         self._has_reported_tail = False
-        self._tail = LogTail()  # where the last clean epoch ended
+        self._tail = LogPoint()  # where the last clean epoch ended
         self._attempts = 0
-        self._timers: Timers[_Timer] = Timers()
-        self._now_ms = 0
-        self._effects: list[Effect] = []
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         self._seal()
-        self._effects += self._search.ask()
+        self._search.ask()
         self._begin_epoch()
-        self._settle()
+        self._after_event()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         if self.is_over:
             return effects
         match event:
-            case AnswerReceived():
-                self._on_answer(event)
-            case NodeLost():
+            case Answered():
+                self._on_answer(event.node, event.answer)
+            case Lost():
                 self._lose(event.node)
             case StatusesChanged():
                 self._on_statuses(event.statuses)
@@ -116,18 +112,13 @@ class LogRecovery:
                 self._on_woken()
             case _:
                 assert_never(event)
-        self._settle()
+        self._after_event()
         return effects
 
     @property
     def _recovery(self) -> EpochRecovery:
         assert self._recovering is not None, "there is an epoch to recover until it is over"
         return self._recovering
-
-    def _begin(self, now_ms: int) -> list[Effect]:
-        self._now_ms = now_ms
-        self._effects = []
-        return self._effects
 
     def _metadata(self, epoch: Epoch) -> EpochMetadata:
         return metadata_of(self._history, epoch)
@@ -138,21 +129,25 @@ class LogRecovery:
         seal = Seal(
             log=context.log, epoch=context.seal_epoch, sealed_by=context.me, last_clean=self._last_clean
         )
-        self._effects += [SendRequest(node, seal) for node in self._nodes if node not in self._sealed]
+        for node in self._nodes:
+            if node not in self._sealed:
+                self._turn.ask(node, seal)
         self._arm_retry()
 
     def _arm_retry(self) -> None:
         settings = self._context.settings
         delay_ms = back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max)
-        self._timers.arm(_Timer.RETRY, self._now_ms + delay_ms)
+        self._turn.arm(_Timer.RETRY, delay_ms)
 
     def _begin_epoch(self) -> None:
         if not self._epochs:
-            self._end(CompleteRecovery(b"" if self._writers is None else self._writers.encode()))
+            writers = b"" if self._writers is None else self._writers.encode()
+            self._end(RecoveryCompleted(self._context.epoch, writers))
             return
         epoch = self._epochs[0]
         self._recovering = EpochRecovery(
             self._context,
+            self._turn,
             epoch,
             self._metadata(epoch),
             self._tail,
@@ -162,17 +157,16 @@ class LogRecovery:
         )
         self._note_progress()
 
-    def _end(self, effect: CompleteRecovery | PreemptRecovery) -> None:
+    def _end(self, effect: RecoveryCompleted | RecoveryPreempted) -> None:
         self.is_over = True
         self._recovering = None
-        self._effects.append(effect)
+        self._turn.emit(effect)
 
     def _preempt(self, seal_epoch: Epoch, sealed_by: NodeId | None) -> None:
         """V16: nothing more is written; whoever has the higher epoch decides."""
-        self._end(PreemptRecovery(seal_epoch, sealed_by))
+        self._end(RecoveryPreempted(self._context.epoch, seal_epoch, sealed_by))
 
-    def _on_answer(self, event: AnswerReceived) -> None:
-        node, answer = event.node, event.answer
+    def _on_answer(self, node: NodeId, answer: NodeAnswer) -> None:
         match answer:
             case Sealed():
                 self._on_sealed(node, answer)
@@ -188,9 +182,9 @@ class LogRecovery:
     def _on_digest(self, node: NodeId, answer: DigestRecords) -> None:
         recovering = self._of_epoch(answer.epoch)
         if answer.epoch == self._search.epoch:
-            self._effects += self._search.answered(node, answer)
+            self._search.answered(node, answer)
         elif recovering is not None:
-            self._effects += recovering.digest(node, answer)
+            recovering.digest(node, answer)
             self._note_progress()
 
     def _of_epoch(self, epoch: Epoch) -> EpochRecovery | None:
@@ -203,7 +197,7 @@ class LogRecovery:
             self._preempt(answer.seal_epoch, answer.sealed_by)
         elif answer.status in (SealStatus.OK, SealStatus.REBUILDING) and node not in self._sealed:
             self._sealed[node] = answer
-            self._effects += self._recovery.sealed(node, answer)
+            self._recovery.sealed(node, answer)
 
     def _report_tail(self) -> None:
         """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
@@ -217,11 +211,11 @@ class LogRecovery:
             if quorum.answer() is Answer.NONE:
                 return
         self._has_reported_tail = True
-        tail = LogTail()
+        tail = LogPoint()
         for answer in self._sealed.values():
             for epoch_tail in answer.tails:
-                tail = tail.joined(tail_of(epoch_tail))
-        self._effects.append(ReportTail(tail))
+                tail = tail.joined(epoch_tail.end)
+        self._turn.emit(TailFound(self._context.epoch, tail))
 
     def _on_stored(self, node: NodeId, answer: Stored) -> None:
         recovering = self._of_epoch(answer.lsn.epoch)
@@ -259,22 +253,22 @@ class LogRecovery:
 
     def _rejoin(self) -> None:
         """V15: an epoch that begins again does so with everybody who is sealed by now, latecomers too."""
-        if self._recovery.stage is Stage.SEAL:
+        if self._recovery.is_sealing:
             for node, answer in sorted(self._sealed.items()):
-                self._effects += self._recovery.sealed(node, answer)
+                self._recovery.sealed(node, answer)
 
     def _on_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         is_changed = dict(statuses) != self._statuses
         self._statuses = dict(statuses)
-        if is_changed and self._recovery.stage is not Stage.DONE:
+        if is_changed and not self._recovery.is_done:
             self._recovery.restart(self._statuses)  # V15
             self._rejoin()
 
     def _note_progress(self) -> None:
         self._attempts = 0
-        self._timers.arm(_Timer.PROGRESS, self._now_ms + self._context.settings.recovery_timeout_ms)
+        self._turn.arm(_Timer.PROGRESS, self._context.settings.recovery_timeout_ms)
 
-    def _settle(self) -> None:
+    def _after_event(self) -> None:
         """Whatever has become possible, and the alarm for what has not."""
         self._report_tail()
         recovering = self._recovering
@@ -282,26 +276,25 @@ class LogRecovery:
             self._search.look(self._statuses)
             self._writers = self._search.table
         if recovering is not None:
-            if recovering.writers_before is None:
-                recovering.writers_before = self._writers
-            self._effects += recovering.go_on(self._now_ms)
+            recovering.know_writers(self._writers)
+            recovering.advance()
             if recovering.grace_end_ms is not None:
-                self._timers.arm(_Timer.GRACE, recovering.grace_end_ms)
-            if recovering.stage is Stage.DONE and not self._is_advancing:
+                self._turn.arm(_Timer.GRACE, recovering.grace_end_ms - self._turn.now_ms)
+            if recovering.is_done and not self._is_advancing:
                 self._ask_epoch_store()
-        if not self.is_over and (wake_up := self._timers.wake_up()):
-            self._effects.append(wake_up)
+        if not self.is_over:
+            self._turn.finish()
 
     def _ask_epoch_store(self) -> None:
         self._is_advancing = True
-        self._effects.append(ReadEpochStore(self._context.log))
-        self._timers.arm(_Timer.EPOCH_STORE, self._now_ms + self._context.settings.retry_ms_max)
+        self._turn.emit(ReadEpochStore(self._context.log))
+        self._turn.arm(_Timer.EPOCH_STORE, self._context.settings.retry_ms_max)
 
     def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
         recovering, state = self._recovery, event.state
         if not self._is_advancing or state is None:
             return
-        if state.epoch > self._context.seal_epoch + 1:
+        if state.epoch > self._context.epoch:
             self._preempt(state.epoch, state.owner)
         elif state.last_clean >= recovering.epoch:
             self._end_epoch(recovering)
@@ -309,17 +302,17 @@ class LogRecovery:
             clean = replace(
                 state,
                 last_clean=recovering.epoch,
-                tail=state.tail.joined(recovering.tail),
+                tail=state.tail.joined(recovering.outcome.tail),
                 lineage=self._lineage_after(recovering, state.lineage),
             )
-            self._effects.append(WriteEpochStore(self._context.log, event.version, clean))  # V17
+            self._turn.emit(WriteEpochStore(self._context.log, event.version, clean))  # V17
 
     def _lineage_after(self, recovering: EpochRecovery, lineage: Lineage) -> Lineage:
         """L29: in the same write as the clean epoch, so nothing newer is released before it is known."""
-        if recovering.doubtful_from is None:
+        base = recovering.outcome.doubtful_from
+        if base is None:
             return lineage  # L31
-        epoch = Epoch(self._context.seal_epoch + 1)
-        return lineage.branched(new_id(self._context.rng), epoch, recovering.doubtful_from)
+        return lineage.branched(new_id(self._context.rng), self._context.epoch, base)
 
     def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
         if not self._is_advancing:
@@ -331,15 +324,15 @@ class LogRecovery:
 
     def _end_epoch(self, recovering: EpochRecovery) -> None:
         self._is_advancing = False
-        self._timers.disarm(_Timer.EPOCH_STORE)
-        self._tail = self._tail.joined(recovering.tail)
-        self._writers = recovering.writers
+        self._turn.disarm(_Timer.EPOCH_STORE)
+        self._tail = self._tail.joined(recovering.outcome.tail)
+        self._writers = recovering.outcome.writers
         self._epochs.pop(0)
         self._recovering = None
         self._begin_epoch()
 
     def _on_woken(self) -> None:
-        for timer in self._timers.pop_passed(self._now_ms):
+        for timer in self._turn.passed():
             match timer:
                 case _Timer.RETRY:
                     self._ask_again()
@@ -355,8 +348,9 @@ class LogRecovery:
     def _ask_again(self) -> None:
         self._attempts += 1
         self._seal()
-        self._effects += self._search.ask() if self._writers is None else []
-        self._effects += self._recovery.ask_again()
+        if self._writers is None:
+            self._search.ask()
+        self._recovery.ask_again()
 
     def _give_up_on_silent(self) -> None:
         """V18: begin again with those who speak."""

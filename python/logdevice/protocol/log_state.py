@@ -11,31 +11,27 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from logdevice.protocol.chain.copies import WriteOnce
-from logdevice.protocol.chain.messages import ChainRead, ChainStatus, ChainStore
-from logdevice.protocol.copy_selection import CopyFilter
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead
+from logdevice.protocol.epoch_state import MetadataLogRead
+from logdevice.protocol.io import Answered, Asked, Lost
 from logdevice.protocol.log_copies import Copies
 from logdevice.protocol.log_drops import Drops
 from logdevice.protocol.log_rebuilds import RebuiltCopies
 from logdevice.protocol.log_state_events import (
-    AdvanceRelease,
-    AdvanceTrim,
-    CopyFound,
     Effect,
     Event,
-    PurgeAnswered,
-    ReadCopies,
     RebuildingChanged,
+    ReleaseAdvanced,
     Request,
-    RequestReceived,
-    StartPurge,
+    TrimAdvanced,
 )
-from logdevice.protocol.log_turn import LogTurn
-from logdevice.protocol.messages import Start
+from logdevice.protocol.log_turn import FLUSH, LogTurn
+from logdevice.protocol.purge import Purge
 from logdevice.protocol.rebuilding_messages import AmendCopies, PutCopies
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_read import ReadFailed, RecordsRead
 from logdevice.protocol.store_write import DeleteRecords, Persisted, PersistFailed, PutState, TrimLog
 from logdevice.protocol.stored_log import (
+    PROGRESS,
     RECOVERED,
     SEAL,
     TRIM,
@@ -61,13 +57,12 @@ from logdevice.protocol.write_messages import (
     Sealed,
     SealStatus,
     Store,
+    StoreStatus,
     Trim,
     Trimmed,
 )
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, epoch_start
+from logdevice.types import Epoch, LogId, Lsn, NodeId, epoch_start
 from logdevice.write_settings import RecoverySettings
-
-_DIGEST_TIME_MS_MAX = 1_000
 
 
 class LogState:
@@ -82,22 +77,17 @@ class LogState:
     ) -> None:
         self.stored = stored
         self._log = log
+        self._me = me
         self._settings = settings
         self._rebuilding = rebuilding
         self._turn = LogTurn(log, settings)
-        self._copies = Copies(log, stored, self._turn)
+        self._copies = Copies(log, me, stored, self._turn)
         self._drops = Drops(log, stored, self._turn, settings)
         self._rebuilt = RebuiltCopies(log, stored, self._turn, self._drops)
-        everything = Start(
-            log=log, filter_version=1, start=Lsn(0), end=Lsn(0), window_end=Lsn(0), window_bytes=0
-        )
-        self._all_copies = CopyFilter(me, everything, {})
-        self._write_once = WriteOnce(log, me, stored, self._turn, self._copies, self._all_copies)
         self._release_wanted = stored.released_end
         self._trim_wanted = stored.trim_end
-        self._purging: Epoch | None = None
+        self._purge: Purge | None = None
         self._waiting_digests: list[tuple[int, DigestRequest]] = []
-        self._digests: dict[int, tuple[int, DigestRequest]] = {}  # being read
 
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._turn.begin(now_ms)
@@ -109,41 +99,51 @@ class LogState:
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         effects = self._turn.begin(now_ms)
         match event:
-            case RequestReceived():
-                self._on_request(event.reply_to, event.request)
-            case CopyFound():
-                if not self._write_once.found(event):
-                    self._copies.found(event)
+            case Asked():
+                self._on_request(event.id, event.request)
             case Persisted() | PersistFailed():
-                self._turn.written(event)
+                self._turn.resume(event.write_id, event)
             case RecordsRead() | ReadFailed():
-                if not self._write_once.has_read(event) and not self._drops.has_read(event):
-                    self._on_digest_read(event)
-            case PurgeAnswered():
-                self._on_purge_answered(event.recovered)
+                self._turn.resume(event.read_id, event)
+            case MetadataLogRead():
+                if self._purge is not None:
+                    self._purge.on_metadata(event)
+            case Answered():
+                if self._purge is not None:
+                    self._purge.on_answered(event)
+            case Lost():
+                pass  # Y5: the purge asks again
             case RebuildingChanged():
                 self._rebuilding = event.rebuilding
             case Woken():
-                self._turn.flush(self.stored)
+                for timer in self._turn.passed():
+                    self._on_timer(timer)
             case _:
                 assert_never(event)
         self._read_digests()
         self._turn.finish()
         return effects
 
+    def _on_timer(self, timer: str) -> None:
+        if timer == FLUSH:
+            self._turn.persist([PutState(self._log, PROGRESS, self.stored.encode_progress())])
+        else:
+            assert self._purge is not None, "a purge disarms its deadline when it is over"
+            self._purge.ask()
+
     def _on_request(self, reply_to: int, request: Request) -> None:
         match request:
+            case Store(write_once=True) if self._rebuilding:
+                # P14: the node has forgotten what it took, and would take a position a second time.
+                self._turn.reply(reply_to, request.answer(StoreStatus.REBUILDING))
             case Store():
                 self._copies.store(reply_to, request)
-            case ChainStore():
-                if self._rebuilding:
-                    self._write_once.refuse(reply_to, request, ChainStatus.REBUILDING)
-                else:
-                    self._write_once.store(reply_to, request)
+            case ChainRead() if self._rebuilding:  # what is not there may have been
+                self._turn.reply(reply_to, ChainCopy(lsn=request.lsn, has_failed=True))
             case ChainRead():
-                self._write_once.read(reply_to, request, is_rebuilding=self._rebuilding)
+                self._copies.read(reply_to, request)
             case Delete():
-                self._copies.delete(reply_to, request)
+                self._copies.delete(request)
             case Release():
                 self._on_release(request)
             case KeepWriters():
@@ -151,7 +151,7 @@ class LogState:
             case Trim():
                 self._on_trim(reply_to, request.end)
             case Drop():
-                self._drops.drop(reply_to, request)
+                self._drops.drop(reply_to, request, is_amended=self._rebuilt.is_writing)
             case Seal():
                 self._on_seal(reply_to, request)
             case DigestRequest():
@@ -187,7 +187,6 @@ class LogState:
         is_ok = status in (SealStatus.OK, SealStatus.REBUILDING)
         is_preempted = status is SealStatus.PREEMPTED
         sealed = Sealed(
-            log=self._log,
             epoch=seal.epoch,
             status=status,
             tails=stored.tails(seal.last_clean, seal.epoch) if is_ok else (),
@@ -203,42 +202,30 @@ class LogState:
         """J12: a digest shows every store of its epoch that came before it."""
         waiting, self._waiting_digests = self._waiting_digests, []
         for reply_to, request in waiting:
-            if self._copies.is_busy(request.epoch) or self._write_once.is_busy(request.epoch):
+            if self._copies.is_busy(request.epoch):
                 self._waiting_digests.append((reply_to, request))
             else:
                 self._read_digest(reply_to, request)
 
     def _read_digest(self, reply_to: int, request: DigestRequest) -> None:
-        read_id = self._turn.next_id()
         end = Lsn.of(request.epoch + 1, 0)
         headers_only = request.start < request.headers_end
         if headers_only:
             end = min(end, request.headers_end)
-        self._digests[read_id] = reply_to, request
-        read = StoreRead(
-            read_id=read_id,
-            log=self._log,
-            start=min(request.start, end),
-            end=end,
-            gap_end=end,
-            bytes_max=self._settings.digest_bytes_max,
-            time_ms_max=_DIGEST_TIME_MS_MAX,
-            filter=self._all_copies,
-            time_range=None,
+        self._turn.read(
+            min(request.start, end),
+            end,
+            lambda found: self._answer_digest(reply_to, request, found),
             headers_only=headers_only,
         )
-        self._turn.effects.append(ReadCopies(read))
 
-    def _on_digest_read(self, event: RecordsRead | ReadFailed) -> None:
-        reply_to, request = self._digests.pop(event.read_id)
-        read = None if isinstance(event, ReadFailed) else event
+    def _answer_digest(self, reply_to: int, request: DigestRequest, read: RecordsRead | None) -> None:
         answer = DigestRecords(
-            log=self._log,
             epoch=request.epoch,
             start=request.start,
             attempt=request.attempt,
             next=request.start if read is None else read.next,
-            records=() if read is None else _records(read),
+            records=() if read is None else read.records,
             has_failed=read is None,
             # J9: what it had before it lost its data is not there.
             under_replicated=self._rebuilding or (read is not None and read.under_replicated),
@@ -268,7 +255,6 @@ class LogState:
     def _answer_clean(self, reply_to: int, clean: Clean, status: SealStatus) -> None:
         seal = self.stored.seal if status is SealStatus.PREEMPTED else None
         cleaned = Cleaned(
-            log=self._log,
             epoch=clean.epoch,
             attempt=clean.attempt,
             status=status,
@@ -283,7 +269,6 @@ class LogState:
     def _on_get_epoch_recovery(self, reply_to: int, epoch: Epoch) -> None:
         good_end, end = self.stored.recovered.get(epoch, (Lsn(0), Lsn(0)))
         answer = EpochRecovered(
-            log=self._log,
             epoch=epoch,
             is_known=epoch in self.stored.recovered,
             good_end=good_end,
@@ -314,18 +299,18 @@ class LogState:
             stored.released_end = end
             stored.clean_up_to(Epoch(end.epoch - 1))
             self._turn.flush_later()
-            self._turn.effects.append(AdvanceRelease(end))
-        if unclean and self._purging is None:
-            self._purging = unclean[0]  # Y1
-            self._turn.effects.append(StartPurge(self._log, unclean[0]))
+            self._turn.emit(ReleaseAdvanced(end))
+        if unclean and self._purge is None:
+            # Y1
+            self._purge = Purge(
+                self._log, self._me, unclean[0], self._settings, self._turn, self._on_purge_answered
+            )
 
     def _on_purge_answered(self, recovered: EpochRecovered) -> None:
         epoch = recovered.epoch
-        if epoch != self._purging:
-            return
         if epoch in self.stored.recovered:
             # A recovery came first, with this node: what is here is what was decided.
-            self._purging = None
+            self._purge = None
             self._release()
             return
         # Y3: with the seal, so that nothing of the epoch is taken again after a crash.
@@ -343,17 +328,17 @@ class LogState:
         )
 
     def _end_purge(self, recovered: EpochRecovered) -> None:
-        self._purging = None
+        self._purge = None
         self.stored.recovered[recovered.epoch] = recovered.good_end, recovered.end
         self._release()
 
     def _give_up_purge(self) -> None:
         # The next RELEASE, which is repeated, tries again.
-        self._purging = None
+        self._purge = None
 
     def _on_trim(self, reply_to: int, end: Lsn) -> None:
         if end <= self.stored.trim_end:
-            self._turn.reply(reply_to, Trimmed(self._log, self.stored.trim_end))
+            self._turn.reply(reply_to, Trimmed(self.stored.trim_end))
             return
         # J11: the trim point is durable before a reader hears of it, and that before anything goes.
         wanted = self._trim_wanted = max(self._trim_wanted, end)
@@ -364,10 +349,6 @@ class LogState:
     def _end_trim(self, reply_to: int, end: Lsn) -> None:
         if end > self.stored.trim_end:
             self.stored.trim_end = end
-            self._turn.effects.append(AdvanceTrim(end))
+            self._turn.emit(TrimAdvanced(end))
             self._turn.persist([TrimLog(self._log, end)])
-        self._turn.reply(reply_to, Trimmed(self._log, self.stored.trim_end))
-
-
-def _records(read: RecordsRead) -> tuple[Record, ...]:
-    return tuple(item for item in read.items if isinstance(item, Record))
+        self._turn.reply(reply_to, Trimmed(self.stored.trim_end))

@@ -1,28 +1,25 @@
-"""One call of a log state's `handle`: what it has asked for so far, and the writes it waits for.
+"""One call of a log state's `handle`, and what the log state waits for: writes and reads of its store.
 
-The parts of a log state share one LogTurn, as they share one StoredLog.
+The parts of a log state share one LogTurn, as they share one StoredLog. Each says what it goes on with when
+its write is durable or its read has come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Final
 
-from logdevice.protocol.log_state_events import Answer, Effect, Reply
-from logdevice.protocol.store_write import (
-    Persist,
-    Persisted,
-    PersistError,
-    PersistFailed,
-    PutState,
-    StoreWrite,
-)
-from logdevice.protocol.stored_log import PROGRESS, StoredLog
-from logdevice.protocol.timers import Timers
-from logdevice.types import LogId
+from logdevice.protocol.log_state_events import Effect
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, read_every_copy
+from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, StoreWrite
+from logdevice.protocol.turn import Turn
+from logdevice.types import LogId, Lsn
 from logdevice.write_settings import RecoverySettings
 
-_FLUSH = "FLUSH"
+FLUSH: Final = "FLUSH"
+PURGE: Final = "PURGE"
+
+FromStore = Persisted | PersistFailed | RecordsRead | ReadFailed
 
 
 def _nothing() -> None:
@@ -33,37 +30,13 @@ def _ignore(error: PersistError) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
-    done: Callable[[], None]
-    failed: Callable[[PersistError], None]
-
-
-class LogTurn:
+class LogTurn(Turn[Effect]):
     def __init__(self, log: LogId, settings: RecoverySettings) -> None:
-        self.effects: list[Effect] = []
+        super().__init__()
         self._log = log
         self._settings = settings
-        self._now_ms = 0
         self._id = 0
-        self._writes: dict[int, _Write] = {}
-        self._timers: Timers[str] = Timers()
-
-    def begin(self, now_ms: int) -> list[Effect]:
-        self._now_ms = now_ms
-        self.effects = []
-        return self.effects
-
-    def finish(self) -> None:
-        if wake_up := self._timers.wake_up():
-            self.effects.append(wake_up)
-
-    def next_id(self) -> int:
-        self._id += 1
-        return self._id
-
-    def reply(self, reply_to: int, answer: Answer) -> None:
-        self.effects.append(Reply(reply_to, answer))
+        self._waiting: dict[int, Callable[[FromStore], None]] = {}
 
     def persist(
         self,
@@ -72,22 +45,45 @@ class LogTurn:
         failed: Callable[[PersistError], None] = _ignore,
     ) -> None:
         """J7: what has to be durable first goes into `done`."""
-        write_id = self.next_id()
-        self._writes[write_id] = _Write(done, failed)
-        self.effects.append(Persist(write_id, tuple(writes)))
 
-    def written(self, event: Persisted | PersistFailed) -> None:
-        write = self._writes.pop(event.write_id)
-        if isinstance(event, Persisted):
-            write.done()
-        else:
-            write.failed(event.error)
+        def resume(event: FromStore) -> None:
+            if isinstance(event, PersistFailed):
+                failed(event.error)
+            else:
+                done()
+
+        self._id += 1
+        self._waiting[self._id] = resume
+        self.effects.append(Persist(self._id, tuple(writes)))
+
+    def read(
+        self,
+        start: Lsn,
+        end: Lsn,
+        done: Callable[[RecordsRead | None], None],
+        *,
+        headers_only: bool = True,
+        bytes_max: int | None = None,
+    ) -> None:
+        """Every copy of [start, end), or as many as fit; None if the store cannot be read."""
+
+        def resume(event: FromStore) -> None:
+            done(event if isinstance(event, RecordsRead) else None)
+
+        self._id += 1
+        self._waiting[self._id] = resume
+        bytes_max = bytes_max or self._settings.digest_bytes_max
+        self.effects.append(
+            read_every_copy(
+                self._log, start, end, bytes_max=bytes_max, headers_only=headers_only, read_id=self._id
+            )
+        )
 
     def flush_later(self) -> None:
         """Progress is worth a write now and then, not one each time it is made."""
-        if not self._timers.is_armed(_FLUSH):
-            self._timers.arm(_FLUSH, self._now_ms + self._settings.state_flush_ms)
+        if not self.is_armed(FLUSH):
+            self.arm(FLUSH, self._settings.state_flush_ms)
 
-    def flush(self, stored: StoredLog) -> None:
-        for _ in self._timers.pop_passed(self._now_ms):
-            self.persist([PutState(self._log, PROGRESS, stored.encode_progress())])
+    def resume(self, id: int, event: FromStore) -> None:
+        """What the store says, to the part that waits for it."""
+        self._waiting.pop(id)(event)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from logdevice.protocol.epoch_recovery import places
 from logdevice.protocol.node_status import CaseMode, NodeEvents
 from logdevice.protocol.quorum import Answer, Quorum
+from logdevice.protocol.recovery_context import places
 from logdevice.types import AuthoritativeStatus, EpochMetadata, Location, Lsn, NodeId, epoch_start
 
 

@@ -10,11 +10,18 @@ docs/protocol/write_path.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from logdevice.node_settings import NodeSettings
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.rebuilding_messages import Ping, Pong
 from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.turn import Turn
 from logdevice.types import NodeId
+
+_BEAT: Final = "BEAT"
+# Refused twice: one refusal may be a process that was just being replaced.
+_REFUSED_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,38 +31,8 @@ class NodesChanged:
     nodes: tuple[NodeId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeardFrom:
-    """A ping or a pong of a node came in. The generation names its process; a later one has a higher."""
-
-    node: NodeId
-    generation: int
-    is_ping: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NodeLeft:
-    """A process of a node said that it is about to stop."""
-
-    node: NodeId
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class PingRefused:
-    """A ping could not be delivered: there is no process where the node should be."""
-
-    node: NodeId
-
-
-Event = NodesChanged | HeardFrom | NodeLeft | PingRefused | Woken
-
-
-@dataclass(frozen=True, slots=True)
-class SendPing:
-    """Ends in HeardFrom, in PingRefused, or in silence."""
-
-    node: NodeId
+# A ping that was not sent found no process where the node should be.
+Event = NodesChanged | Asked[Ping] | Answered[Pong] | Lost[Ping] | Woken
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +47,7 @@ class DeclareDead:
     node: NodeId
 
 
-Effect = SendPing | DeclareAlive | DeclareDead | WakeAt
+Effect = Ask[Ping] | Reply[Pong] | DeclareAlive | DeclareDead | WakeAt
 
 
 @dataclass(slots=True)
@@ -83,13 +60,15 @@ class _Other:
 
 
 class Membership:
-    def __init__(self, me: NodeId, settings: NodeSettings) -> None:
+    """`generation` names this process; a later one of the same node has a higher."""
+
+    def __init__(self, me: NodeId, generation: int, settings: NodeSettings) -> None:
         self._me = me
+        self._generation = generation
         self._settings = settings
         self._others: dict[NodeId, _Other] = {}
         self._is_member = False
-        self._next_ping_ms = 0
-        self._effects: list[Effect] = []
+        self._turn: Turn[Effect] = Turn()
 
     @property
     def alive(self) -> tuple[NodeId, ...]:
@@ -101,33 +80,38 @@ class Membership:
         """Z1: a node of which nothing was heard yet is given the time to answer."""
         if node == self._me:
             return True
-        other, settings = self._others.get(node), self._settings
-        if other is None or other.has_left or other.missed > settings.pings_missed_max:
+        other = self._others.get(node)
+        if other is None or other.has_left or other.missed > self._settings.pings_missed_max:
             return False
         # Z8: one that was never heard of may still be starting.
-        return other.generation is None or other.refused < settings.pings_refused_max
+        return other.generation is None or other.refused < _REFUSED_MAX
 
     def start(self, now_ms: int) -> list[Effect]:
-        self._next_ping_ms = now_ms
-        return [WakeAt(now_ms)]
+        effects = self._turn.begin(now_ms)
+        self._turn.arm(_BEAT, 0)
+        self._turn.finish()
+        return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects: list[Effect] = []
-        self._effects = effects
+        effects = self._turn.begin(now_ms)
         match event:
             case NodesChanged():
                 self._on_nodes(event.nodes)
-            case HeardFrom():
-                self._on_heard(event)
-            case NodeLeft():
-                self._on_left(event)
-            case PingRefused():
-                self._on_refused(event.node)
+            case Asked():
+                self._on_ping(event.request)
+                self._turn.reply(event.id, Pong(self._generation))
+            case Answered():
+                self._on_heard(event.node, event.answer.generation, is_ping=False)
+            case Lost():
+                # What was sent and not answered is silence, which every beat counts.
+                if not event.was_sent:
+                    self._on_refused(event.node)
             case Woken():
-                if now_ms >= self._next_ping_ms:
-                    self._on_tick(now_ms)
+                for _ in self._turn.passed():
+                    self._on_beat()
             case _:
                 assert_never(event)
+        self._turn.finish()
         return effects
 
     def _on_nodes(self, nodes: tuple[NodeId, ...]) -> None:
@@ -135,26 +119,32 @@ class Membership:
         known = self._others
         self._others = {node: known.get(node) or _Other() for node in sorted(nodes) if node != self._me}
 
-    def _on_heard(self, event: HeardFrom) -> None:
-        other = self._others.get(event.node)
-        if other is None or (other.has_left and event.generation == other.generation):
-            return  # Z4: what a process that has left still sends does not bring it back
-        was_alive = self.is_alive(event.node)
-        is_new = event.generation != other.generation  # Z3
-        other.missed, other.generation, other.has_left = 0, event.generation, False
-        other.refused = 0
-        other.has_pinged |= event.is_ping
-        if is_new or not was_alive:
-            self._effects.append(DeclareAlive(event.node))
+    def _on_ping(self, ping: Ping) -> None:
+        if ping.generation < 0:
+            self._on_left(ping.node, -ping.generation)
+        else:
+            self._on_heard(ping.node, ping.generation, is_ping=True)
 
-    def _on_left(self, event: NodeLeft) -> None:
-        other = self._others.get(event.node)
-        if other is None or event.generation < (other.generation or 0):
+    def _on_heard(self, node: NodeId, generation: int, *, is_ping: bool) -> None:
+        other = self._others.get(node)
+        if other is None or (other.has_left and generation == other.generation):
+            return  # Z4: what a process that has left still sends does not bring it back
+        was_alive = self.is_alive(node)
+        is_new = generation != other.generation  # Z3
+        other.missed, other.generation, other.has_left = 0, generation, False
+        other.refused = 0
+        other.has_pinged |= is_ping
+        if is_new or not was_alive:
+            self._turn.emit(DeclareAlive(node))
+
+    def _on_left(self, node: NodeId, generation: int) -> None:
+        other = self._others.get(node)
+        if other is None or generation < (other.generation or 0):
             return  # the last word of a process that has a successor
-        was_alive = self.is_alive(event.node)
-        other.generation, other.has_left = event.generation, True
+        was_alive = self.is_alive(node)
+        other.generation, other.has_left = generation, True
         if was_alive:
-            self._effects.append(DeclareDead(event.node))
+            self._turn.emit(DeclareDead(node))
 
     def _on_refused(self, node: NodeId) -> None:
         other = self._others.get(node)
@@ -163,11 +153,11 @@ class Membership:
         was_alive = self.is_alive(node)
         other.refused += 1
         if was_alive and not self.is_alive(node):
-            self._effects.append(DeclareDead(node))
+            self._turn.emit(DeclareDead(node))
 
-    def _on_tick(self, now_ms: int) -> None:
+    def _on_beat(self) -> None:
         """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""
-        self._next_ping_ms = now_ms + self._settings.ping_interval_ms
+        self._turn.arm(_BEAT, self._settings.ping_interval_ms)
         for node, other in self._others.items():
             if other.has_pinged:  # Z9
                 other.has_pinged = False
@@ -175,6 +165,5 @@ class Membership:
             was_alive = self.is_alive(node)
             other.missed += 1
             if was_alive and not self.is_alive(node):
-                self._effects.append(DeclareDead(node))
-            self._effects.append(SendPing(node))
-        self._effects.append(WakeAt(self._next_ping_ms))
+                self._turn.emit(DeclareDead(node))
+            self._turn.ask(node, Ping(self._me, self._generation))

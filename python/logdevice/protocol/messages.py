@@ -16,11 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from logdevice.protocol.io import Request
 from logdevice.types import (
     AuthoritativeStatus,
+    Epoch,
+    EpochMetadata,
     Location,
     LogId,
     Lsn,
+    MetadataSource,
     NodeId,
     Record,
     TimeRange,
@@ -97,7 +101,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in LSN order. What lies between two of them this node will not send."""
+    """Records in LSN order. What lies between two of them this node will not send. Who decodes them sets
+    RecordFlags.CORRUPT where a checksum is wrong.
+    """
 
     log: LogId
     filter_version: int
@@ -134,6 +140,25 @@ class StatusNotice:
 
     version: int  # position in the event log; an older notice never replaces a newer one
     statuses: tuple[tuple[NodeId, AuthoritativeStatus], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GetEpochMetadata(Request["EpochMetadataIs"]):
+    """Who stores this epoch? With `confirm` the metadata log itself is read, not a cache."""
+
+    log: LogId
+    epoch: Epoch
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpochMetadataIs:
+    """Answer to GetEpochMetadata: the metadata in effect at `epoch`, the one asked for."""
+
+    epoch: Epoch
+    metadata: EpochMetadata
+    last_epoch: Epoch  # inclusive; the entry is known to hold up to here
+    source: MetadataSource
 
 
 ToNode = Start | Window | Stop

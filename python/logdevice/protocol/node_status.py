@@ -82,6 +82,11 @@ class NodeEvents:
         return frozenset(case.node for case in self.cases if case.mode is CaseMode.RESTORE and case.is_ready)
 
     @property
+    def fenced(self) -> frozenset[NodeId]:
+        """P74: nodes that are drained as far as donors know, and take no more copies."""
+        return frozenset(case.node for case in self.cases if case.mode is CaseMode.DRAIN and case.is_ready)
+
+    @property
     def gone(self) -> frozenset[NodeId]:
         """Nodes whose copies have to go elsewhere."""
         staying = self.refilled | self.checked

@@ -47,9 +47,6 @@ class Quorum:
         if self._statuses[node] is not status:
             self._change(node, self._votes[node], status)
 
-    def status(self, node: NodeId) -> AuthoritativeStatus:
-        return self._statuses[node]
-
     def answer(self) -> Answer:
         is_complete = self._full == self._authoritative  # Q5
         if any(scope.has_majority() for scope in self._scopes):

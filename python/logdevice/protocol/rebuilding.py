@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from logdevice.protocol.copy_budget import CopyBudget
-from logdevice.protocol.read_stream.turn import back_off_ms
-from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, PutCopies
+from logdevice.protocol.io import Answered, Ask, Lost
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.timers import Woken, back_off_ms
+from logdevice.protocol.turn import Turn
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoch_start
 
@@ -42,31 +43,8 @@ class RebuildTask:
     losses: Losses
 
 
-@dataclass(frozen=True, slots=True)
-class CopiesAnswered:
-    """A node answered, or did not: then the status is AGAIN."""
-
-    request: int
-    status: CopiesStatus
-
-
-Event = RecordsRead | ReadFailed | CopiesAnswered | Woken
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStore:
-    """Ends in RecordsRead or ReadFailed."""
-
-    read: StoreRead
-
-
-@dataclass(frozen=True, slots=True)
-class SendCopies:
-    """Ends in CopiesAnswered."""
-
-    request: int
-    node: NodeId
-    message: PutCopies | AmendCopies
+Copies = PutCopies | AmendCopies
+Event = RecordsRead | ReadFailed | Answered[CopiesStored] | Lost[Copies] | Woken
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +52,11 @@ class EndRebuilding:
     """Everything was looked at and copied, or (not `is_done`) it has to begin again."""
 
     is_done: bool
-    unreadable: int = 0  # records that this node should have copied and could not read
-    short: int = 0  # records for which there were not enough nodes
+    unreadable: int = 0  # records, or stretches of them, that this node should have copied and could not read
+    short: int = 0  # records that are left as they are until there are enough nodes (P61)
 
 
-Effect = ReadStore | SendCopies | EndRebuilding | WakeAt
+Effect = StoreRead | Ask[Copies] | EndRebuilding
 
 
 @dataclass(slots=True)
@@ -87,9 +65,8 @@ class _Sending:
 
     chunk: _Chunk
     node: NodeId
-    message: PutCopies | AmendCopies
+    copies: Copies
     attempts: int = 1
-    retry_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -97,12 +74,14 @@ class _Chunk:
     """Records on their way. `stages` are what is still to be sent, each after the one before."""
 
     began_ms: int  # when it was asked for
-    stages: list[list[tuple[NodeId, PutCopies | AmendCopies]]]
+    stages: list[list[tuple[NodeId, Copies]]]
     waiting: set[int] = field(default_factory=set)
 
 
 class LogRebuilding:
-    """`plan_of` knows the move plan of every epoch; `budget` is the node's."""
+    """A part of a DonorAttempt. `plan_of` knows the move plan of every epoch; `budget` and `number`, which
+    gives every request an id of its own, are the node's.
+    """
 
     def __init__(
         self,
@@ -110,6 +89,7 @@ class LogRebuilding:
         settings: RebuildSettings,
         plan_of: Callable[[Epoch], MovePlan],
         budget: CopyBudget,
+        number: Callable[[], int],
     ) -> None:
         self.bytes_copied = 0
         self.bytes_passed = 0  # of the log's records, by the counters that they carry
@@ -122,54 +102,56 @@ class LogRebuilding:
         self._read: StoreRead | None = None
         self._chunks: list[_Chunk] = []
         self._sending: dict[int, _Sending] = {}
-        self._number = 0
+        self._number = number
         self._unreadable = 0
         self._short = 0
         self._is_over = False
         self._read_ms = 0  # when the last read began
-        self._now_ms = 0
-        self._effects: list[Effect] = []
+        self._turn: Turn[Effect] = Turn()
 
     def start(self, now_ms: int) -> list[Effect]:
-        return self._turn(now_ms)
+        effects = self._turn.begin(now_ms)
+        self._advance()
+        return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
         if self._is_over:
-            return []
-        self._now_ms, self._effects = now_ms, []
+            return effects
         match event:
             case RecordsRead():
                 self._on_read(event)
             case ReadFailed():
                 self._end(is_done=False)
-            case CopiesAnswered():
-                self._on_answer(event)
+            case Answered():
+                self._on_answer(event.id, event.answer.status)
+            case Lost():
+                # Whether it was stored or not: to store it again does no harm.
+                self._on_answer(event.id, CopiesStatus.AGAIN)
             case Woken():
                 self._send_again()
             case _:
                 assert_never(event)
-        self._go_on()
-        return self._effects
+        self._advance()
+        return effects
 
-    def _turn(self, now_ms: int) -> list[Effect]:
-        self._now_ms, self._effects = now_ms, []
-        self._go_on()
-        return self._effects
+    def is_waiting_for(self, id: int) -> bool:
+        return id in self._sending or (self._read is not None and self._read.read_id == id)
+
+    @property
+    def deadline_ms(self) -> int | None:
+        deadlines = [self._turn.deadline_ms(), self._budget.next_ms if self._wants_to_read else None]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # ---- reading ------------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         if self._is_over:
             return
         if self._position >= self._task.end and self._read is None and not self._chunks:
             self._end(is_done=True)
-            return
-        self._read_on()
-        deadlines = [sending.retry_ms for sending in self._sending.values() if sending.retry_ms is not None]
-        if self._wants_to_read:
-            deadlines.append(self._budget.next_ms)
-        if deadlines:
-            self._effects.append(WakeAt(min(deadlines)))
+        else:
+            self._read_on()
 
     @property
     def _wants_to_read(self) -> bool:
@@ -177,14 +159,13 @@ class LogRebuilding:
         return self._read is None and self._position < self._task.end and has_room
 
     def _read_on(self) -> None:
-        if not self._wants_to_read or self._now_ms < self._budget.next_ms:
+        if not self._wants_to_read or self._turn.now_ms < self._budget.next_ms:
             return
-        self._read_ms = self._now_ms
+        self._read_ms = self._turn.now_ms
         epoch = self._position.epoch
         end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
-        self._number += 1
         self._read = StoreRead(
-            read_id=self._number,
+            read_id=self._number(),
             log=self._task.log,
             start=self._position,
             end=end,
@@ -196,21 +177,20 @@ class LogRebuilding:
             time_range=None,
             headers_only=False,
         )
-        self._effects.append(ReadStore(self._read))
+        self._turn.emit(self._read)
 
     def _on_read(self, result: RecordsRead) -> None:
         assert self._read is not None, "one read at a time"
-        assert result.read_id == self._read.read_id, "one read at a time"
         epoch = self._read.start.epoch
         self._read = None
         self._position = result.next
         records = [item for item in result.items if isinstance(item, Record)]
         readable = [record for record in records if not record.flags & _CORRUPT]
-        self._unreadable += len(records) - len(readable)
+        self._unreadable += len(records) - len(readable) + result.under_replicated  # P59
         if readable:
             self._begin_chunk(readable, self._plan_of(epoch))
         else:
-            self._budget.worked(self._read_ms, self._now_ms)
+            self._budget.worked(self._read_ms, self._turn.now_ms)
 
     # ---- copying ------------------------------------------------------------------------------------
 
@@ -219,10 +199,10 @@ class LogRebuilding:
             self._first_byte = records[0].byte_end - len(records[0].body)
         self.bytes_passed = max(self.bytes_passed, records[-1].byte_end - self._first_byte)
         moves = [(record, _move(plan, record)) for record in records]
-        self._short += sum(move.is_short for _, move in moves)
+        self._short += sum(move.is_put_off for _, move in moves)
         size = sum(record.size * len(move.puts) for record, move in moves)
         self.bytes_copied += size
-        self._budget.copied(size, self._now_ms)
+        self._budget.copied(size, self._turn.now_ms)
         others = sorted({node for _, move in moves for node in move.amends} - {self._task.me})
         chunk = _Chunk(
             self._read_ms,
@@ -235,9 +215,9 @@ class LogRebuilding:
         self._chunks.append(chunk)
         self._next_stage(chunk)
 
-    def _puts(self, moves: list[tuple[Record, Move]]) -> list[tuple[NodeId, PutCopies | AmendCopies]]:
+    def _puts(self, moves: list[tuple[Record, Move]]) -> list[tuple[NodeId, Copies]]:
         nodes = sorted({node for _, move in moves for node in move.puts})
-        puts: list[tuple[NodeId, PutCopies | AmendCopies]] = []
+        puts: list[tuple[NodeId, Copies]] = []
         for node in nodes:
             copies = tuple(
                 replace(record, copyset=move.copyset, flags=record.flags & ~_DRAINED)
@@ -259,40 +239,39 @@ class LogRebuilding:
 
     def _next_stage(self, chunk: _Chunk) -> None:
         while chunk.stages and not chunk.waiting:
-            for node, message in chunk.stages.pop(0):
-                if message.records:
-                    self._number += 1
-                    chunk.waiting.add(self._number)
-                    self._sending[self._number] = _Sending(chunk, node, message)
-                    self._effects.append(SendCopies(self._number, node, message))
+            for node, copies in chunk.stages.pop(0):
+                if copies.records:
+                    id = self._number()
+                    chunk.waiting.add(id)
+                    self._sending[id] = _Sending(chunk, node, copies)
+                    self._turn.ask(node, copies, id)
         if not chunk.waiting:
             self._chunks.remove(chunk)
-            self._budget.worked(chunk.began_ms, self._now_ms)
+            self._budget.worked(chunk.began_ms, self._turn.now_ms)
 
-    def _on_answer(self, event: CopiesAnswered) -> None:
-        sending = self._sending[event.request]
-        match event.status:
+    def _on_answer(self, id: int, status: CopiesStatus) -> None:
+        sending = self._sending[id]
+        match status:
             case CopiesStatus.OK:
-                del self._sending[event.request]
-                sending.chunk.waiting.discard(event.request)
+                del self._sending[id]
+                sending.chunk.waiting.discard(id)
                 self._next_stage(sending.chunk)
             case CopiesStatus.AGAIN if sending.attempts < self._settings.rebuild_attempts_max:
                 longest_ms = self._settings.rebuild_retry_ms
                 shortest_ms = max(1, longest_ms // _FIRST_RETRY)
-                sending.retry_ms = self._now_ms + back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
+                self._turn.arm(id, back_off_ms(sending.attempts - 1, shortest_ms, longest_ms))
             case _:
-                self._end(is_done=False)  # P65: with other nodes, or after somebody has made room
+                self._end(is_done=False)  # P65: with other nodes, or once there is room again
 
     def _send_again(self) -> None:
-        for request, sending in sorted(self._sending.items()):
-            if sending.retry_ms is not None and sending.retry_ms <= self._now_ms:
-                sending.retry_ms = None
-                sending.attempts += 1
-                self._effects.append(SendCopies(request, sending.node, sending.message))
+        for id in self._turn.passed():
+            sending = self._sending[id]
+            sending.attempts += 1
+            self._turn.ask(sending.node, sending.copies, id)
 
     def _end(self, *, is_done: bool) -> None:
         self._is_over = True
-        self._effects.append(EndRebuilding(is_done, self._unreadable, self._short))
+        self._turn.emit(EndRebuilding(is_done, self._unreadable, self._short))
 
 
 def _move(plan: MovePlan, record: Record) -> Move:

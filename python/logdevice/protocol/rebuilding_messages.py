@@ -1,7 +1,7 @@
-"""What nodes say to each other while data is restored or moved: copies, new headers, and the answer.
+"""What nodes say to each other about themselves: that they are there, and what they copy when data is moved.
 
-A request names the rebuilding it belongs to. A node that knows of a later one refuses it, so a donor that
-is behind cannot undo what another one has decided since. Every request may be sent again.
+A request about copies names the rebuilding it belongs to. A node that knows of a later one refuses it, so a
+donor that is behind cannot undo what another one has decided since. Every request may be sent again.
 """
 
 from __future__ import annotations
@@ -9,11 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.types import LogId, Lsn, Record
+from logdevice.protocol.io import Request
+from logdevice.types import LogId, Lsn, NodeId, Record
 
 
 @dataclass(frozen=True, slots=True)
-class PutCopies:
+class Ping(Request["Pong"]):
+    """Are you there? Sent by every node to every other, and answered by PONG."""
+
+    node: NodeId  # the sender
+    # Of the sender's process: its start time, so that a restart shows; negative when it is about to stop.
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """I am. The generation is that of the process which answers."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutCopies(Request["CopiesStored"]):
     """Keep these copies of released records."""
 
     log: LogId
@@ -22,7 +39,7 @@ class PutCopies:
 
 
 @dataclass(frozen=True, slots=True)
-class AmendCopies:
+class AmendCopies(Request["CopiesStored"]):
     """You hold these records: their headers are new. They come without bodies."""
 
     log: LogId
@@ -42,12 +59,11 @@ class CopiesStatus(Enum):
 class CopiesStored:
     """Answer to both, after it is durable."""
 
-    log: LogId
     status: CopiesStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetCopies:
+class GetCopies(Request["CopiesAre"]):
     """Which copies do you hold of [start, end)?"""
 
     log: LogId
@@ -59,7 +75,6 @@ class GetCopies:
 class CopiesAre:
     """Answer to GET COPIES: everything held of [start, next), without bodies but with their checksums."""
 
-    log: LogId
     next: Lsn
     records: tuple[Record, ...]
     checksums: tuple[int, ...]  # of the bodies; -1 where one cannot be read

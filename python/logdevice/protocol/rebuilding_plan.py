@@ -55,13 +55,13 @@ class Move:
     copyset: tuple[NodeId, ...]
     puts: tuple[NodeId, ...]  # who gets a copy
     amends: tuple[NodeId, ...]  # who has one and hears of the new copyset, this node last
-    is_short: bool  # there are not enough nodes for all the copies that there should be
+    is_put_off: bool = False  # P61: it waits until there are more nodes; nothing is done about it now
 
 
 class MovePlan:
     """`usable` are the nodes that can be given copies now."""
 
-    __slots__ = ("_losses", "_me", "_metadata", "_moves", "_places", "_usable")
+    __slots__ = ("_losses", "_me", "_metadata", "_moves", "_places", "_registered", "_usable")
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class MovePlan:
         self._metadata = metadata
         self._places = {node: locations.get(node, _nowhere(node)) for node in metadata.nodeset}
         self._usable = usable
+        self._registered = frozenset(locations)
         self._moves: dict[tuple[NodeId, ...], Move | None] = {}
 
     def move(self, copyset: tuple[NodeId, ...]) -> Move | None:
@@ -92,7 +93,10 @@ class MovePlan:
         if not self._is_donor(copyset):
             return None
         kept = [node for node in copyset if node not in losses.gone]
-        new = tuple(kept + self._added(copyset, kept))
+        added = self._added(copyset, kept, self._usable)
+        if self._is_put_off(copyset, kept, added):
+            return Move(copyset, (), (), is_put_off=True)
+        new = tuple(kept + added)
         if not is_touched and new == copyset:
             return None  # P72: as many copies as there should be, or can be
         is_extra = len(copyset) > self._metadata.replication.copies
@@ -104,7 +108,6 @@ class MovePlan:
             copyset=new,
             puts=tuple(node for node in missing if node != self._me),
             amends=(*amends, self._me) if new != copyset else (),  # P62
-            is_short=not can_replicate(self._known(new), self._metadata.replication),
         )
 
     def _is_donor(self, copyset: tuple[NodeId, ...]) -> bool:
@@ -119,7 +122,18 @@ class MovePlan:
             return False
         return next((node for node in copyset if node not in losses.lost), None) == self._me
 
-    def _added(self, copyset: tuple[NodeId, ...], kept: list[NodeId]) -> list[NodeId]:
+    def _is_put_off(self, copyset: tuple[NodeId, ...], kept: list[NodeId], added: list[NodeId]) -> bool:
+        """P61: a new copyset with too few nodes would not be looked at again. So a drain waits for more
+        nodes, and everything for nodes that are away for a while. What cannot be had is not waited for.
+        """
+        if can_replicate(self._known((*kept, *added)), self._metadata.replication):
+            return False
+        is_leaving = not (self._losses.gone - self._losses.lost).isdisjoint(copyset)
+        return is_leaving or len(self._added(copyset, kept, self._registered)) > len(added)
+
+    def _added(
+        self, copyset: tuple[NodeId, ...], kept: list[NodeId], usable: frozenset[NodeId]
+    ) -> list[NodeId]:
         """P61: nodes of the epoch's nodeset, by a number that copyset and node alone decide."""
         replication = self._metadata.replication
         if can_replicate(self._known(tuple(kept)), replication):
@@ -127,7 +141,7 @@ class MovePlan:
         seed = 0
         for node in copyset:
             seed = mix(seed ^ int(node))
-        free = self._usable & set(self._metadata.nodeset)
+        free = usable & set(self._metadata.nodeset)
         free -= self._losses.lost - self._losses.refilled | self._losses.gone | set(copyset)
         # A node that has all of its own copies to come is the last to be given those of others.
         order = kept + sorted(

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logdevice.protocol.sequencer_events import SendRelease
+from logdevice.protocol.sequencer_events import Effect, SequencerContext
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Release
-from logdevice.types import LogId, Lsn, NodeId
-from logdevice.write_settings import WriteSettings
+from logdevice.types import Lsn, NodeId
 
 
 class Releases:
-    def __init__(self, log: LogId, me: NodeId, settings: WriteSettings) -> None:
+    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
         self.end = Lsn(0)  # everything below may be delivered
-        self._log = log
-        self._me = me
-        self._settings = settings
+        self._context = context
+        self._turn = turn
         self._nodes: tuple[NodeId, ...] = ()
         self._sent_end = Lsn(0)
         self._sent_ms: int | None = None
@@ -34,32 +33,26 @@ class Releases:
 
     def deadline_ms(self) -> int | None:
         """When something is to be sent next."""
+        settings = self._context.settings
         if self.end == 0:
             return None
         if self._sent_ms is None:
             return 0
-        interval_ms = (
-            self._settings.release_interval_ms
-            if self.end > self._sent_end
-            else self._settings.release_repeat_ms
-        )
-        return self._sent_ms + interval_ms
+        is_new = self.end > self._sent_end
+        return self._sent_ms + (settings.release_interval_ms if is_new else settings.release_repeat_ms)
 
-    def due(self, now_ms: int) -> list[SendRelease]:
+    def send_due(self) -> None:
         deadline_ms = self.deadline_ms()
-        if deadline_ms is None or now_ms < deadline_ms:
-            return []
-        self._sent_ms = now_ms
-        self._sent_end = self.end
-        return [effect for node in self._nodes for effect in self.to(node)]
+        if deadline_ms is not None and self._turn.now_ms >= deadline_ms:
+            self._sent_ms = self._turn.now_ms
+            self._sent_end = self.end
+            for node in self._nodes:
+                self.tell(node)
 
-    def to(self, node: NodeId) -> list[SendRelease]:
-        """What a node that has just come (back) needs to hear."""
-        return (
-            [SendRelease(node, Release(self._log, self.end, self._me))]
-            if self.end and node in self._nodes
-            else []
-        )
+    def tell(self, node: NodeId) -> None:
+        """What every node needs to hear now, and again when it has just come (back)."""
+        if self.end and node in self._nodes:
+            self._turn.tell(node, Release(self._context.log, self.end, self._context.me))
 
     def stop(self) -> None:
         """Another sequencer releases from now on."""

@@ -1,23 +1,20 @@
-"""What a sequencer is told and what it orders: its whole interface on one screen.
+"""What a sequencer is told and what it orders beyond messages, and what it is made with.
 
-Questions to the epoch store and the metadata log, and what comes back, are in `epoch_state.py`;
-stores and their answers in `appender.py`.
+Messages come and go as the six kinds of `io.py`. Questions to the epoch store and the metadata log, and what
+comes back, are in `epoch_state.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, field
 
-from logdevice.protocol.appender import AppendPlan, SendDelete, SendStore, StoredReceived, StoreUnanswered
-from logdevice.protocol.chain.events import ChainConfig, ChainEffect
+from logdevice.protocol.appender import AppendPlan
+from logdevice.protocol.chain import messages as chain
 from logdevice.protocol.copysets import Candidates
-from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
-    ConfirmEpoch,
-    EpochConfirmed,
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     MetadataLogRead,
     MetadataLogWritten,
     ReadEpochStore,
@@ -25,18 +22,44 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
     WriteMetadataLog,
 )
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import (
     Append,
+    Appended,
     Barrier,
     BarrierIs,
+    Delete,
+    GetTail,
     GetWriter,
+    KeepWriters,
     Release,
+    Store,
+    Stored,
     Tail,
     WriterIs,
 )
-from logdevice.protocol.writers.tagged_appends import SendWriters
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Replication
+from logdevice.types import Epoch, EpochMetadata, Location, LogId, LogPoint, Lsn, NodeId, Replication
+from logdevice.write_settings import ChainSettings, WriteSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencerContext:
+    """What a sequencer and its parts know for as long as they live."""
+
+    log: LogId
+    me: NodeId
+    settings: WriteSettings
+    chain: ChainSettings = field(default_factory=ChainSettings)
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainConfig:
+    """That a log is written along chains, and how."""
+
+    chains: int = 1  # at a time; positions go round
+    min_copies: int = 1  # no chain is shorter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +92,6 @@ class SequencerConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendReceived:
-    request_id: int
-    append: Append
-
-
-@dataclass(frozen=True, slots=True)
-class TailAsked:
-    request_id: int
-    confirm: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WriterAsked:
-    request_id: int
-    ask: GetWriter
-
-
-@dataclass(frozen=True, slots=True)
-class BarrierAsked:
-    request_id: int
-    barrier: Barrier
-
-
-@dataclass(frozen=True, slots=True)
 class OwnerChanged:
     """Who should be the log's sequencer, as far as the cluster can tell; None: nobody can."""
 
@@ -121,7 +120,7 @@ class TailFound:
     """Recovery knows where the log stood when the earlier epochs were sealed."""
 
     epoch: Epoch  # the sequencer's
-    tail: LogTail
+    tail: LogPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +139,13 @@ class RecoveryPreempted:
 
 
 RecoveryEvent = TailFound | RecoveryCompleted | RecoveryPreempted
+Question = GetTail | GetWriter | Barrier | chain.Settle
+Request = Append | Question | chain.ChainCompleted
 
 Event = (
-    AppendReceived
-    | StoredReceived
-    | StoreUnanswered
-    | TailAsked
-    | WriterAsked
-    | BarrierAsked
-    | EpochConfirmed
+    Asked[Request]
+    | Answered[Stored | chain.ChainCopy]
+    | Lost[Store | chain.ChainRead]
     | OwnerChanged
     | ActivationAsked
     | ConfigChanged
@@ -160,30 +157,6 @@ Event = (
     | RecoveryEvent
     | Woken
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTail:
-    request_id: int
-    tail: Tail
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerWriter:
-    request_id: int
-    writer: WriterIs
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerBarrier:
-    request_id: int
-    barrier: BarrierIs
-
-
-@dataclass(frozen=True, slots=True)
-class SendRelease:
-    node: NodeId
-    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,27 +175,20 @@ class StartRecovery:
 
 @dataclass(frozen=True, slots=True)
 class StopRecovery:
-    """The sequencer has stepped down; whoever took over recovers."""
+    """The sequencer has stepped down; the node that took over recovers."""
 
     log: LogId
 
 
 Effect = (
-    AnswerAppend
-    | AnswerTail
-    | AnswerWriter
-    | AnswerBarrier
-    | SendWriters
-    | SendStore
-    | SendDelete
-    | SendRelease
+    Reply[Appended | Tail | WriterIs | BarrierIs | chain.Settled]
+    | Ask[Store | chain.ChainRead]
+    | Tell[Delete | Release | KeepWriters]
     | ReadEpochStore
     | WriteEpochStore
-    | ConfirmEpoch
     | ReadMetadataLog
     | WriteMetadataLog
     | StartRecovery
     | StopRecovery
     | WakeAt
-    | ChainEffect
 )

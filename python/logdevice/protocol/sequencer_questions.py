@@ -1,77 +1,158 @@
-"""What a sequencer is asked about where its log stands: tails and barriers, and who of them waits for what.
+"""What a sequencer is asked about where its log stands: its tail, and barriers for cuts over several logs.
 
-A part of the sequencer, and as old as it. Rules U16, U19 are in docs/protocol/write_path.md, T16 to T19 in
-barriers.md.
+A barrier with a time makes the clock pass it and asks where that time ended in the log; one without asks for
+everything that was given out. Its answer waits until all of it is released and, if asked for, until the
+epoch store has said that no other node had taken the log: a sequencer that was replaced while it stood still
+does not know it, and would answer about the past. A confirmed tail is a barrier that does not wait for the
+release. One question to the epoch store is on its way at a time. It counts for those who came before it was
+asked; who comes later waits for the next one, because this one may have been answered already. A part of the
+sequencer, and as old as it. Rules U16, U19 are in docs/protocol/write_path.md, T16 to T19 in barriers.md.
 """
 
 from __future__ import annotations
 
-from logdevice.protocol.barriers import Barriers
-from logdevice.protocol.confirmations import Confirmations
-from logdevice.protocol.epoch_sequencer import EpochSequencer
-from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed
-from logdevice.protocol.hybrid_clock import LogClock
-from logdevice.protocol.sequencer_events import AnswerBarrier, AnswerTail, BarrierAsked, TailAsked
-from logdevice.protocol.tails import Tails
-from logdevice.protocol.write_messages import AppendStatus
-from logdevice.types import LogId, Lsn, NodeId
-from logdevice.write_settings import WriteSettings
+from dataclasses import dataclass
+from typing import Any, Final
 
-Question = TailAsked | BarrierAsked
-Effect = AnswerTail | AnswerBarrier | ConfirmEpoch
+from logdevice.protocol.chain.messages import Settle, Settled
+from logdevice.protocol.epoch_state import EpochStoreRead, ReadEpochStore
+from logdevice.protocol.hybrid_clock import LogClock
+from logdevice.protocol.numbering import Numbering
+from logdevice.protocol.sequencer_events import Effect, Question, SequencerContext
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import (
+    AppendStatus,
+    Barrier,
+    BarrierIs,
+    GetTail,
+    GetWriter,
+    Tail,
+    WriterIs,
+)
+from logdevice.types import Epoch, Lsn, NodeId
+
+_ANSWERS: Final[dict[type[Question], type[Any]]] = {
+    GetTail: Tail,
+    Barrier: BarrierIs,
+    GetWriter: WriterIs,
+    Settle: Settled,
+}
+
+
+@dataclass(slots=True)
+class _Waiting:
+    id: int
+    request: GetTail | Barrier
+    epoch: Epoch  # in which it was asked
+    until_ms: int
+    question: int  # to the epoch store that has to be answered first; 0: none
+    answer: BarrierIs | None  # None: the tail, as it is when the epoch store has answered
 
 
 class SequencerQuestions:
-    def __init__(self, log: LogId, settings: WriteSettings, clock: LogClock) -> None:
-        self._confirmations = Confirmations(log, settings)
-        self._tails = Tails(log, settings, self._confirmations)
-        self._barriers = Barriers(log, settings, self._confirmations)
+    def __init__(self, context: SequencerContext, clock: LogClock, turn: Turn[Effect]) -> None:
+        self._context = context
         self._clock = clock
+        self._turn = turn
+        self._waiting: list[_Waiting] = []
+        self._asked = 0  # the number of the last question to the epoch store
+        self._asked_until_ms: int | None = None  # how long its answer is waited for; None: none is on its way
 
-    def ask(
-        self, event: Question, current: EpochSequencer, released_end: Lsn, now_ms: int
-    ) -> list[AnswerTail] | list[AnswerBarrier]:
-        if isinstance(event, BarrierAsked):
-            return self._barriers.ask(event, current, self._clock, now_ms)
-        if event.confirm:
-            return self._tails.ask(event.request_id, now_ms)
-        return [AnswerTail(event.request_id, current.tail_answer(released_end, now_ms))]
+    def ask(self, id: int, request: GetTail | Barrier, current: Numbering, released_end: Lsn) -> None:
+        settings, now_ms = self._context.settings, self._turn.now_ms
+        if isinstance(request, GetTail) and not request.confirm:
+            self._turn.reply(id, current.tail_answer(released_end, now_ms))
+            return
+        if len(self._waiting) >= settings.barriers_max:
+            self.refuse(id, request, AppendStatus.OVERLOADED)
+            return
+        answer = None
+        if isinstance(request, Barrier):
+            answer = self._look(request, current)
+            if answer.status is not AppendStatus.OK:
+                self._turn.reply(id, answer)
+                return
+        question = self._asked + 1 if request.confirm else 0
+        until_ms = now_ms + settings.barrier_timeout_ms
+        self._waiting.append(_Waiting(id, request, current.epoch, until_ms, question, answer))
 
-    def refusal(self, event: Question, status: AppendStatus, node: NodeId | None) -> Effect:
-        part = self._barriers if isinstance(event, BarrierAsked) else self._tails
-        return part.refusal(event.request_id, status, node)
+    def _look(self, barrier: Barrier, current: Numbering) -> BarrierIs:
+        clock, now_ms = self._clock, self._turn.now_ms
+        time_ms = barrier.time_ms
+        if clock.is_too_far(time_ms, now_ms):
+            return BarrierIs(status=AppendStatus.CLOCK_AHEAD, clock_ms=now_ms)  # T15
+        if time_ms:
+            clock.pass_by(time_ms)
+        else:
+            time_ms = clock.read(now_ms)
+        place = clock.place_after(time_ms, current.next_lsn, current.tail)
+        if place is None:  # T17
+            return BarrierIs(status=AppendStatus.TOO_LATE, clock_ms=clock.read(now_ms))
+        return BarrierIs(
+            status=AppendStatus.OK,
+            epoch=current.epoch,
+            end=place,
+            clock_ms=clock.read(now_ms),
+        )
 
-    def confirmed(
-        self, event: EpochConfirmed, current: EpochSequencer | None, released_end: Lsn, now_ms: int
-    ) -> list[Effect]:
-        """What the epoch store says counts for those who asked before it was asked."""
-        if current is None or not self._confirmations.heard(event):
-            return []
-        tails = self._tails.confirmed(event, current, released_end, now_ms)
-        return [*tails, *self._barriers.confirmed(event)]
+    def confirmed(self, event: EpochStoreRead, current: Numbering, released_end: Lsn) -> None:
+        """What the epoch store says counts for those who asked before it was asked (T18, U19)."""
+        if self._asked_until_ms is None or event.question != self._asked:
+            return
+        self._asked_until_ms = None
+        epoch = None if event.state is None else event.state.epoch
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not 0 < one.question <= event.question:
+                self._waiting.append(one)
+            elif not epoch == one.epoch == current.epoch:
+                self.refuse(one.id, one.request, AppendStatus.NO_SEQUENCER)
+            elif one.answer is None:
+                # The tail as it is now: at least that of when the epoch store was asked.
+                self._turn.reply(one.id, current.tail_answer(released_end, self._turn.now_ms))
+            else:
+                one.question = 0
+                self._waiting.append(one)
 
-    def due(self, released_end: Lsn, now_ms: int) -> list[Effect]:
-        """What can be said or asked now, and those that have waited too long."""
-        if not self._is_anybody_waiting:
-            return []
-        return [
-            *self._tails.due(now_ms),
-            *self._barriers.due(released_end, now_ms),
-            *self._confirmations.due(now_ms),
-        ]
+    def advance(self, released_end: Lsn) -> None:
+        """Answers those that wait for nothing any more, and those that have waited too long (T19)."""
+        if not self._waiting:
+            return
+        now_ms = self._turn.now_ms
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not one.question and one.answer is not None and one.answer.end.lsn <= released_end:
+                self._turn.reply(one.id, one.answer)
+            elif one.until_ms <= now_ms:
+                self.refuse(one.id, one.request, AppendStatus.NO_SEQUENCER)
+            else:
+                self._waiting.append(one)
+        is_free = self._asked_until_ms is None or self._asked_until_ms <= now_ms
+        if is_free and self._is_question_wanted:
+            self._asked += 1
+            self._asked_until_ms = now_ms + self._context.settings.barrier_timeout_ms
+            self._turn.emit(ReadEpochStore(self._context.log, self._asked))
 
-    def abandon(self, status: AppendStatus, node: NodeId | None) -> list[Effect]:
-        """The log is somebody else's."""
-        self._confirmations.abandon()
-        return [*self._tails.abandon(status, node), *self._barriers.abandon(status, node)]
+    def abandon(self, status: AppendStatus, node: NodeId | None) -> None:
+        """Another node has the log."""
+        self._asked_until_ms = None
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            self.refuse(one.id, one.request, status, node)
 
-    def deadlines_ms(self) -> list[int | None]:
-        if not self._is_anybody_waiting:
-            return []
-        parts = self._tails, self._barriers, self._confirmations
-        return [part.deadline_ms() for part in parts]
+    def refuse(self, id: int, request: Question, status: AppendStatus, node: NodeId | None = None) -> None:
+        """Says that another node should be asked, or later."""
+        self._turn.reply(id, _ANSWERS[type(request)](status=status, node=node))
+
+    def deadline_ms(self) -> int | None:
+        if not self._waiting:
+            return None
+        deadline_ms = min(one.until_ms for one in self._waiting)
+        if self._asked_until_ms is not None and self._is_question_wanted:
+            return min(deadline_ms, self._asked_until_ms)
+        return deadline_ms
 
     @property
-    def _is_anybody_waiting(self) -> bool:
-        """Asked after every event of the log."""
-        return bool(self._tails.waiting or self._barriers.waiting)
+    def _is_question_wanted(self) -> bool:
+        """Whether somebody came after the last question was asked."""
+        return any(one.question > self._asked for one in self._waiting)

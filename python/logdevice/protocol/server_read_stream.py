@@ -14,62 +14,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.protocol.messages import Start, Started, StartedStatus, StatusNotice, ToReader, Window
+from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
+from logdevice.protocol.messages import Start, Started, StartedStatus, StatusNotice, Stop, ToReader, Window
 from logdevice.protocol.server_delivery import Delivery
-from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead, StoreRead
 from logdevice.settings import NodeReadSettings
 from logdevice.types import Location, Lsn, NodeId
-
-__all__ = [
-    "Effect",
-    "EndStream",
-    "Event",
-    "FilteredOut",
-    "MessageSent",
-    "ReadEnd",
-    "ReadFailed",
-    "ReadStore",
-    "RebuildingChanged",
-    "RecordsRead",
-    "ReleaseAdvanced",
-    "Send",
-    "ServerReadStream",
-    "StartReceived",
-    "StatusChanged",
-    "StopReceived",
-    "StoreRead",
-    "TrimAdvanced",
-    "WindowReceived",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class StartReceived:
-    start: Start
-
-
-@dataclass(frozen=True, slots=True)
-class WindowReceived:
-    window: Window
-
-
-@dataclass(frozen=True, slots=True)
-class StopReceived:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseAdvanced:
-    """Everything below `end` has been released."""
-
-    end: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class TrimAdvanced:
-    """Everything below `end` has been trimmed. Comes before the store drops any of it."""
-
-    end: Lsn
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,46 +30,6 @@ class MessageSent:
 
 
 @dataclass(frozen=True, slots=True)
-class RebuildingChanged:
-    """The node lost its data and waits for its copies (True), or has them back (False)."""
-
-    rebuilding: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StatusChanged:
-    notice: StatusNotice
-
-
-Event = (
-    RecordsRead
-    | MessageSent
-    | WindowReceived
-    | ReleaseAdvanced
-    | StartReceived
-    | StopReceived
-    | TrimAdvanced
-    | ReadFailed
-    | RebuildingChanged
-    | StatusChanged
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Queue the message on the reader's connection. Records end in MessageSent."""
-
-    message: ToReader
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStore:
-    """Ends in RecordsRead or ReadFailed, unless the stream is dropped first."""
-
-    read: StoreRead
-
-
-@dataclass(frozen=True, slots=True)
 class EndStream:
     """The reader has everything up to its end, or wants no more. The stream may be forgotten.
 
@@ -127,7 +37,19 @@ class EndStream:
     """
 
 
-Effect = Send | ReadStore | EndStream
+Event = (
+    RecordsRead
+    | MessageSent
+    | Window
+    | ReleaseAdvanced
+    | Start
+    | Stop
+    | TrimAdvanced
+    | ReadFailed
+    | RebuildingChanged
+    | StatusNotice
+)
+Effect = ToReader | StoreRead | EndStream  # records that are queued for the reader end in MessageSent
 
 
 @dataclass(slots=True)
@@ -178,13 +100,13 @@ class ServerReadStream:
                 self._on_records_read(event)
             case MessageSent():
                 self._unsent_bytes = max(0, self._unsent_bytes - event.bytes)
-            case WindowReceived():
-                self._on_window(event.window)
+            case Window():
+                self._on_window(event)
             case ReleaseAdvanced():
                 self._released_end = max(self._released_end, event.end)
-            case StartReceived():
-                self._on_start(event.start)
-            case StopReceived():
+            case Start():
+                self._on_start(event)
+            case Stop():
                 self._end()
             case TrimAdvanced():
                 self._trim_end = max(self._trim_end, event.end)
@@ -192,8 +114,8 @@ class ServerReadStream:
                 self._on_read_failed(event)
             case RebuildingChanged():
                 self._on_rebuilding(event.rebuilding)
-            case StatusChanged():
-                self._on_status(event.notice)
+            case StatusNotice():
+                self._on_status(event)
             case _:
                 assert_never(event)
         version = self._version
@@ -259,7 +181,7 @@ class ServerReadStream:
     def _on_status(self, notice: StatusNotice) -> None:
         if notice.version > self._status_version:
             self._status_version = notice.version
-            self._effects.append(Send(notice))
+            self._effects.append(notice)
 
     def _go_on(self, version: _Version) -> None:
         """Sends what is due, then takes the next step, if there is one: the end, or a read."""
@@ -300,7 +222,7 @@ class ServerReadStream:
             time_range=version.start.time_range,
             headers_only=version.start.headers_only,
         )
-        self._effects.append(ReadStore(self._read))
+        self._effects.append(self._read)
 
     def _take_read(self, read_id: int) -> StoreRead | None:
         """The read in flight, if it is this one and its result is still wanted (S3)."""
@@ -311,12 +233,11 @@ class ServerReadStream:
         return None if self._read_is_outdated else read
 
     def _send_outbox(self, delivery: Delivery) -> None:
-        for message in delivery.outbox:
-            self._effects.append(Send(message))
+        self._effects += delivery.outbox
         delivery.outbox.clear()
 
     def _send_started(self, start: Start, status: StartedStatus) -> None:
-        self._effects.append(Send(Started(start.log, start.filter_version, status, self._released_end)))
+        self._effects.append(Started(start.log, start.filter_version, status, self._released_end))
 
     def _fail(self, version: _Version) -> None:
         version.has_failed = True

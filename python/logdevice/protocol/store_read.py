@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from logdevice.types import LogId, Lsn, NodeId, Record, TimeRange
 
@@ -19,6 +19,14 @@ class RecordFilter(Protocol):
     """Decides on a record's header alone."""
 
     def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool: ...
+
+
+class _EveryCopy:
+    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
+        return True
+
+
+EVERY_COPY: Final = _EveryCopy()  # also those that no reader is sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,27 @@ class StoreRead:
     filter: RecordFilter
     time_range: TimeRange | None
     headers_only: bool
+
+
+_TIME_MS_MAX: Final = 1_000
+
+
+def read_every_copy(
+    log: LogId, start: Lsn, end: Lsn, *, bytes_max: int, headers_only: bool, read_id: int = 0
+) -> StoreRead:
+    """What a node asks for itself, whoever would send it to a reader."""
+    return StoreRead(
+        read_id=read_id,
+        log=log,
+        start=start,
+        end=end,
+        gap_end=end,
+        bytes_max=bytes_max,
+        time_ms_max=_TIME_MS_MAX,
+        filter=EVERY_COPY,
+        time_range=None,
+        headers_only=headers_only,
+    )
 
 
 class ReadEnd(Enum):
@@ -73,6 +102,10 @@ class RecordsRead:
     end: ReadEnd
     under_replicated: bool = False  # the store may have lost records of this stretch
     is_behind_bridge: bool = False  # the store holds the bridge of the start's epoch, below the start
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return tuple(item for item in self.items if isinstance(item, Record))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.write_messages import EpochTail
-from logdevice.types import Epoch, Lsn, NodeId, Record, epoch_start
+from logdevice.types import Epoch, LogPoint, Lsn, NodeId, Record, epoch_start
 
 SEAL, TRIM, PROGRESS, RECOVERED = "seal", "trim", "progress", "recovered/"
 TAGGED, WRITERS = "tagged/", "writers"
@@ -37,12 +36,12 @@ class StoredEpoch:
     """An epoch of which the node has copies."""
 
     good_end: Lsn
-    tail: LogTail
+    tail: LogPoint
     tagged_start: Lsn = Lsn(0)  # the first record with a writer's tag; 0: there is none
 
     def take(self, record: Record) -> None:
-        if record.lsn >= self.tail.end:
-            self.tail = LogTail.after(record)
+        if record.lsn >= self.tail.lsn:
+            self.tail = LogPoint.after(record)
 
 
 @dataclass(slots=True)
@@ -61,7 +60,7 @@ class StoredLog:
 
     def epoch(self, epoch: Epoch) -> StoredEpoch:
         start = epoch_start(epoch)
-        return self.epochs.setdefault(epoch, StoredEpoch(start, LogTail(end=start)))
+        return self.epochs.setdefault(epoch, StoredEpoch(start, LogPoint(start)))
 
     def unclean(self, end: Epoch) -> list[Epoch]:
         """Epochs below `end` that hold copies of which it is not known what recovery made of them."""
@@ -77,10 +76,7 @@ class StoredLog:
             EpochTail(
                 epoch=epoch,
                 good_end=stored.good_end,
-                record_end=stored.tail.end,
-                timestamp_ms=stored.tail.timestamp_ms,
-                entry_end=stored.tail.entry_end,
-                byte_end=stored.tail.byte_end,
+                end=stored.tail,
                 tagged_start=stored.tagged_start,
             )
             for epoch, stored in sorted(self.epochs.items())

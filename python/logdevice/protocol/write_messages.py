@@ -17,15 +17,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, WriterTag
+from logdevice.protocol.io import Request
+from logdevice.types import Epoch, LogId, LogPoint, Lsn, NodeId, Record, WriterTag
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Only give out a position: the client brings the body along the chain by itself."""
+
+    token: int  # drawn by the client: the same one gets the same position until that is decided
+    body_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(Request["Appended"]):
     """Put this batch of entries into the log."""
 
     log: LogId
-    body: bytes
+    body: bytes | memoryview
+    crc: int = 0  # crc32c of the body, from its maker; 0: not computed
     entries: int
     tag: WriterTag | None = None
     seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
@@ -33,6 +43,11 @@ class Append:
     # Of a record that is restored: when it was first appended. 0: now.
     written_ms: int = 0
     clock_ms: int = 0  # the highest time the client has seen: the record's is not lower
+    claim: Claim | None = None  # of a chain log; then the body is empty
+
+    @property
+    def body_bytes(self) -> int:
+        return len(self.body) if self.claim is None else self.claim.body_bytes
 
 
 class AppendStatus(Enum):
@@ -46,7 +61,7 @@ class AppendStatus(Enum):
     NO_SPACE = "NO_SPACE"  # the disks are full
     TOO_BIG = "TOO_BIG"  # the body is larger than the cluster accepts
     UNKNOWN = "UNKNOWN"  # it may be in the log, or not; recovery decides
-    UNCHAINED = "UNCHAINED"  # positions of this log are not given out: send the record itself
+    UNCHAINED = "UNCHAINED"  # positions of this log are not given out: send the body along
     TOO_FEW_NODES = "TOO_FEW_NODES"  # fewer than the log must have copies of every record: try later
     CLOCK_AHEAD = "CLOCK_AHEAD"  # the time the client has seen is too far ahead of the node's clock
     TOO_LATE = "TOO_LATE"  # to a barrier: its time has long passed here, try a later one
@@ -58,10 +73,23 @@ class AppendStatus(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a record of a chain log goes, and everything that its header says."""
+
+    lsn: Lsn
+    chain: tuple[NodeId, ...]  # from the head to the tail
+    copies: int  # so many of them, from the tail on, are the record's copyset
+    timestamp_ms: int
+    entry_end: int
+    byte_end: int
+    good_end: Lsn  # everything of the epoch below is decided
+    sequencer: NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
     """Answer to APPEND."""
 
-    log: LogId
     status: AppendStatus
     lsn: Lsn = Lsn(0)  # with OK and DUPLICATE, and with UNKNOWN where it would be
     timestamp_ms: int = 0  # of the record; with DUPLICATE perhaps a later one; with CLOCK_AHEAD the node's
@@ -69,10 +97,11 @@ class Appended:
     incarnation: int = 0  # with DUPLICATE and FENCED: whose append is in the log
     expected: int = 0  # with DUPLICATE and OUT_OF_ORDER: the number of the writer's next append
     horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later is accepted
+    position: Position | None = None  # with OK, to an append that claims one
 
 
 @dataclass(frozen=True, slots=True)
-class GetWriter:
+class GetWriter(Request["WriterIs"]):
     """What does the log have of this writer, and of its append `seq`?"""
 
     log: LogId
@@ -84,7 +113,6 @@ class GetWriter:
 class WriterIs:
     """Answer to GET WRITER; with another status than OK only `node` means something."""
 
-    log: LogId
     status: AppendStatus
     is_known: bool = False
     is_stored: bool = False  # the append is in the log, or has a number and is on its way there
@@ -96,7 +124,7 @@ class WriterIs:
 
 
 @dataclass(frozen=True, slots=True)
-class GetTail:
+class GetTail(Request["Tail"]):
     """Where does the log end?"""
 
     log: LogId
@@ -107,19 +135,15 @@ class GetTail:
 class Tail:
     """Answer to GET TAIL; with another status than OK only `node` means something."""
 
-    log: LogId
     status: AppendStatus
-    next: Lsn = Lsn(0)  # the next append gets this LSN or a higher one
+    end: LogPoint = LogPoint()  # the next append gets its LSN or a higher one
     released_end: Lsn = Lsn(0)
-    timestamp_ms: int = 0
-    entry_end: int = 0
-    byte_end: int = 0
     node: NodeId | None = None
     clock_ms: int = 0  # no record so far is younger, none to come will be older
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(Request["BarrierIs"]):
     """Where does everything of this time or earlier end? No record to come may be of it any more.
 
     Without a time: where does everything end that was given out? Answered once all of it is released.
@@ -134,18 +158,15 @@ class Barrier:
 class BarrierIs:
     """Answer to BARRIER; with another status than OK only `node` and `clock_ms` mean something."""
 
-    log: LogId
     status: AppendStatus
     epoch: Epoch = Epoch(0)  # of the sequencer that answers
-    end: Lsn = Lsn(0)
-    entry_end: int = 0  # the log's counters there
-    byte_end: int = 0
+    end: LogPoint = LogPoint()
     clock_ms: int = 0  # the sequencer's clock after the barrier
     node: NodeId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class Store(Request["Stored"]):
     """Keep this copy. Its wave (of a recovery: the epoch that sealed) says which attempt it belongs to."""
 
     log: LogId
@@ -155,10 +176,20 @@ class Store:
     is_amend: bool = False  # the node has the body from an earlier wave; only the header is new
     is_draining: bool = False  # of an epoch whose own sequencer has moved on: soft seals do not count
     attempt: int = 0  # of a recovery, which may begin again under the same seal
+    write_once: bool = False  # along a chain: what comes first to the LSN stays, a record or a hole (P5)
+
+    @property
+    def lsn(self) -> Lsn:
+        return self.record.lsn
+
+    def answer(self, status: StoreStatus) -> Stored:
+        wave, attempt = self.record.wave, self.attempt
+        return Stored(lsn=self.lsn, wave=wave, status=status, attempt=attempt)
 
 
 class StoreStatus(Enum):
     OK = "OK"
+    TAKEN = "TAKEN"  # of write-once: a hole is there and a record was brought, or the other way round
     PREEMPTED = "PREEMPTED"  # the epoch is sealed
     NO_SPACE = "NO_SPACE"  # the disk is full
     REBUILDING = "REBUILDING"  # the node's data is being restored, it takes no copies now
@@ -170,7 +201,6 @@ class StoreStatus(Enum):
 class Stored:
     """Answer to STORE, after the copy is durable."""
 
-    log: LogId
     lsn: Lsn
     wave: int
     status: StoreStatus
@@ -208,7 +238,7 @@ class KeepWriters:
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
+class Trim(Request["Trimmed"]):
     """Everything below `end` may go."""
 
     log: LogId
@@ -219,12 +249,11 @@ class Trim:
 class Trimmed:
     """Answer to TRIM, after the trim point is durable."""
 
-    log: LogId
     end: Lsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
+class Drop(Request["Dropped"]):
     """Of a keyed log: newer records replace these. You need not keep their bodies."""
 
     log: LogId
@@ -243,12 +272,11 @@ class DropStatus(Enum):
 class Dropped:
     """Answer to DROP, after it is durable."""
 
-    log: LogId
     status: DropStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
+class Seal(Request["Sealed"]):
     """Store nothing more for the epochs up to and including `epoch`."""
 
     log: LogId
@@ -263,10 +291,7 @@ class EpochTail:
 
     epoch: Epoch
     good_end: Lsn
-    record_end: Lsn  # one after the newest record
-    timestamp_ms: int = 0  # of that record, as are the counters
-    entry_end: int = 0
-    byte_end: int = 0
+    end: LogPoint  # behind the newest record
     tagged_start: Lsn = Lsn(0)  # the first record with a writer's tag; 0: there is none
 
 
@@ -281,7 +306,6 @@ class SealStatus(Enum):
 class Sealed:
     """Answer to SEAL, after the seal is durable. An epoch of which the node has nothing is not listed."""
 
-    log: LogId
     epoch: Epoch  # of the SEAL
     status: SealStatus
     tails: tuple[EpochTail, ...] = ()
@@ -293,7 +317,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DigestRequest:
+class DigestRequest(Request["DigestRecords"]):
     """Send me your copies of this epoch from `start` on, released or not; below `headers_end` without bodies.
 
     From here on you store nothing for the epoch that an earlier attempt, or an older seal, sent.
@@ -311,7 +335,6 @@ class DigestRequest:
 class DigestRecords:
     """Answer to DIGEST: what the node has of [start, next). It ends at the end of the epoch."""
 
-    log: LogId
     epoch: Epoch
     start: Lsn
     attempt: int
@@ -322,7 +345,7 @@ class DigestRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clean:
+class Clean(Request["Cleaned"]):
     """The epoch is decided: what you have of [good_end, end of the epoch) is what recovery stored there."""
 
     log: LogId
@@ -337,7 +360,6 @@ class Clean:
 class Cleaned:
     """Answer to CLEAN, after the node has noted it durably."""
 
-    log: LogId
     epoch: Epoch
     attempt: int
     status: SealStatus
@@ -346,7 +368,7 @@ class Cleaned:
 
 
 @dataclass(frozen=True, slots=True)
-class GetEpochRecovery:
+class GetEpochRecovery(Request["EpochRecovered"]):
     """I missed the recovery of this epoch: what came out of it?"""
 
     log: LogId
@@ -357,7 +379,6 @@ class GetEpochRecovery:
 class EpochRecovered:
     """Answer to GET EPOCH RECOVERY."""
 
-    log: LogId
     epoch: Epoch
     is_known: bool  # False: this node took no part in it either
     good_end: Lsn = Lsn(0)

@@ -3,11 +3,11 @@
     python -m logdevice.simulation --seeds 2000 --seed-start 0 --jobs 2
     python -m logdevice.simulation --seed 17
     python -m logdevice.simulation --cluster --seeds 1000
+    python -m logdevice.simulation --all --seeds 20000
 
-The first form ends with a line `2000 seeds, 1234567 events, 0 violations` and with exit code 1 if
-there were violations; the second prints everything that happens in one run, then the verdict. Without
-`--cluster` readers read what an oracle writes; with it the write path writes, under faults of its own;
-with `--losses` disks are lost and nodes drained besides.
+Ends with a line `2000 seeds, 1234567 events, 0 violations` and with exit code 1 if there were
+violations; the second form prints everything that happens in one run, then the verdict. Without the
+name of a world readers read what an oracle writes. `--all` divides the seeds among all worlds.
 """
 
 from __future__ import annotations
@@ -31,19 +31,39 @@ PROGRESS_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class World:
     """What is simulated, and how a person repeats it."""
 
     simulate: Callable[..., Outcome]
     lines: Callable[[int], list[str]]
     command: str
+    text: str
 
 
-READ_PATH = Kind(simulate, lambda seed: Plan.draw(seed).lines(), "make sim")
-CLUSTER = Kind(simulate_cluster, lambda seed: ClusterPlan.draw(seed).lines(), "make sim CLUSTER=1")
-CHAIN = Kind(simulate_chain, lambda seed: ChainPlan.draw(seed).lines(), "make sim CHAIN=1")
-HISTORIES = Kind(simulate_histories, lambda seed: [], "make sim HISTORIES=1")
-LOSSES = Kind(simulate_rebuilding, lambda seed: ClusterPlan.draw(seed).lines(), "make sim LOSSES=1")
+WORLDS = {
+    "read": World(simulate, lambda seed: Plan.draw(seed).lines(), "make sim", "the read path alone"),
+    "cluster": World(
+        simulate_cluster,
+        lambda seed: ClusterPlan.draw(seed).lines(),
+        "make sim CLUSTER=1",
+        "the whole cluster, not only the read path",
+    ),
+    "losses": World(
+        simulate_rebuilding,
+        lambda seed: ClusterPlan.draw(seed).lines(),
+        "make sim LOSSES=1",
+        "the whole cluster, with lost disks and nodes that are drained",
+    ),
+    "chain": World(
+        simulate_chain,
+        lambda seed: ChainPlan.draw(seed).lines(),
+        "make sim CHAIN=1",
+        "the whole cluster, with a chain log",
+    ),
+    "histories": World(
+        simulate_histories, lambda seed: [], "make sim HISTORIES=1", "a log whose history branches"
+    ),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,52 +72,55 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed-start", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=2, help="processes to use")
     parser.add_argument("--seed", type=int, help="run only this seed and show what happens")
-    parser.add_argument("--cluster", action="store_true", help="the whole cluster, not only the read path")
-    parser.add_argument("--chain", action="store_true", help="the whole cluster, with a chain log")
-    parser.add_argument("--losses", action="store_true", help="the whole cluster, with lost disks")
-    parser.add_argument("--histories", action="store_true", help="a log whose history branches")
+    for name, world in WORLDS.items():
+        parser.add_argument(
+            f"--{name}", dest="worlds", action="append_const", const=name, help=f"simulate {world.text}"
+        )
+    parser.add_argument(
+        "--all", dest="worlds", action="store_const", const=list(WORLDS), help="all worlds, in turn"
+    )
     options = parser.parse_args(arguments)
-    chosen = {
-        HISTORIES: options.histories,
-        CHAIN: options.chain,
-        LOSSES: options.losses,
-        CLUSTER: options.cluster,
-        READ_PATH: True,
-    }
-    kind = next(kind for kind, is_chosen in chosen.items() if is_chosen)
+    worlds = options.worlds or ["read"]
     if options.seed is not None:
-        return show(options.seed, kind)
-    seeds = range(options.seed_start, options.seed_start + options.seeds)
-    if options.jobs == 1 or len(seeds) < 2:
-        return report(len(seeds), map(kind.simulate, seeds), kind)
+        return show(options.seed, WORLDS[worlds[0]])
+    first = options.seed_start
+    runs = [(worlds[number % len(worlds)], first + number // len(worlds)) for number in range(options.seeds)]
+    if options.jobs == 1:
+        return report(runs, map(run, runs))
     with multiprocessing.Pool(options.jobs) as pool:
-        return report(len(seeds), pool.imap(kind.simulate, seeds, chunksize=10), kind)
+        return report(runs, pool.imap(run, runs, chunksize=10))
 
 
-def report(count: int, outcomes: Iterable[Outcome], kind: Kind = READ_PATH) -> int:
+def run(which: tuple[str, int]) -> Outcome:
+    name, seed = which
+    return WORLDS[name].simulate(seed)
+
+
+def report(runs: list[tuple[str, int]], outcomes: Iterable[Outcome]) -> int:
     done = events = broken = 0
-    for outcome in outcomes:
+    for (name, seed), outcome in zip(runs, outcomes, strict=True):
         done += 1
         events += outcome.events
         if outcome.violations:
             broken += len(outcome.violations)
-            print(f"seed {outcome.seed}: {len(outcome.violations)} violations")
+            world = WORLDS[name]
+            print(f"seed {seed}: {len(outcome.violations)} violations")
             for violation in outcome.violations[:5]:
                 print(f"    {violation}")
-            for line in kind.lines(outcome.seed):
+            for line in world.lines(seed):
                 print(f"    | {line}")
-            print(f"    replay: {kind.command} SEED={outcome.seed}", flush=True)
+            print(f"    replay: {world.command} SEED={seed}", flush=True)
         if done % PROGRESS_EVERY == 0:
-            print(f"{done} of {count} seeds, {events} events, {broken} violations", flush=True)
+            print(f"{done} of {len(runs)} seeds, {events} events, {broken} violations", flush=True)
     print(f"{done} seeds, {events} events, {broken} violations")
     return 1 if broken else 0
 
 
-def show(seed: int, kind: Kind = READ_PATH) -> int:
-    for line in kind.lines(seed):
+def show(seed: int, world: World) -> int:
+    for line in world.lines(seed):
         print(f"| {line}")
     trace: list[str] = []
-    outcome = kind.simulate(seed, trace)
+    outcome = world.simulate(seed, trace)
     for line in trace:
         print(line)
     for violation in outcome.violations:

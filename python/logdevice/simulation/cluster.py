@@ -10,14 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from logdevice.protocol.messages import Records, StatusNotice
-from logdevice.protocol.read_stream.events import (
-    ConfigChanged,
-    LogRemoved,
-    MetadataFetched,
-    MetadataUnavailable,
-    ReadConfig,
-)
+from logdevice.protocol.messages import EpochMetadataIs, Records, StatusNotice
+from logdevice.protocol.read_stream.events import ConfigChanged, LogRemoved, MetadataUnavailable, ReadConfig
 from logdevice.simulation.faults import FaultRates
 from logdevice.simulation.network import Conditions, Connection, Network
 from logdevice.simulation.node import SimulatedNode
@@ -211,7 +205,7 @@ class Cluster:
             node.learn_trim(end)
 
     def _answer_metadata(
-        self, epoch: Epoch, answer: Callable[[MetadataFetched | MetadataUnavailable], None]
+        self, epoch: Epoch, answer: Callable[[EpochMetadataIs | MetadataUnavailable], None]
     ) -> None:
         def look_up() -> None:
             reply = self._look_up(epoch)
@@ -219,12 +213,12 @@ class Cluster:
 
         self.world.after(self.world.between(0, 20), look_up)
 
-    def _look_up(self, epoch: Epoch) -> MetadataFetched | MetadataUnavailable:
+    def _look_up(self, epoch: Epoch) -> EpochMetadataIs | MetadataUnavailable:
         if self.world.chance(self.faults.metadata_failure) or not self.truth.metadata:
             return MetadataUnavailable(epoch)
         entry, last_epoch, is_bounded = metadata_answer(self.truth, epoch)
         if self.world.chance(self.faults.metadata_soft):
             stale = self._old_metadata if self.world.chance(0.5) and self._old_metadata else entry
-            return MetadataFetched(epoch, stale, epoch, MetadataSource.SOFT)
+            return EpochMetadataIs(epoch, stale, epoch, MetadataSource.SOFT)
         source = MetadataSource.BOUNDED if is_bounded else MetadataSource.LAST
-        return MetadataFetched(epoch, entry, last_epoch, source)
+        return EpochMetadataIs(epoch, entry, last_epoch, source)

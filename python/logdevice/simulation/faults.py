@@ -40,7 +40,6 @@ class FaultRates:
     config_changes_per_s: float = 0.0  # single copy delivery is switched off or on
     metadata_failure: float = 0.0  # chance that the metadata of an epoch cannot be read
     metadata_soft: float = 0.0  # chance that it comes from a cache that may be out of date
-    reject: float = 0.0  # chance that the application does not take an item
     lag_ms_max: int = 0  # how long the application may sit on what it got
     wake_late: float = 0.0  # chance that a wake-up comes late
     wake_twice: float = 0.0  # chance that it comes twice
@@ -75,7 +74,6 @@ class FaultRates:
             config_changes_per_s=maybe(0.3, 1.0),
             metadata_failure=maybe(0.1, 0.5),
             metadata_soft=maybe(0.2, 0.6),
-            reject=maybe(0.005, 0.05),
             lag_ms_max=rng.choice([0, 0, 5, 100]),
             wake_late=maybe(0.1, 0.5),
             wake_twice=maybe(0.1, 0.5),

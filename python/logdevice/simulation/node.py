@@ -10,33 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import (
     Records,
     Start,
     Started,
     StartedStatus,
     StatusNotice,
-    Stop,
     ToNode,
-    Window,
+    ToReader,
 )
-from logdevice.protocol.server_read_stream import (
-    EndStream,
-    Event,
-    MessageSent,
-    ReadFailed,
-    ReadStore,
-    RebuildingChanged,
-    ReleaseAdvanced,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StatusChanged,
-    StopReceived,
-    StoreRead,
-    TrimAdvanced,
-    WindowReceived,
-)
+from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.store_read import ReadFailed, StoreRead
 from logdevice.simulation.faults import FaultRates
 from logdevice.simulation.network import Connection, Network
 from logdevice.simulation.plan import Plan
@@ -103,7 +88,7 @@ class SimulatedNode:
     def learn_status(self, notice: StatusNotice) -> None:
         if notice.version > self.notice.version:
             self.notice = notice
-            self._tell_all(StatusChanged(notice))
+            self._tell_all(notice)
 
     def set_rebuilding(self, is_rebuilding: bool) -> None:
         self.is_rebuilding = is_rebuilding
@@ -145,17 +130,13 @@ class SimulatedNode:
             if refusal := self._refusal(connection):
                 self._forget(connection)
                 started = Started(message.log, message.filter_version, refusal, self.released_end)
-                self._send(connection, Send(started))
+                self._send(connection, started)
                 return
             if connection.number not in self._streams:
                 self._streams[connection.number] = (self._new_stream(), connection)
                 if self.notice.version > 0:
-                    self._feed(connection.number, StatusChanged(self.notice))
-            self._feed(connection.number, StartReceived(message))
-        elif isinstance(message, Window):
-            self._feed(connection.number, WindowReceived(message))
-        elif isinstance(message, Stop):
-            self._feed(connection.number, StopReceived())
+                    self._feed(connection.number, self.notice)
+        self._feed(connection.number, message)
 
     def _refusal(self, connection: Connection) -> StartedStatus | None:
         """What a node's shell answers before a stream is even made."""
@@ -185,16 +166,14 @@ class SimulatedNode:
             return  # the stream ended, or its connection did
         stream, connection = self._streams[number]
         for effect in stream.handle(event, self._world.now_ms):
-            if isinstance(effect, Send):
-                self._send(connection, effect)
-            elif isinstance(effect, ReadStore):
-                self._read(connection, stream, effect.read)
-            else:
-                assert isinstance(effect, EndStream)
+            if isinstance(effect, StoreRead):
+                self._read(connection, stream, effect)
+            elif isinstance(effect, EndStream):
                 self._streams.pop(number, None)
+            else:
+                self._send(connection, effect)
 
-    def _send(self, connection: Connection, effect: Send) -> None:
-        message = effect.message
+    def _send(self, connection: Connection, message: ToReader) -> None:
         if self._world.trace is not None:
             self._world.say(str(self.id), f"to {connection.reader.name}: {brief(message)}")
         if isinstance(message, Records):

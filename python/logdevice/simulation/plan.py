@@ -218,8 +218,6 @@ def draw_settings(rng: random.Random, window: int) -> ReadStreamSettings:
         stall_grace_ms=1_000,
         reconnect_delay_ms_min=10,
         reconnect_delay_ms_max=rng.choice([100, 1_000]),
-        redelivery_delay_ms_min=20,
-        redelivery_delay_ms_max=500,
         metadata_retry_ms_min=20,
         metadata_retry_ms_max=500,
         rewind_delay_ms_min=1,

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import (
-    GapNotice,
+    EpochMetadataIs,
+    GetEpochMetadata,
     Records,
     Start,
-    Started,
     StatusNotice,
     ToNode,
     ToReader,
@@ -30,20 +31,10 @@ from logdevice.protocol.read_stream.events import (
     Effect,
     EndStream,
     Event,
-    FetchMetadata,
-    GapReceived,
-    MetadataFetched,
     MetadataUnavailable,
     ReadConfig,
     ReadRequest,
-    RecordsReceived,
-    Rejected,
-    Resumed,
     SendStart,
-    SendStop,
-    SendWindow,
-    StartedReceived,
-    StatusReceived,
 )
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.timers import WakeAt, Woken
@@ -53,7 +44,7 @@ from logdevice.simulation.node import brief
 from logdevice.simulation.plan import ReaderPlan
 from logdevice.simulation.view import ReaderView
 from logdevice.simulation.world import World
-from logdevice.types import Epoch, Gap, LogId, Lsn, NodeId, Record, RecordFlags
+from logdevice.types import Epoch, Gap, LogId, NodeId, Record, RecordFlags
 
 Item = Record | Gap
 
@@ -68,7 +59,7 @@ class Witness(Protocol):
     def asked(self, view: ReaderView, message: Start | Window) -> None: ...
 
 
-Metadata = Callable[[Epoch, Callable[[MetadataFetched | MetadataUnavailable], None]], None]
+Metadata = Callable[[Epoch, Callable[[EpochMetadataIs | MetadataUnavailable], None]], None]
 
 
 class SimulatedReader:
@@ -102,7 +93,6 @@ class SimulatedReader:
         self.faults = faults
         self.view = ReaderView(name, request, plan.settings.window_lsns)
         self.stream = ClientReadStream(request, config, plan.settings, random.Random(world.rng.random()))
-        self.is_rejecting = False  # an item was refused and has not been offered again
         self._world = world
         self._network = network
         self._nodes = nodes
@@ -114,7 +104,7 @@ class SimulatedReader:
 
     @property
     def has_unread(self) -> bool:
-        return bool(self._inbox) or self.is_rejecting
+        return bool(self._inbox)
 
     def start(self) -> None:
         self.view.is_started = True
@@ -130,15 +120,11 @@ class SimulatedReader:
     def received(self, connection: Connection, message: ToReader) -> None:
         node = connection.node.id
         match message:
-            case Started():
-                self.feed(StartedReceived(node, message))
             case Records():
-                self.feed(RecordsReceived(node, self._decode(node, message)))
-            case GapNotice():
-                self.feed(GapReceived(node, message))
+                message = self._decode(node, message)
             case StatusNotice():
                 self.view.learn_status(message)
-                self.feed(StatusReceived(message))
+        self.feed(Answered(node, message))
 
     def connection_lost(self, connection: Connection) -> None:
         if self._connections.get(connection.node.id) is connection:
@@ -175,12 +161,12 @@ class SimulatedReader:
         match effect:
             case SendStart():
                 self._send_start(effect)
-            case SendWindow():
-                self._witness.asked(self.view, effect.message)
-                self._send(effect.node, effect.message)
-            case SendStop():
-                self._send_stop(effect)
-            case FetchMetadata():
+            case Tell(node, Window() as window):
+                self._witness.asked(self.view, window)
+                self._send(node, window)
+            case Tell(node, stop):
+                self._send_stop(node, stop)
+            case GetEpochMetadata():
                 self._fetch_metadata(effect)
             case Deliver():
                 self._take(effect)
@@ -203,10 +189,10 @@ class SimulatedReader:
         self._witness.asked(self.view, message)
         self._send(node, message)
 
-    def _send_stop(self, effect: SendStop) -> None:
-        if effect.node in self._connections:
-            self._send(effect.node, effect.message)
-            self._network.close_by_reader(self._connections.pop(effect.node))
+    def _send_stop(self, node: NodeId, stop: ToNode) -> None:
+        if node in self._connections:
+            self._send(node, stop)
+            self._network.close_by_reader(self._connections.pop(node))
 
     def _send(self, node: NodeId, message: ToNode) -> None:
         if self._world.trace is not None:
@@ -215,10 +201,10 @@ class SimulatedReader:
         if node in self._connections:
             self._network.to_node(self._connections[node], message)
 
-    def _fetch_metadata(self, effect: FetchMetadata) -> None:
+    def _fetch_metadata(self, effect: GetEpochMetadata) -> None:
         self._world.say(self.name, f"asks for the metadata of epoch {effect.epoch}")
 
-        def answer(event: MetadataFetched | MetadataUnavailable) -> None:
+        def answer(event: EpochMetadataIs | MetadataUnavailable) -> None:
             self._world.say(self.name, f"is told {event}")
             self.feed(event)
 
@@ -237,7 +223,6 @@ class SimulatedReader:
         for item in effect.items:
             self._world.say(self.name, f"gets {item_in_brief(item)}")
             self._witness.delivered(self.view, item)
-        self.is_rejecting = False
         self._inbox.extend(effect.items)
         self._plan_reading()
 
@@ -247,32 +232,14 @@ class SimulatedReader:
             self._world.after(self._world.between(0, self.faults.lag_ms_max), self._read_inbox)
 
     def _read_inbox(self) -> None:
-        """Takes some of what has come, in order, or refuses and forgets everything behind."""
+        """Takes some of what has come, in order; the rest later."""
         self._is_reading_planned = False
-        end: Lsn | None = None
-        refused: Item | None = None
-        for _ in range(len(self._inbox)):
+        for _ in range(self._world.between(1, len(self._inbox))):
             item = self._inbox.popleft()
-            if self._world.chance(self.faults.reject):
-                refused = item
-                break
             self._witness.accepted(self.view, item)
-            end = item.lsn.next if isinstance(item, Record) else item.end
-        if end is not None:
-            self.feed(Consumed(end))
-        if refused is not None:
-            self._refuse(refused)
-
-    def _refuse(self, item: Item) -> None:
-        lsn = item.lsn if isinstance(item, Record) else item.start
-        self._world.say(self.name, f"refuses {lsn}")
-        # What came in answer to Consumed lies behind the refused item as well.
-        self.view.refused.update((item, *self._inbox))
-        self._inbox.clear()
-        self.is_rejecting = True
-        self.feed(Rejected(lsn))
-        if self._world.chance(0.5):
-            self._world.after(self._world.between(0, 50), lambda: self.feed(Resumed()))
+        if self._inbox:
+            self._plan_reading()
+        self.feed(Consumed(item.lsn.next if isinstance(item, Record) else item.end))
 
 
 def start_in_brief(start: Start) -> str:

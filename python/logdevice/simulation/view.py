@@ -1,4 +1,4 @@
-"""What an observer of one reader knows: what it was told, what it asked for, what it refused.
+"""What an observer of one reader knows: what it was told, what it asked for, what it accepted.
 
 Kept by the reader's host from the messages that pass by, never from inside the machine, so that
 checkers do not believe what they check.
@@ -31,7 +31,6 @@ class ReaderView:
     status_version: int = 0
     # Bad checksums found on receipt: (filter version, node, LSN).
     spoiled: set[tuple[int, NodeId, Lsn]] = field(default_factory=set)
-    refused: set[Record | Gap] = field(default_factory=set)
     next: Lsn | None = None  # one past the last accepted item
     records: dict[Lsn, Record] = field(default_factory=dict)  # accepted
     gaps: list[Gap] = field(default_factory=list)  # accepted

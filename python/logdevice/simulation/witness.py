@@ -32,8 +32,6 @@ class Witness:
             self.violations.append(f"{self._world.now_ms} ms {who}: {complaint}")
 
     def delivered(self, view: ReaderView, item: Item) -> None:
-        if item in view.refused:
-            return  # offered again; it was judged by the truth of its own time
         self.complain(view.name, checkers.unreleased(self._truth, item))
         if isinstance(item, Record):
             self.complain(view.name, checkers.wrong_content(self._truth, view, item))

@@ -111,10 +111,10 @@ class IndexUpdate:
             return
         location = layout.entry_location(old)
         self._count(old, location, -1)
-        record, body_bytes, body_crc, _ = decode_header(layout.entry_header(old))
+        record, body_bytes, _ = decode_header(layout.entry_header(old))
         flags = amended_flags(record.flags, amend.flags)
         record = replace(record, copyset=amend.copyset, flags=flags, wave=amend.wave)
-        header = encode_header(record, body_crc=body_crc, body_length=body_bytes)
+        header = encode_header(record, body_length=body_bytes)
         location = location._replace(header_segment=self._segment)
         route = layout.encode_route(record.copyset, record.flags)
         self._set(key, layout.encode_entry(route, location, header), location)

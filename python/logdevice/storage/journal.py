@@ -37,9 +37,12 @@ class Journal:
         self.counts: Counter[str] = Counter()  # by the names of StoreStats
 
     def append(
-        self, changes: Sequence[Change], bodies: Sequence[Buffer], *, keeps_floor: bool
+        self, changes: Sequence[Change], bodies: Sequence[Buffer], *, keeps_floor: bool, bodies_crc: int = 0
     ) -> PersistError | None:
-        """Makes the changes durable as one group, with the bodies of its RecordPut in their order."""
+        """Makes the changes durable as one group, with the bodies of its RecordPut in their order.
+
+        `bodies_crc` is the checksum of all bodies together; 0: it is to be computed.
+        """
         error = self.publish()
         if error is not None:
             return error
@@ -54,7 +57,7 @@ class Journal:
             update.apply(changes, place.segment, place.offset + GROUP_HEAD_BYTES + changes_bytes)
             for number, trim in update.moved_trims.items():
                 encoded[number] = encode_change(trim)
-            size = self._segments.write(encoded, bodies)
+            size = self._segments.write(encoded, bodies, bodies_crc)
         except OSError as problem:
             return self._failed(problem)
         self.counts.update(groups_written=1, bytes_written=size, body_bytes_written=bodies_bytes)

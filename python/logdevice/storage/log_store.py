@@ -46,12 +46,9 @@ class LogStore(Protocol):
         """Makes the batches durable by one sync, in order, each all or none; one answer for each."""
 
     def scan(self, read: StoreRead, *, leaves_bodies: bool = False) -> RecordsRead | ReadFailed:
-        """With `leaves_bodies` some records may be a StoredRecord: a body that lies in memory already is
+        """With `leaves_bodies` some bodies may be a StoredBody: one that lies in memory already is
         neither read nor checked.
         """
-
-    def state(self, log: LogId, name: str) -> bytes | None:
-        """What PutState last stored under this name."""
 
     def states(self, log: LogId) -> dict[str, bytes]:
         """Everything PutState stored for a log, by name."""
@@ -67,17 +64,9 @@ class LogStore(Protocol):
     def tail(self, log: LogId) -> Lsn | None:
         """The last LSN held."""
 
-    def find_time(self, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
-        """Between what the first record of this time or later is, as far as this store can say: above the
-        first LSN (the last one held that is older; the one below the trim point if none is), and not
-        above the second (the first one held that is not older; LSN_MAX if none is).
-        """
-
-    def lsn_after(
-        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
-    ) -> Lsn:
-        """The `end` for which [start, end) holds about so many entries or bytes of the log: a search in the
-        counters that records carry. What is held ends before that: the end of what is held.
+    def find_time(self, log: LogId, timestamp_ms: int) -> Lsn:
+        """The last record held that is older, so that the first of this time or later is above; the LSN below
+        the trim point if none is.
         """
 
     def find_record(

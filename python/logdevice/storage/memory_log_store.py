@@ -27,6 +27,7 @@ from logdevice.storage.log_store import StoreStats
 from logdevice.storage.read_items import (
     add_filtered_out,
     amended_flags,
+    counted,
     is_behind_bridge,
     is_outside,
     is_under_replicated,
@@ -183,9 +184,6 @@ class MemoryLogStore:
             case TrimLog(log, end):
                 self.trim(log, end)
 
-    def state(self, log: LogId, name: str) -> bytes | None:
-        return self._log(log).states.get(name)
-
     def states(self, log: LogId) -> dict[str, bytes]:
         return dict(self._log(log).states)
 
@@ -200,29 +198,13 @@ class MemoryLogStore:
     def tail(self, log: LogId) -> Lsn | None:
         return self._log(log).lsns[-1] if self._log(log).lsns else None
 
-    def find_time(self, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
-        low, high = Lsn(max(0, self.trim_end(log) - 1)), LSN_MAX
+    def find_time(self, log: LogId, timestamp_ms: int) -> Lsn:
+        older = Lsn(max(0, self.trim_end(log) - 1))
         for record in self._records(log, Lsn(0), LSN_MAX):
             if record.timestamp_ms >= timestamp_ms:
-                high = record.lsn
                 break
-            low = record.lsn
-        return low, high
-
-    def lsn_after(
-        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
-    ) -> Lsn:
-        end, total = max(start, self.trim_end(log)), None
-        wanted = body_bytes if entries is None else entries
-        assert wanted is not None, "say how many entries or how many bytes"
-        for record in self._records(log, start, LSN_MAX) if wanted > 0 else []:
-            own = len(record.body) if entries is None else record.entries
-            reached = record.byte_end if entries is None else record.entry_end
-            total = reached - own if total is None else total
-            end = record.lsn.next
-            if reached - total >= wanted:
-                break
-        return end
+            older = record.lsn
+        return older
 
     def find_record(
         self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
@@ -231,7 +213,7 @@ class MemoryLogStore:
             is_first = entries is None and body_bytes is None
             has_entries = entries is not None and record.entry_end > entries
             if is_first or has_entries or (body_bytes is not None and record.byte_end > body_bytes):
-                return CountedRecord.of(record, len(record.body))
+                return counted(record, len(record.body))
         return None
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:

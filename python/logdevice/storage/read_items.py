@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from logdevice.protocol.store_read import FilteredOut, StoreRead
-from logdevice.types import BODY_FLAGS, Lsn, LsnRange, Record, RecordFlags, epoch_start
+from logdevice.types import BODY_FLAGS, CountedRecord, Lsn, LsnRange, Record, RecordFlags, epoch_start
 
 _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 
@@ -23,6 +23,20 @@ def is_outside(record: Record, read: StoreRead) -> bool:
         read.time_range is not None
         and not record.flags & _HOLE
         and record.timestamp_ms not in read.time_range
+    )
+
+
+def counted(record: Record, body_length: int) -> CountedRecord:
+    """Where a record is, by its header."""
+    # What recovery keeps in a hole or a bridge is no data: the log's counters pass it by.
+    own_bytes = 0 if record.flags & RecordFlags.HOLE else body_length
+    return CountedRecord(
+        lsn=record.lsn,
+        timestamp_ms=record.timestamp_ms,
+        entry_start=record.entry_end - record.entries,
+        entry_end=record.entry_end,
+        byte_start=record.byte_end - own_bytes,
+        byte_end=record.byte_end,
     )
 
 

@@ -10,45 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
 
 from logdevice.record_format import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index
+from logdevice.storage.read_items import counted
 from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, Record
 
-
-class Measure(NamedTuple):
-    """Something a log has more of with every record."""
-
-    total: Callable[[DecodedHeader], int]  # up to and including the record
-    own: Callable[[DecodedHeader], int]  # what the record added
+Measure = Callable[[DecodedHeader], int]
 
 
-ENTRIES: Final = Measure(lambda header: header.record.entry_end, lambda header: header.record.entries)
-BODY_BYTES: Final = Measure(lambda header: header.record.byte_end, lambda header: header.body_length)
+def entries_with(header: DecodedHeader) -> int:
+    """Entries the log has ever held, up to and including the record."""
+    return header.record.entry_end
 
 
-def find_time(index: Index, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
+def bytes_with(header: DecodedHeader) -> int:
+    return header.record.byte_end
+
+
+def find_time(index: Index, log: LogId, timestamp_ms: int) -> Lsn:
     trim_end = index.known(log).trim_end
     newer = _first_where(index, log, trim_end, lambda header: header.record.timestamp_ms >= timestamp_ms)
     older = index.last(log, trim_end, LSN_MAX if newer is None else newer)
-    low = Lsn(max(0, trim_end - 1)) if older is None else older[0]
-    return low, LSN_MAX if newer is None else newer
-
-
-def lsn_after(index: Index, log: LogId, start: Lsn, count: int, measure: Measure) -> Lsn:
-    start = max(start, index.known(log).trim_end)
-    first = index.first(log, start, LSN_MAX)
-    if first is None or count <= 0:
-        return start
-    header = _header(first[1])
-    target = measure.total(header) - measure.own(header) + count
-    reached = _first_where(index, log, start, lambda header: measure.total(header) >= target)
-    if reached is None:
-        last = index.last(log, start, LSN_MAX)
-        reached = first[0] if last is None else last[0]
-    return reached.next
+    return Lsn(max(0, trim_end - 1)) if older is None else older[0]
 
 
 def find_record(
@@ -68,12 +53,12 @@ def find_record(
 
 
 def _is_above(measure: Measure, limit: int, header: DecodedHeader) -> bool:
-    return measure.total(header) > limit
+    return measure(header) > limit
 
 
 def _counted(entry: bytes) -> CountedRecord:
     header = _header(entry)
-    return CountedRecord.of(header.record, header.body_length)
+    return counted(header.record, header.body_length)
 
 
 def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:
@@ -82,7 +67,7 @@ def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:
     if first is None or last is None:
         return 0
     oldest, newest = _header(first[1]), _header(last[1])
-    return max(0, BODY_BYTES.total(newest) - BODY_BYTES.total(oldest) + BODY_BYTES.own(oldest))
+    return max(0, newest.record.byte_end - oldest.record.byte_end + oldest.body_length)
 
 
 def newest(index: Index, log: LogId) -> list[Record]:

@@ -31,7 +31,7 @@ from logdevice.storage import searches
 from logdevice.storage.index import UNDER_REPLICATED, Index, IndexFailedError
 from logdevice.storage.index_layout import encode_ranges, encode_route
 from logdevice.storage.journal import Journal
-from logdevice.storage.layout import Buffer, Change, RecordPut
+from logdevice.storage.layout import RecordPut
 from logdevice.storage.log_store import StoreStats
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.reclaim import Reclaimer
@@ -93,9 +93,6 @@ class SegmentLogStore:
         self._counted(scan, result)
         return result
 
-    def state(self, log: LogId, name: str) -> bytes | None:
-        return self._index.known(log).states.get(name)
-
     def states(self, log: LogId) -> dict[str, bytes]:
         states = self._index.known(log).states
         return {name: value for name, value in states.items() if name != UNDER_REPLICATED}
@@ -116,21 +113,13 @@ class SegmentLogStore:
         last = self._index.last(log, self.trim_end(log), LSN_MAX)
         return None if last is None else last[0]
 
-    def find_time(self, log: LogId, timestamp_ms: int) -> tuple[Lsn, Lsn]:
+    def find_time(self, log: LogId, timestamp_ms: int) -> Lsn:
         return searches.find_time(self._index, log, timestamp_ms)
-
-    def lsn_after(
-        self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
-    ) -> Lsn:
-        if entries is not None:
-            return searches.lsn_after(self._index, log, start, entries, searches.ENTRIES)
-        assert body_bytes is not None, "say how many entries or how many bytes"
-        return searches.lsn_after(self._index, log, start, body_bytes, searches.BODY_BYTES)
 
     def find_record(
         self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
     ) -> CountedRecord | None:
-        wanted = ((searches.ENTRIES, entries), (searches.BODY_BYTES, body_bytes))
+        wanted = ((searches.entries_with, entries), (searches.bytes_with, body_bytes))
         limits = [(measure, limit) for measure, limit in wanted if limit is not None]
         return searches.find_record(self._index, log, start, limits)
 
@@ -174,16 +163,13 @@ class SegmentLogStore:
             self._lock_file.close()
 
     def _write_group(self, batches: Sequence[Persist]) -> PersistError | None:
-        changes: list[Change] = []
-        bodies: list[Buffer] = []
-        for batch in batches:
-            for write in batch.writes:
-                if isinstance(write, PutRecord):
-                    changes.append(_record_put(write))
-                    bodies.append(write.record.body)
-                else:
-                    changes.append(write)
-        return self._journal.append(changes, bodies, keeps_floor=bool(bodies))
+        writes = [write for batch in batches for write in batch.writes]
+        changes = [_record_put(write) if isinstance(write, PutRecord) else write for write in writes]
+        records = [write.record for write in writes if isinstance(write, PutRecord)]
+        # What holds for all bodies of a group together is known already where there is but one.
+        crc = records[0].crc if len(records) == 1 else 0
+        bodies = [record.body for record in records]
+        return self._journal.append(changes, bodies, keeps_floor=bool(bodies), bodies_crc=crc)
 
     def _counted(self, scan: StoreScan, result: RecordsRead | ReadFailed) -> None:
         with self._reads_lock:

@@ -89,12 +89,12 @@ class Segments:
         file = self.file(location.body_segment)
         return None if file is None else file.read(location.body_offset, location.body_bytes)
 
-    def cached_body(self, location: Location, crc: int) -> StoredBody | None:
+    def cached_body(self, location: Location) -> StoredBody | None:
         """A body that can be sent from where it lies; None if its segment is gone, or not in memory."""
         file = self.file(location.body_segment)
         if file is None or not file.is_cached(location.body_offset, location.body_bytes):
             return None
-        return StoredBody(file, location.body_offset, location.body_bytes, crc)
+        return StoredBody(file, location.body_offset, location.body_bytes)
 
     def replay(self, start: Position | None) -> Iterator[Group | Damage]:
         """Everything behind `start`, oldest first. Only after its end may anything be appended."""
@@ -122,11 +122,11 @@ class Segments:
         self._make_room(size, keeps_floor)
         return Place(max(self._headers), self._offset)
 
-    def write(self, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> int:
+    def write(self, changes: Sequence[bytes], bodies: Sequence[Buffer], bodies_crc: int = 0) -> int:
         """Makes the group for which room was reserved durable; returns its size. Raises OSError if it cannot;
         then it is not stored, as far as one knows.
         """
-        return self._write_group(self._newest(max(self._headers)), changes, bodies)
+        return self._write_group(self._newest(max(self._headers)), changes, bodies, bodies_crc)
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Removes segments that nothing refers to any more. Scans that still read them finish."""
@@ -148,12 +148,14 @@ class Segments:
         with self._files_lock:
             self._files.clear()
 
-    def _write_group(self, file: SegmentFile, changes: Sequence[bytes], bodies: Sequence[Buffer]) -> int:
+    def _write_group(
+        self, file: SegmentFile, changes: Sequence[bytes], bodies: Sequence[Buffer], bodies_crc: int = 0
+    ) -> int:
         section = b"".join(changes)
-        bodies_crc = bodies_bytes = 0
-        for body in bodies:
-            bodies_crc = crc32c(body, bodies_crc)
-            bodies_bytes += len(body)
+        bodies_bytes = sum(map(len, bodies))
+        if not bodies_crc:
+            for body in bodies:
+                bodies_crc = crc32c(body, bodies_crc)
         head = GroupHead(self._group, len(section), crc32c(section), bodies_bytes, bodies_crc)
         encoded = encode_group_head(head, store=self.store, segment=file.number, offset=self._offset)
         padding = bytes(head.size - GROUP_HEAD_BYTES - len(section) - bodies_bytes)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.docs import DOCS, errors, errors_page, main, outdated, settings_page, table
-from logdevice.knobs import knobs
-from logdevice.settings import COMPONENTS
+from logdevice.docs import COMPONENTS, DOCS, errors, errors_page, main, outdated, settings_page, table
+from logdevice.knobs import declared
 
 
 def test_the_pages_in_the_tree_are_current() -> None:
@@ -19,7 +18,7 @@ def test_every_setting_has_a_row() -> None:
     page = settings_page()
     for component in COMPONENTS:
         assert f"## {component.__name__}" in page
-        for knob in knobs(component):
+        for knob in declared(component).values():
             assert page.count(f"| `{knob.name}` |") == 1
     assert "`all_send_all_timeout_ms` must be at least `scd_timeout_ms`." in page
 

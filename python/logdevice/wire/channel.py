@@ -17,24 +17,23 @@ import grpc
 
 from logdevice.errors import (
     LogDeviceError,
-    OutcomeUnknownError,
     RemoteProtocolError,
     UnavailableError,
 )
 from logdevice.settings import WireSettings
+from logdevice.tasks import Tasks
 from logdevice.types import NodeId
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.data_channel import DataStream, open_data_stream
 from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import DataPort
-from logdevice.wire.status import from_rpc, is_ours
+from logdevice.wire.status import from_rpc
 from logdevice.wire.transport import (
-    DATA_PORT_METHOD,
     FORK_GUARD,
     HELLO_KEY,
     HELLO_METHOD,
     check_size,
     client_options,
+    data_port_of,
     path,
 )
 
@@ -98,10 +97,11 @@ class WireChannel:
         self.peer: Hello | None = None  # what the node said about itself, once it has been reached
         self._settings = settings
         self._hello = hello
+        self._data_port = 0  # as the node said with its hello; 0: there is none
         self._data_pause_end = 0.0  # in the loop's time
         self._metadata = ((HELLO_KEY, encode(hello)),)
         self._channel = self._new_channel()
-        self._dropping: set[asyncio.Task[None]] = set()  # channels that were given up
+        self._dropping = Tasks()  # the closing of channels that were given up
         self._is_closed = False
         self._greeting: asyncio.Task[Hello] | None = None
 
@@ -113,9 +113,7 @@ class WireChannel:
         if self._is_closed or self._channel.get_state() is not grpc.ChannelConnectivity.TRANSIENT_FAILURE:
             return
         # gRPC has no way to end its pause.
-        dropping = asyncio.create_task(self._channel.close())
-        self._dropping.add(dropping)
-        dropping.add_done_callback(self._dropping.discard)
+        self._dropping.start(self._channel.close())
         self._channel = self._new_channel()
 
     async def connect(self) -> Hello:
@@ -138,20 +136,6 @@ class WireChannel:
             raise UnavailableError(f"the channel to {self.address} was closed") from None
         return self.peer
 
-    async def call(self, method: str, request: bytes, *, timeout_ms: int, idempotent: bool) -> bytes:
-        """The answer to one request. When it is lost, the outcome is unknown; for an idempotent request
-        that does not matter, and the call may simply be made again.
-        """
-        check_size(request, self._settings)
-        await self.connect()
-        try:
-            return await self._unary(method, request, timeout_ms)
-        except grpc.RpcError as error:
-            lost = from_rpc(error)
-            if is_ours(error) or idempotent or not isinstance(lost, UnavailableError):
-                raise lost from None
-            raise OutcomeUnknownError(f"{method} got no answer: {lost.message}") from None
-
     async def open(self, method: str) -> ClientStream:
         await self.connect()
         call = self._channel.stream_stream(path(method))(metadata=self._metadata)
@@ -159,15 +143,19 @@ class WireChannel:
 
     async def open_data(self, method: str) -> ClientStream | DataStream:
         """A stream outside of gRPC if the node offers that and can be reached there, else one inside."""
-        await self.connect()
-        port = await self._data_port()
-        loop = asyncio.get_running_loop()
-        if port and loop.time() >= self._data_pause_end:
-            host = self.address.rpartition(":")[0].strip("[]")
+        loop, failed_port = asyncio.get_running_loop(), 0
+        host = self.address.rpartition(":")[0].strip("[]")
+        for _ in range(2):
+            await self.connect()
+            port = self._data_port
+            if port == failed_port or loop.time() < self._data_pause_end:
+                break
             try:
                 return await open_data_stream(host, port, self._hello, self._settings)
             except (OSError, UnavailableError) as problem:
                 _logger.info("%s has no data connection for us: %r", self.address, problem)
+                # The node may have come back with another port, which the next hello tells.
+                self.peer, failed_port = None, port
                 # What swallows connections, a firewall say, must not make every stream wait for it.
                 if isinstance(problem, TimeoutError):
                     self._data_pause_end = loop.time() + _DATA_PAUSE_S
@@ -178,27 +166,15 @@ class WireChannel:
             self._is_closed = True
             if self._greeting is not None:
                 self._greeting.cancel()
-            await asyncio.gather(self._channel.close(), *self._dropping)
-
-    async def _unary(self, method: str, request: bytes, timeout_ms: int) -> bytes:
-        call = self._channel.unary_unary(path(method))
-        answer: bytes = await call(request, metadata=self._metadata, timeout=timeout_ms / 1000)
-        return answer
-
-    async def _data_port(self) -> int:
-        try:
-            answer = decode(await self._unary(DATA_PORT_METHOD, b"", self._settings.connect_timeout_ms))
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                return 0  # an older node
-            raise from_rpc(error) from None
-        if not isinstance(answer, DataPort):
-            raise RemoteProtocolError(f"{self.address} answers {type(answer).__name__} for its data port")
-        return answer.port
+            await asyncio.gather(self._channel.close(), self._dropping.ended())
 
     async def _say_hello(self) -> Hello:
+        call = self._channel.unary_unary(path(HELLO_METHOD))(
+            b"", metadata=self._metadata, timeout=self._settings.connect_timeout_ms / 1000
+        )
         try:
-            answer = decode(await self._unary(HELLO_METHOD, b"", self._settings.connect_timeout_ms))
+            answer = decode(await call)
+            said_besides = await call.trailing_metadata()
         except grpc.RpcError as error:
             problem = from_rpc(error)
             raise type(problem)(
@@ -208,6 +184,7 @@ class WireChannel:
             raise RemoteProtocolError(f"{self.address} answers, but not as a node: {error.message}") from None
         if not isinstance(answer, Hello):
             raise RemoteProtocolError(f"{self.address} answers the hello with {type(answer).__name__}")
+        self._data_port = data_port_of(said_besides)
         return answer
 
 

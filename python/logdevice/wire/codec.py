@@ -11,20 +11,22 @@ RemoteProtocolError that names the message and the field.
 
 from __future__ import annotations
 
+import sys
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, ForwardRef, get_args
 
 import msgpack
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
+from logdevice.forms import Form, Misfit, Parts, Section, fields_of
 from logdevice.protocol import messages as read
+from logdevice.protocol import metadata_entries as metadata
 from logdevice.protocol import rebuilding_messages as rebuilding
 from logdevice.protocol import write_messages as write
 from logdevice.protocol.chain import messages as chain
+from logdevice.protocol.io import Request
 from logdevice.stored_record import joined
-from logdevice.wire import cut_messages as cuts
 from logdevice.wire import service_messages as service
-from logdevice.wire.forms import Form, Misfit, Parts, Section, fields_of
 from logdevice.wire.hello import Hello
 
 MESSAGES: Final[dict[int, type[Any]]] = {
@@ -60,23 +62,17 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     40: write.Drop,
     41: write.Dropped,
     42: write.BarrierIs,
-    49: chain.Issued,
     50: chain.Settle,
     51: chain.Settled,
-    52: chain.ChainStore,
-    53: chain.ChainStored,
     54: chain.ChainRead,
     56: chain.ChainCompleted,
-    57: chain.Locate,
-    58: chain.Located,
     59: chain.ChainCopy,
-    60: chain.Next,
     64: service.Failure,
     65: service.Done,
     66: service.GetCluster,
     67: service.ClusterView,
-    68: service.Ping,
-    69: service.Pong,
+    68: rebuilding.Ping,
+    69: rebuilding.Pong,
     70: service.GetStatus,
     71: service.NodeStatus,
     72: service.GetLogs,
@@ -84,18 +80,14 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     74: service.ChangeLogs,
     75: service.FindSequencer,
     76: service.SequencerIs,
-    77: service.GetEpochMetadata,
-    78: service.EpochMetadataIs,
+    77: read.GetEpochMetadata,
+    78: read.EpochMetadataIs,
     79: service.GetStoredRange,
     80: service.StoredRange,
     81: service.FindTime,
     82: service.TimeFound,
-    83: service.FindLsnAfter,
-    84: service.LsnFound,
-    85: service.GetSize,
-    86: service.SizeIs,
-    87: service.GetMetadataEntries,
-    88: service.MetadataEntries,
+    87: metadata.GetMetadataEntries,
+    88: metadata.MetadataEntries,
     89: service.FindRecord,
     90: service.RecordFound,
     91: service.NextIncarnation,
@@ -112,17 +104,30 @@ MESSAGES: Final[dict[int, type[Any]]] = {
     106: rebuilding.CopiesStored,
     107: rebuilding.GetCopies,
     108: rebuilding.CopiesAre,
-    112: service.DataPort,
-    113: cuts.GetCuts,
-    114: cuts.CutsAre,
-    115: cuts.KeepCut,
-    116: cuts.RemoveCut,
+    113: service.GetCuts,
+    114: service.CutsAre,
+    115: service.KeepCut,
+    116: service.RemoveCut,
     117: write.GetTail,
+    118: service.FindLog,
 }
 
 _LENGTH: Final = Struct("<I")
 _CODES: Final = {kind: code for code, kind in MESSAGES.items()}
 _FORMS: Final[dict[int, Form]] = {code: fields_of(kind) for code, kind in MESSAGES.items()}
+
+
+def _answer_to(request: type[Any]) -> type[Any]:
+    """As the class of the request says; mostly one further down in its module."""
+    (named,) = get_args(vars(request)["__orig_bases__"][0])
+    if isinstance(named, ForwardRef):
+        named = vars(sys.modules[request.__module__])[named.__forward_arg__]
+    answer: type[Any] = named
+    return answer
+
+
+# The only kind of answer that is one, besides Failure.
+ANSWERS: Final = {kind: _answer_to(kind) for kind in MESSAGES.values() if issubclass(kind, Request)}
 
 
 def encode(message: object) -> bytes:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from struct import Struct
 from struct import error as StructError
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from logdevice.errors import (
     LogDeviceError,
@@ -25,8 +25,12 @@ from logdevice.errors import (
     RemoteProtocolError,
     UnavailableError,
 )
+from logdevice.forms import Parts
+from logdevice.protocol.io import Request
+from logdevice.stored_record import joined
+from logdevice.tasks import Tasks
 from logdevice.wire.channel import WireChannel
-from logdevice.wire.codec import decode, encode
+from logdevice.wire.codec import ANSWERS, decode, encode_parts
 from logdevice.wire.server import Peer, ServerStream
 from logdevice.wire.service_messages import Failure
 from logdevice.wire.status import error_from, failure_of
@@ -37,6 +41,7 @@ METHOD: Final = "talk"
 _PART: Final = Struct("<QI")
 _FRAME_BYTES: Final = 1 << 20  # as much as is put together; a larger message goes alone
 
+Answer = TypeVar("Answer")
 Answerer = Callable[[Peer, Any], Awaitable[Any | None]]
 
 
@@ -47,13 +52,20 @@ class _Stream(Protocol):
     async def receive(self) -> bytes | None: ...
 
 
+class _Waiting(NamedTuple):
+    """A message in pieces: bodies are copied once, into the frame."""
+
+    size: int
+    parts: Parts
+
+
 class Outbox:
     """Puts messages that wait for the stream into as few frames as possible."""
 
     def __init__(self, stream: _Stream, bytes_max: int, message_bytes_max: int | None = None) -> None:
         self._stream, self._bytes_max = stream, bytes_max
         self._message_bytes_max = message_bytes_max  # None: the stream is asked to take whatever comes
-        self._waiting: OrderedDict[int, bytes] = OrderedDict()  # by ticket
+        self._waiting: OrderedDict[int, _Waiting] = OrderedDict()  # by ticket
         self._tickets = 0
         self._bytes = 0
         self._has_work = asyncio.Event()
@@ -70,16 +82,17 @@ class Outbox:
 
     def put(self, number: int, message: object) -> int:
         """A ticket, by which the message can be withdrawn."""
-        data = encode(message)
+        parts = encode_parts(message)
+        size = sum(map(len, parts))
         limit = self._message_bytes_max
-        if limit is not None and _PART.size + len(data) > limit:
+        if limit is not None and _PART.size + size > limit:
             # Before it is in the queue: it must not end the conversation for everybody else.
             raise PayloadTooLargeError(
-                f"{type(message).__name__} has {len(data)} bytes, allowed are {limit - _PART.size}"
+                f"{type(message).__name__} has {size} bytes, allowed are {limit - _PART.size}"
             )
         self._tickets += 1
-        self._waiting[self._tickets] = _PART.pack(number, len(data)) + data
-        self._bytes += _PART.size + len(data)
+        self._waiting[self._tickets] = _Waiting(_PART.size + size, [_PART.pack(number, size), *parts])
+        self._bytes += _PART.size + size
         self._has_work.set()
         if self.is_full:
             self._has_room.clear()
@@ -87,10 +100,10 @@ class Outbox:
 
     def withdraw(self, ticket: int) -> bool:
         """Whether the message was still waiting: then nothing of it was or will be sent."""
-        data = self._waiting.pop(ticket, None)
-        if data is None:
+        waiting = self._waiting.pop(ticket, None)
+        if waiting is None:
             return False
-        self._went(len(data))
+        self._went(waiting.size)
         return True
 
     async def run(self) -> None:
@@ -104,18 +117,13 @@ class Outbox:
                 await self._stream.send(self._frame())
 
     def _frame(self) -> bytes:
-        parts = [self._waiting.popitem(last=False)[1]]
-        size = len(parts[0])
-        while self._waiting:
-            ticket, data = self._waiting.popitem(last=False)
-            if size + len(data) > _FRAME_BYTES:
-                self._waiting[ticket] = data
-                self._waiting.move_to_end(ticket, last=False)
-                break
-            parts.append(data)
-            size += len(data)
+        size, parts = self._waiting.popitem(last=False)[1]
+        while self._waiting and size + (first := next(iter(self._waiting.values()))).size <= _FRAME_BYTES:
+            self._waiting.popitem(last=False)
+            parts += first.parts
+            size += first.size
         self._went(size)
-        return b"".join(parts)
+        return joined(parts)
 
     def _went(self, size: int) -> None:
         self._bytes -= size
@@ -149,7 +157,7 @@ class Conversation:
         self._tasks: list[asyncio.Task[None]] = []
         self._opening = asyncio.Lock()
 
-    async def ask(self, request: object, *, timeout_ms: int, idempotent: bool = True) -> Any:
+    async def ask(self, request: Request[Answer], *, timeout_ms: int, idempotent: bool = True) -> Answer:
         """The answer. UnavailableError if the request was not sent; if it was, and the answer was lost,
         OutcomeUnknownError for a request that is not idempotent.
         """
@@ -174,7 +182,13 @@ class Conversation:
             self._open.pop(number, None)
         if isinstance(result, Failure):
             raise error_from(result)
-        return result
+        wanted = ANSWERS[type(request)]
+        if not isinstance(result, wanted):
+            raise RemoteProtocolError(
+                f"{self._channel.address} answered with {type(result).__name__}, "
+                f"expected was {wanted.__name__}"
+            )
+        return cast(Answer, result)
 
     async def tell(self, message: object) -> None:
         """Send something that has no answer."""
@@ -232,20 +246,17 @@ async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_b
     """The answering side: handles every request in a task of its own, until the caller is gone."""
     outbox = Outbox(stream, waiting_bytes_max, stream.message_bytes_max)
     sending = asyncio.create_task(outbox.run())
-    tasks: set[asyncio.Task[None]] = {sending}
+    tasks = Tasks()
+    tasks.keep(sending)
     try:
         while (frame := await stream.receive()) is not None:
             for number, data in split(frame):
-                task = asyncio.create_task(_answer(peer, number, data, answer, outbox))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                tasks.start(_answer(peer, number, data, answer, outbox))
             # A caller that does not take its answers gets no more questions in.
             if outbox.is_full:
                 await _either(outbox.room(), sending)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await tasks.stop()
 
 
 async def _either(wish: Coroutine[Any, Any, None], end: asyncio.Task[None]) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
 from logdevice.settings import WireSettings
 from logdevice.stored_record import Part
+from logdevice.tasks import Tasks
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import Frames, Kind
 from logdevice.wire.hello import Hello, refusal
@@ -61,7 +62,7 @@ class DataServer:
         self._hello, self._node, self._settings = hello, hello.caller, settings
         self._handler = handler
         self._listeners: list[socket.socket] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def start(self, host: str, port: int) -> int:
         """Listens; the port that was chosen, where 0 was asked for."""
@@ -85,10 +86,7 @@ class DataServer:
 
     async def stop(self) -> None:
         """Takes no more callers, and ends the streams that are open."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
         for listener in self._listeners:
             listener.close()
 
@@ -105,7 +103,7 @@ class DataServer:
     def _listen(self, listener: socket.socket) -> None:
         listener.listen(_BACKLOG)
         listener.setblocking(False)
-        self._keep(self._accept(listener))
+        self._tasks.start(self._accept(listener))
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -116,12 +114,7 @@ class DataServer:
                 _logger.warning("a data connection could not be accepted: %s", problem)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            self._keep(self._serve(connection, str(address) or "this machine"))
-
-    def _keep(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._serve(connection, str(address) or "this machine"))
 
     async def _serve(self, connection: socket.socket, address: str) -> None:
         try:

@@ -13,9 +13,9 @@ from typing import Final
 from logdevice.errors import LogDeviceError, RemoteProtocolError, WrongClusterError
 from logdevice.types import Location, NodeId
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 # The oldest that is still understood; raising it is a decision about rolling upgrades.
-PROTOCOL_VERSION_MIN: Final = 1
+PROTOCOL_VERSION_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

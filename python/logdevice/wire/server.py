@@ -17,20 +17,19 @@ from typing import Any, Final
 import grpc
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
+from logdevice.forms import Parts
 from logdevice.settings import WireSettings
 from logdevice.stored_record import joined
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.forms import Parts
 from logdevice.wire.hello import Hello, refusal
-from logdevice.wire.service_messages import DataPort
 from logdevice.wire.status import to_rpc
 from logdevice.wire.transport import (
-    DATA_PORT_METHOD,
     FORK_GUARD,
     HELLO_KEY,
     HELLO_METHOD,
     SERVICE,
     check_size,
+    data_port_metadata,
     server_options,
 )
 
@@ -92,7 +91,6 @@ def _looked_at(writing: asyncio.Future[None]) -> None:
         writing.exception()
 
 
-UnaryHandler = Callable[[Peer, bytes], Awaitable[bytes]]
 StreamHandler = Callable[[Peer, ServerStream], Awaitable[None]]
 
 
@@ -105,18 +103,7 @@ class WireServer:
         self._handlers: dict[str, Any] = {}
         self._server: Any = None
         self.data_port = 0  # of the data server beside this one; 0: there is none
-        self.add_unary(HELLO_METHOD, self._say_hello)
-        self.add_unary(DATA_PORT_METHOD, self._say_data_port)
-
-    def add_unary(self, method: str, handler: UnaryHandler) -> None:
-        async def serve(request: bytes, context: Any) -> bytes:
-            try:
-                return check_size(await handler(self._greet(context), request), self._settings)
-            except Exception as error:
-                await _fail(context, method, error)
-                return b""
-
-        self._handlers[method] = grpc.unary_unary_rpc_method_handler(serve)
+        self._handlers[HELLO_METHOD] = grpc.unary_unary_rpc_method_handler(self._say_hello)
 
     def add_stream(self, method: str, handler: StreamHandler) -> None:
         async def serve(_: Any, context: Any) -> None:
@@ -151,11 +138,13 @@ class WireServer:
             server, self._server = self._server, None
             await server.stop(grace_ms / 1000)
 
-    async def _say_hello(self, peer: Peer, request: bytes) -> bytes:
+    async def _say_hello(self, _: bytes, context: Any) -> bytes:
+        try:
+            self._greet(context)
+        except Exception as error:
+            await _fail(context, HELLO_METHOD, error)
+        context.set_trailing_metadata(data_port_metadata(self.data_port))
         return encode(self._hello)
-
-    async def _say_data_port(self, peer: Peer, request: bytes) -> bytes:
-        return encode(DataPort(self.data_port))
 
     def _greet(self, context: Any) -> Peer:
         values = [value for key, value in context.invocation_metadata() or () if key == HELLO_KEY]

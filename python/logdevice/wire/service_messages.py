@@ -10,17 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from logdevice.cuts import Cut
+from logdevice.protocol.io import Request
 from logdevice.protocol.lineage import Lineage
 from logdevice.protocol.node_status import CaseMode
 from logdevice.types import (
+    LSN_MAX,
     AuthoritativeStatus,
     CountedRecord,
     Epoch,
-    EpochMetadata,
     Location,
     LogId,
     Lsn,
-    MetadataSource,
     NodeId,
 )
 
@@ -37,13 +38,6 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class DataPort:
-    """Where a node serves readers outside of gRPC, on the host of its address; 0: nowhere."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class Done:
     """Answer to a request that has nothing to say but that it was done."""
 
@@ -52,7 +46,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class GetCluster:
+class GetCluster(Request["ClusterView"]):
     """Who is there?"""
 
 
@@ -79,23 +73,7 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """Are you there? Sent by every node to every other; says who the sender thinks is there."""
-
-    node: NodeId
-    # Of the sender's process: its start time, so that a restart shows; negative when it is about to stop.
-    generation: int
-    alive: tuple[NodeId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pong:
-    node: NodeId
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class GetStatus:
+class GetStatus(Request["NodeStatus"]):
     """How are you? For people and for `logdevice status`."""
 
 
@@ -120,7 +98,7 @@ class NodeChange(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeNode:
+class ChangeNode(Request["NodeStates"]):
     """Answered by NodeStates, after the event log has it."""
 
     change: NodeChange
@@ -128,7 +106,7 @@ class ChangeNode:
 
 
 @dataclass(frozen=True, slots=True)
-class GetNodeStates:
+class GetNodeStates(Request["NodeStates"]):
     """Which nodes have lost their data, or give it away?"""
 
 
@@ -158,10 +136,17 @@ class NodeStates:
 
 
 @dataclass(frozen=True, slots=True)
-class GetLogs:
+class GetLogs(Request["LogsView"]):
     """The logs and directories at and below a path."""
 
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindLog(Request["LogsView"]):
+    """Which log has this number, as the epoch store has it now? Answered by LogsView of it alone."""
+
+    log: LogId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +160,8 @@ class LogView:
 
 @dataclass(frozen=True, slots=True)
 class LogsView:
-    """Answer to GetLogs."""
+    """Answer to GetLogs and FindLog."""
 
-    version: int
     logs: tuple[LogView, ...]
 
 
@@ -190,7 +174,7 @@ class DirectoryChange(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeLogs:
+class ChangeLogs(Request["LogsView"]):
     """Change the log directory. Answered by LogsView of what was changed."""
 
     change: DirectoryChange
@@ -203,7 +187,7 @@ class ChangeLogs:
 
 
 @dataclass(frozen=True, slots=True)
-class FindSequencer:
+class FindSequencer(Request["SequencerIs"]):
     log: LogId
 
 
@@ -211,12 +195,11 @@ class FindSequencer:
 class SequencerIs:
     """Answer to FindSequencer; None: nobody can be it now."""
 
-    log: LogId
     node: NodeId | None
 
 
 @dataclass(frozen=True, slots=True)
-class NextIncarnation:
+class NextIncarnation(Request["IncarnationIs"]):
     """A number for this process of a writer that no process of the same name got before."""
 
     writer: str
@@ -226,12 +209,11 @@ class NextIncarnation:
 class IncarnationIs:
     """Answer to NextIncarnation."""
 
-    writer: str
     incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
-class GetLineage:
+class GetLineage(Request["LineageIs"]):
     """Which histories has this log had? Any node answers, from the epoch store."""
 
     log: LogId
@@ -241,98 +223,43 @@ class GetLineage:
 class LineageIs:
     """Answer to GetLineage."""
 
-    log: LogId
     lineage: Lineage
     last_clean: Epoch  # records of later epochs but the next one are not released yet
 
 
 @dataclass(frozen=True, slots=True)
-class GetEpochMetadata:
-    """Who stores this epoch? With `confirm` the metadata log itself is read, not a cache."""
+class GetStoredRange(Request["StoredRange"]):
+    """What of this log do you hold, and how much of that in [start, end)?"""
 
     log: LogId
-    epoch: Epoch
-    confirm: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochMetadataIs:
-    """Answer to GetEpochMetadata."""
-
-    log: LogId
-    epoch: Epoch
-    metadata: EpochMetadata
-    last_epoch: Epoch
-    source: MetadataSource
-
-
-@dataclass(frozen=True, slots=True)
-class GetMetadataEntries:
-    """Which entries of this log's metadata log do you hold? One node asks another; a reader asks
-    GetEpochMetadata, which is answered from enough nodes.
-    """
-
-    log: LogId
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataEntries:
-    """Answer to GetMetadataEntries, oldest first."""
-
-    log: LogId
-    entries: tuple[EpochMetadata, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GetStoredRange:
-    """What of this log do you hold?"""
-
-    log: LogId
+    start: Lsn = Lsn(0)
+    end: Lsn = LSN_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRange:
     """Answer to GetStoredRange."""
 
-    log: LogId
     trim_end: Lsn
     last: Lsn | None
-    released_end: Lsn
+    body_bytes: int  # by the log's counters: also of records between that other nodes hold
 
 
 @dataclass(frozen=True, slots=True)
-class FindTime:
+class FindTime(Request["TimeFound"]):
     log: LogId
     timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFound:
-    """Answer to FindTime: the first record of that time or later is above `low` and not above `high`."""
+    """Answer to FindTime: the last record held that is older; below the trim point if none is."""
 
-    log: LogId
-    low: Lsn
-    high: Lsn
+    older: Lsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindLsnAfter:
-    """Where does a stretch from `start` end that holds about so many entries or bytes? 0: no limit."""
-
-    log: LogId
-    start: Lsn
-    entries: int = 0
-    body_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LsnFound:
-    log: LogId
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindRecord:
+class FindRecord(Request["RecordFound"]):
     """Which is the first record you hold from `start` on with which the log has more than so many entries, or
     more than so many bytes? Both None: the first of all.
     """
@@ -347,12 +274,11 @@ class FindRecord:
 class RecordFound:
     """Answer to FindRecord; None: the node holds no such record."""
 
-    log: LogId
     record: CountedRecord | None
 
 
 @dataclass(frozen=True, slots=True)
-class NotePurge:
+class NotePurge(Request["PurgeIs"]):
     """Deletions of a keyed log below `end` are about to go; 0: only tell how far it has come."""
 
     log: LogId
@@ -363,18 +289,35 @@ class NotePurge:
 class PurgeIs:
     """Answer to NotePurge, after it is durable: it never moves back."""
 
-    log: LogId
     end: Lsn
 
 
-@dataclass(frozen=True, slots=True)
-class GetSize:
-    log: LogId
-    start: Lsn
-    end: Lsn
+# ---- cuts that have a name ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class SizeIs:
-    log: LogId
-    body_bytes: int
+class GetCuts(Request["CutsAre"]):
+    """The cut of this name, or with an empty one all that have a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutsAre:
+    """Answer to GetCuts, by name."""
+
+    cuts: tuple[Cut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepCut(Request[Done]):
+    """Keep this cut; its cookie is its name. Sent again it does nothing."""
+
+    cut: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCut(Request[Done]):
+    """One that is not there is removed already."""
+
+    name: str

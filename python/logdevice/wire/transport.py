@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 
-from logdevice.errors import LocalProtocolError, PayloadTooLargeError
+from logdevice.errors import LocalProtocolError, PayloadTooLargeError, RemoteProtocolError
 from logdevice.settings import WireSettings
 
 SERVICE: Final = "logdevice"
 HELLO_METHOD: Final = "hello"
-DATA_PORT_METHOD: Final = "data_port"
 HELLO_KEY: Final = "logdevice-hello-bin"
+DATA_PORT_KEY: Final = "logdevice-data-port"
 
 # Whoever calls has pauses of their own between attempts; gRPC's, up to two minutes, would hide a node
 # that has long been back.
@@ -28,6 +29,18 @@ Options = list[tuple[str, int]]
 
 def path(method: str) -> str:
     return f"/{SERVICE}/{method}"
+
+
+def data_port_metadata(port: int) -> tuple[tuple[str, str], ...]:
+    """Comes with the answer to a hello: where a node serves readers outside of gRPC; 0: nowhere."""
+    return ((DATA_PORT_KEY, str(port)),)
+
+
+def data_port_of(metadata: Iterable[tuple[str, Any]] | None) -> int:
+    ports = [value for key, value in metadata or () if key == DATA_PORT_KEY]
+    if len(ports) != 1 or not ports[0].isdecimal() or int(ports[0]) > 65535:
+        raise RemoteProtocolError(f"the answer to the hello names no data port but {ports}")
+    return int(ports[0])
 
 
 def options(settings: WireSettings) -> Options:

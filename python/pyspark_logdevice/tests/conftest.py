@@ -15,4 +15,4 @@ from logdevice.client.tests.small_cluster import SmallCluster
 def cluster() -> Iterator[SmallCluster]:
     with cluster_in_a_thread() as cluster:
         yield cluster
-    gc.unfreeze()  # `connections.settle` is meant for processes that do nothing else
+    gc.unfreeze()  # `connections.freeze_gc` is meant for processes that do nothing else

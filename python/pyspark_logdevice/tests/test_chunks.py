@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from logdevice.errors import InvalidArgumentError, InvalidOptionError
-from pyspark_logdevice.chunks import Cutter, Size, are_same, check_columns, entries_by_log
+from pyspark_logdevice.chunks import Cutter, are_same, check_columns, entries_by_log
 
 
 def columns(**kinds: DataType) -> StructType:
@@ -107,7 +107,7 @@ def test_where_rows_are_cut_does_not_depend_on_how_they_come(
 ) -> None:
     whole = entries(*(payload for payload, _ in rows), keys=[key for _, key in rows])
     places = sorted({0, len(rows), *(place for place in slices if place < len(rows))})
-    cutter = Cutter(Size(size, count))
+    cutter = Cutter(size, count)
     records = [
         record.to_pylist()
         for start, end in pairwise(places)

@@ -29,7 +29,7 @@ before = connections.client(options)
 for worker in range(3):
     child = os.fork()
     if child == 0:
-        connections.settle()
+        connections.freeze_gc()
         client = connections.client(options)
         assert client is not before
         assert client is connections.client(options)
@@ -74,8 +74,8 @@ def test_a_worker_settles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_frozen_process", 0)
     monkeypatch.setattr(gc, "collect", lambda: collections.append(1))
     try:
-        connections.settle()
-        connections.settle()
+        connections.freeze_gc()
+        connections.freeze_gc()
         assert collections == [1]
         assert gc.get_freeze_count() > 0
     finally:

@@ -8,10 +8,9 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdevice.types import CountedRecord, LogId, Lsn
-from pyspark_logdevice.admission import Limits, Stretch, Taken, admit
+from logdevice.types import CountedRecord, LogId, LogPoint, Lsn
+from pyspark_logdevice.admission import NO_LIMIT, Amount, Span, Taken, admit
 from pyspark_logdevice.cutting import align
-from pyspark_logdevice.offsets import Mark
 
 STEPS = st.lists(st.integers(0, 2), max_size=12)
 
@@ -43,9 +42,9 @@ class Logs:
         older = sum(found < time_ms for found in self.times[log])
         return Lsn(lsn(older) - 1) if older else Lsn(1)
 
-    def waiting(self, at: dict[LogId, Mark]) -> dict[LogId, Stretch]:
-        ends = {log: Mark(lsn(len(found)), len(found), len(found)) for log, found in self.times.items()}
-        return {log: Stretch(at[log], end) for log, end in ends.items() if end.entries > at[log].entries}
+    def waiting(self, at: dict[LogId, LogPoint]) -> dict[LogId, Span]:
+        ends = {log: LogPoint(lsn(len(found)), len(found), len(found)) for log, found in self.times.items()}
+        return {log: Span(at[log], end) for log, end in ends.items() if end.entry_end > at[log].entry_end}
 
 
 def lsn(number: int) -> Lsn:
@@ -59,17 +58,19 @@ def each(logs: Iterable[LogId], ask: Callable[[LogId], Taken]) -> dict[LogId, Ta
 @given(st.lists(STEPS, min_size=1, max_size=4), st.integers(1, 6))
 def test_every_batch_ends_at_one_time_in_all_logs(steps: list[list[int]], limit: int) -> None:
     logs = Logs(steps)
-    at = dict.fromkeys(logs.times, Mark(Lsn(1), 0, 0))
+    at = dict.fromkeys(logs.times, LogPoint(Lsn(1), 0, 0))
     turn = 0
     while waiting := logs.waiting(at):
-        admitted = admit(waiting, Limits(limit, None), logs.find, each, turn)
+        admitted = admit(waiting, Amount(limit, NO_LIMIT), logs.find, each, turn)
         taken = align(waiting, admitted, logs.find, logs.find_time, each)
         before, turn = at, turn + 1
-        at = {log: taken[log].stretch.end if log in taken else mark for log, mark in at.items()}
-        read = [found[i] for log, found in logs.times.items() for i in range(at[log].entries)]
-        left = [found[i] for log, found in logs.times.items() for i in range(at[log].entries, len(found))]
+        at = {log: taken[log].span.end if log in taken else mark for log, mark in at.items()}
+        read = [found[i] for log, found in logs.times.items() for i in range(at[log].entry_end)]
+        left = [found[i] for log, found in logs.times.items() for i in range(at[log].entry_end, len(found))]
         new = [
-            found[i] for log, found in logs.times.items() for i in range(before[log].entries, at[log].entries)
+            found[i]
+            for log, found in logs.times.items()
+            for i in range(before[log].entry_end, at[log].entry_end)
         ]
         assert new, "it goes on"
         assert not left or max(read) < min(left), "all up to one time, and nothing else"

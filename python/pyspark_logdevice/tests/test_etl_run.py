@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from logdevice.errors import DataLossError, LogDeviceError, LogRemovedError
-from pyspark_logdevice.etl_run import plain_error, records_behind
+from pyspark_logdevice.etl_run import plain_error
 
 CHAIN = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted
 Traceback (most recent call last):
@@ -36,22 +34,3 @@ def test_another_error_is_told_by_its_last_sentence() -> None:
     found = plain_error("[STREAM_FAILED] Query terminated\nTraceback\nValueError: no such thing\n")
     assert found.message == "the query failed: no such thing"
     assert plain_error("[X] first line\nsecond").message == "the query failed: [X] first line"
-
-
-@dataclass
-class Source:
-    latestOffset: str | None
-
-
-@dataclass
-class Progress:
-    sources: list[Source]
-
-
-@pytest.mark.parametrize(
-    ("latest", "behind"),
-    [('{"metrics": {"lagRecords": 12}}', 12), ("{}", None), (None, None), ("not json", None)],
-)
-def test_the_lag_is_what_the_source_reports_if_it_does(latest: str | None, behind: int | None) -> None:
-    assert records_behind(Progress([Source(latest)])) == behind  # type: ignore[arg-type]
-    assert records_behind(Progress([])) is None  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.serializers import SpecialLengths
 from pyspark.sql.streaming import python_streaming_source_runner as spark_runner
@@ -21,6 +20,7 @@ from pyspark_logdevice.rows import SCHEMA
 from pyspark_logdevice.source import LogDeviceSource, StreamReader
 
 NUMBER = struct.Struct("!i")
+SOURCE = pickleSer.dumps(LogDeviceSource)
 UNLIMITED = {"_type": "ReadAllAvailable"}
 
 
@@ -55,6 +55,10 @@ def reader(options: dict[str, str]) -> Iterator[StreamReader]:
     made.stop()
 
 
+def as_json(question: dict[str, Any]) -> bytes:
+    return json.dumps(question).encode()
+
+
 def with_length(value: bytes) -> bytes:
     return NUMBER.pack(len(value)) + value
 
@@ -64,7 +68,7 @@ def asked(options: dict[str, str], *questions: dict[str, Any]) -> list[list[byte
     opening = {"call": "open", "options": options, "schema": json.loads(SCHEMA.json())}
     sent = [opening, *questions, {"call": "end"}]
     out = io.BytesIO()
-    jvm_planner.serve(io.BytesIO(b"".join(with_length(json.dumps(one).encode()) for one in sent)), out)
+    jvm_planner.serve(io.BytesIO(b"".join(map(with_length, (SOURCE, *map(as_json, sent))))), out)
     answers, rest = [], io.BytesIO(out.getvalue())
     for _ in sent:
         (count,) = NUMBER.unpack(rest.read(4))
@@ -91,17 +95,25 @@ def test_offsets_are_to_the_letter_those_of_sparks_own_way(
     ((initial,),) = asked(options, {"call": "initialOffset"})
     assert json.loads(initial) == reader.initialOffset()
     limit = {"_type": "ReadMaxRows", "max_rows": 4}
-    ((first,), (all_of_it,)) = asked(options, latest(initial, limited=True), latest(initial, limited=False))
+    ((first, first_us), (all_of_it, _)) = asked(
+        options, latest(initial, limited=True), latest(initial, limited=False)
+    )
     assert with_length(first) == as_spark_asks(reader, initial, limit)
     assert with_length(all_of_it) == as_spark_asks(reader, initial, UNLIMITED)
     assert first != all_of_it
-    ((nothing_new,),) = asked(options, latest(all_of_it, limited=True))
+    ((nothing_new, holds_us),) = asked(options, latest(all_of_it, limited=True))
     assert nothing_new == all_of_it  # Spark compares the texts
+    assert int(first_us) == 0 < int(holds_us) <= 1_000_000
+
+
+def test_limits_are_those_of_the_options(options: dict[str, str]) -> None:
+    (limits,) = asked(options, {"call": "limits"})
+    assert json.loads(limits[0]) == {"bytes": 256 << 20, "records": 4}
 
 
 def test_what_is_held_is_all_that_is_there(options: dict[str, str], client: Client) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
-    prepared, (end,), (report,) = asked(
+    prepared, (end, _), (report,) = asked(
         options,
         {"call": "prepareForTriggerAvailableNow"},
         latest(initial, limited=False),
@@ -117,19 +129,15 @@ def test_nothing_is_reported_before_anything_was_asked(options: dict[str, str]) 
     assert asked(options, {"call": "reportLatestOffset"}) == [[b"null"]]
 
 
-def test_a_partition_is_read_by_the_function_that_goes_with_it(options: dict[str, str]) -> None:
+def test_a_partition_is_read_by_the_reader_that_goes_with_it(options: dict[str, str]) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
-    ((end,),) = asked(options, latest(initial, limited=False))
+    ((end, _),) = asked(options, latest(initial, limited=False))
     between = {"call": "partitions", "start": json.loads(initial), "end": json.loads(end)}
-    (partitions, (function,)) = asked(options, between, {"call": "function"})
-    read, _ = pickleSer.loads(function)
-    batches = [batch for one in partitions for batch in read(iter([_as_input(one)]))]
+    (partitions, (pickled,)) = asked(options, between, {"call": "reader"})
+    reader = pickleSer.loads(pickled)
+    batches = [batch for one in partitions for batch in reader.read(pickleSer.loads(one))]
     assert sum(batch.num_rows for batch in batches) == 10
     assert all(batch.schema.names == SCHEMA.names for batch in batches)
-
-
-def _as_input(partition: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([partition], pa.binary())], names=["partition"])
 
 
 def test_an_error_ends_the_stream_and_its_worker(options: dict[str, str]) -> None:

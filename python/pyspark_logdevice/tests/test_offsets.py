@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.errors import CheckpointFormatError
-from logdevice.types import LSN_MAX, LogId, Lsn
-from pyspark_logdevice.offsets import INITIAL, Mark, Offsets, Position, from_json
+from logdevice.types import LSN_MAX, LogId, LogPoint, Lsn
+from pyspark_logdevice.offsets import INITIAL, Offsets, Position, TaskEnd, from_json
 
-CLICKS = Position(
-    path="/ads/clicks", since=Lsn(1), marks=(Mark(Lsn(5), 10, 100), Mark(Lsn(1 << 33), 20, 200))
-)
-OFFSETS = Offsets("ads", {LogId(12): CLICKS, LogId(7): CLICKS.resting()})
+CLICKS = Position(path="/ads/clicks", since=Lsn(1), at=LogPoint(Lsn(1 << 33), 20, 200))
+OFFSETS = Offsets("ads", {LogId(12): CLICKS, LogId(7): CLICKS}, (TaskEnd(LogId(7), Lsn(5)),))
 
 numbers = st.integers(0, (1 << 63) - 1)
 lsns = st.integers(1, int(LSN_MAX)).map(Lsn)
@@ -24,13 +23,13 @@ positions = st.builds(
     Position,
     path=st.text(min_size=1),
     since=lsns,
-    marks=st.lists(st.builds(Mark, lsns, numbers, numbers), min_size=1).map(
-        lambda marks: tuple(sorted(marks, key=lambda mark: mark.lsn))
-    ),
+    at=st.builds(LogPoint, lsns, numbers, numbers),
     lineage=st.none() | st.text(),
     purged_seen=st.just(Lsn(0)) | lsns,
 )
-offsets = st.builds(Offsets, st.text(), st.dictionaries(st.integers(1, 1 << 40).map(LogId), positions))
+logs = st.integers(1, 1 << 40).map(LogId)
+tasks = st.lists(st.builds(TaskEnd, logs, lsns)).map(lambda ends: tuple(sorted(ends)))
+offsets = st.builds(Offsets, st.text(), st.dictionaries(logs, positions), tasks)
 
 
 @given(offsets)
@@ -43,18 +42,19 @@ def test_what_was_written_is_read_and_written_again_as_the_same_text(wrote: Offs
 
 def test_the_form_is_a_promise_to_checkpoints_that_exist() -> None:
     assert json.dumps(OFFSETS.to_json()) == (
-        '{"version": 1, "cluster": "ads", "logs": {'
-        '"7": {"path": "/ads/clicks", "next": "8589934592", "from": "1", "lineage": null, '
-        '"marks": [["8589934592", "20", "200"]]}, '
-        '"12": {"path": "/ads/clicks", "next": "8589934592", "from": "1", "lineage": null, '
-        '"marks": [["5", "10", "100"], ["8589934592", "20", "200"]]}}}'
+        '{"version": 2, "cluster": "ads", "tasks": [["7", "5"]], "logs": {'
+        '"7": {"path": "/ads/clicks", "next": "8589934592", "entries": "20", "bytes": "200", "from": "1", '
+        '"lineage": null}, '
+        '"12": {"path": "/ads/clicks", "next": "8589934592", "entries": "20", "bytes": "200", "from": "1", '
+        '"lineage": null}}}'
     )
-    assert dict(INITIAL) == {"version": 1, "start": "initial"}
+    assert dict(INITIAL) == {"version": 2, "start": "initial"}
     assert from_json(dict(INITIAL)) is None
+    assert from_json({"version": 1, "start": "initial"}) is None
 
 
 def test_the_order_of_logs_does_not_change_the_text() -> None:
-    turned = Offsets("ads", dict(reversed(list(OFFSETS.logs.items()))))
+    turned = replace(OFFSETS, logs=dict(reversed(list(OFFSETS.logs.items()))))
     assert json.dumps(turned.to_json()) == json.dumps(OFFSETS.to_json())
 
 
@@ -65,8 +65,8 @@ def refusal(plain: Any) -> str:
 
 
 def test_a_newer_checkpoint_is_refused_and_nothing_is_guessed() -> None:
-    assert refusal({"version": 2, "whatever": 1}) == (
-        "the checkpoint is of version 2; this program reads up to version 1"
+    assert refusal({"version": 3, "whatever": 1}) == (
+        "the checkpoint is of version 3; this program reads up to version 2"
     )
 
 
@@ -81,28 +81,41 @@ def changed(**fields: object) -> dict[str, Any]:
     return plain
 
 
+def first_version(**fields: object) -> dict[str, Any]:
+    marks = [["5", "10", "100"], ["9", "20", "200"]]
+    log = {"path": "/a", "next": "9", "from": "1", "lineage": None, "marks": marks, **fields}
+    return {"version": 1, "cluster": "ads", "logs": {"12": log}}
+
+
 @pytest.mark.parametrize(
     ("plain", "field"),
     [
         ({"version": 1}, "the whole"),
         ({"version": 1, "cluster": 5, "logs": {}}, "the whole"),
         ({"version": 1, "cluster": "a", "logs": []}, "the whole"),
-        ({"version": 1, "cluster": "a", "logs": {}, "more": 1}, "the whole"),
-        ({"version": 1, "cluster": "a", "logs": {"x": {}}}, "the number of a log"),
-        ({"version": 1, "cluster": "a", "logs": {"7": {}}}, "log 7"),
-        ({"version": 1, "cluster": "a", "logs": {"7": 5}}, "log 7"),
+        ({"version": 1, "cluster": "a", "tasks": [], "logs": {}}, "the whole"),
+        ({"version": 2, "cluster": "a", "logs": {}}, "the whole"),
+        ({"version": 2, "cluster": "a", "tasks": 1, "logs": {}}, "the whole"),
+        ({"version": 2, "cluster": "a", "tasks": [["7"]], "logs": {}}, "tasks"),
+        ({"version": 2, "cluster": "a", "tasks": [["7", "5"], ["7", "4"]], "logs": {}}, "tasks"),
+        ({"version": 2, "cluster": "a", "tasks": [], "logs": {"x": {}}}, "the number of a log"),
+        ({"version": 2, "cluster": "a", "tasks": [], "logs": {"7": {}}}, "log 7"),
+        ({"version": 2, "cluster": "a", "tasks": [], "logs": {"7": 5}}, "log 7"),
         (changed(path=5), "log 12"),
         (changed(lineage=5), "log 12"),
-        (changed(marks=[]), "marks of log 12"),
-        (changed(marks="x"), "marks of log 12"),
-        (changed(marks=[["1", "2"]]), "marks of log 12"),
-        (changed(marks=[["1", "2", 3]]), "marks of log 12"),
-        (changed(marks=[["9", "0", "0"], ["5", "0", "0"]]), "marks of log 12"),
-        (changed(next="6"), "marks of log 12"),
         (changed(next=8589934592), "next of log 12"),
-        (changed(**{"from": "-1"}), "from of log 12"),
+        (changed(entries="-1"), "entries of log 12"),
+        (changed(bytes="x"), "bytes of log 12"),
         (changed(**{"from": "01"}), "from of log 12"),
         (changed(**{"from": str(1 << 63)}), "from of log 12"),
+        (first_version(marks=[]), "marks of log 12"),
+        (first_version(marks="x"), "marks of log 12"),
+        (first_version(marks=[["1", "2"]]), "marks of log 12"),
+        (first_version(marks=[["1", "2", 3]]), "marks of log 12"),
+        (first_version(marks=[["9", "0", "0"], ["5", "0", "0"]]), "marks of log 12"),
+        (first_version(next="6"), "marks of log 12"),
+        (first_version(next=9), "next of log 12"),
+        (first_version(more=9), "log 12"),
     ],
 )
 def test_damage_is_named(plain: dict[str, Any], field: str) -> None:

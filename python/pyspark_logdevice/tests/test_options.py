@@ -65,7 +65,6 @@ def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
             "logRefresh": "1h",
             "cluster": " ads ",
             "surface": "JVM",
-            "_pushdown": "true",
         }
     )
     assert options == ReadOptions(
@@ -89,10 +88,9 @@ def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
         poll_timeout_ms=60_000,
         log_refresh_ms=3_600_000,
         surface="jvm",
-        pushdown=True,
     )
     settings = options.client_settings()
-    assert settings == {"call_timeout_ms": 500, "attempt_timeout_ms": 500, "resend_timeout_ms": 500}
+    assert settings == {"append_timeout_ms": 500, "call_timeout_ms": 500, "attempt_timeout_ms": 500}
     assert connect("a:1", settings=settings).config.client.call_timeout_ms == 500
     assert connect("a:1", settings=parse(GIVEN).client_settings()).config.client.attempt_timeout_ms == 5000
     assert pickle.loads(pickle.dumps(options)) == options
@@ -116,12 +114,12 @@ def test_positions_are_found_by_path_by_number_or_for_all() -> None:
 
 def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
     assert refusal({"maxRecordPerTrigger": "1"}) == (
-        "there is no option maxRecordPerTrigger; the nearest is maxRecordsPerTrigger"
+        "there is no option 'maxRecordPerTrigger'; the nearest is 'maxRecordsPerTrigger'"
     )
     assert refusal({"startingOffset": "latest"}) == (
-        "there is no option startingOffset; the nearest is startingOffsets"
+        "there is no option 'startingOffset'; the nearest is 'startingOffsets'"
     )
-    assert refusal({"zzz": "1"}).startswith("there is no option zzz; there are: endpoint, cluster, ")
+    assert refusal({"zzz": "1"}).startswith("there is no option 'zzz'; there are: endpoint, cluster, ")
 
 
 COUNT = "an integer of at least 1"
@@ -161,7 +159,6 @@ WRONG = [
     ("pollTimeout", TIME, ["-1"]),
     ("logRefresh", TIME, ["x"]),
     ("surface", "auto, python or jvm", ["scala"]),
-    ("_pushdown", "true or false", ["maybe"]),
 ]
 
 

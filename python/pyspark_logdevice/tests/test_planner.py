@@ -21,10 +21,10 @@ from logdevice.errors import (
     TrimmedError,
     UnknownLogError,
 )
-from logdevice.types import LogId, Lsn
+from logdevice.types import LogId, LogPoint, Lsn
 from logdevice.wire import service_messages as service
 from pyspark_logdevice import selection
-from pyspark_logdevice.offsets import Mark, Offsets, from_json
+from pyspark_logdevice.offsets import Offsets, from_json
 from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import parse
 from pyspark_logdevice.planner import Planner
@@ -78,10 +78,12 @@ def kept(offsets: Offsets) -> Offsets:
     return read
 
 
-def entries(end: Offsets | None) -> int:
+def entries(start: Offsets, end: Offsets | None) -> int:
+    """Between the two."""
     assert end is not None
-    marks = [position.marks for position in end.logs.values()]
-    return sum(found[-1].entries - found[0].entries for found in marks)
+    return sum(found.at.entry_end for found in end.logs.values()) - sum(
+        found.at.entry_end for found in start.logs.values()
+    )
 
 
 def test_a_query_begins_where_the_options_say(client: Client) -> None:
@@ -98,7 +100,7 @@ def test_a_query_begins_where_the_options_say(client: Client) -> None:
         "/b": b[5].next,
     }
     begun = planner(client, "/a", startingOffsets=str(int(a[3]))).begin(Edge.EARLIEST)
-    assert begun.logs[number(client, "/a")].marks[0].entries == 6
+    assert begun.logs[number(client, "/a")].at.entry_end == 6
     assert begun.cluster == CLUSTER
 
 
@@ -108,7 +110,7 @@ def test_a_named_cut_says_where_to_begin_and_to_end(client: Client, cluster: Sma
     ends = [CutEnd(log=number(client, path), path=path, end=lsn) for path, lsn in places.items()]
     cluster.cuts = [Cut(kind=CutKind.CONSISTENT, time_ms=1, ends=tuple(ends), cookie="x.1")]
     assert starts(planner(client, "/a,/b", startingOffsets="cut:x.1").begin(Edge.LATEST)) == places
-    found = planner(client, "/a,/b", endingOffsets='{"/a": "cut:x.1", "*": "latest"}').plan_batch()
+    found = planner(client, "/a,/b", endingOffsets='{"/a": "cut:x.1", "*": "latest"}').plan_batch()[0]
     assert [part.end for split in found for part in split.ranges] == [a[2], b[5].next]
     fill(client, "/c")
     with pytest.raises(InvalidOptionError, match="which has nothing of /c"):
@@ -124,7 +126,7 @@ def test_batches_that_end_at_cuts(client: Client) -> None:
     at = planning.begin(Edge.EARLIEST)
     ends = []
     while (end := planning.next_end(kept(at), limited=True)) is not None:
-        assert entries(end) <= 7
+        assert entries(at, end) <= 7
         ends.append(starts(end))
         at = kept(end)
     assert ends[0] == {"/a": a[1], "/b": b[1]}
@@ -136,7 +138,7 @@ def test_batches_that_end_at_cuts(client: Client) -> None:
 
 def test_a_batch_read_ends_at_a_cut(client: Client) -> None:
     fill(client, "/a"), fill(client, "/b", records=2)
-    found = planner(client, "/a,/b", cut="consistent").plan_batch()
+    found = planner(client, "/a,/b", cut="consistent").plan_batch()[0]
     assert len([part for split in found for part in split.ranges]) == 2
 
 
@@ -152,7 +154,7 @@ def test_a_batch_read_is_everything_between_its_ends(client: Client) -> None:
     lsns = fill(client, "/a")
 
     def read(**options: str) -> list[tuple[Lsn, Lsn]]:
-        found = planner(client, **options).plan_batch()
+        found = planner(client, **options).plan_batch()[0]
         return [(part.start, part.end) for split in found for part in split.ranges]
 
     assert read() == [(1, lsns[5].next)]
@@ -221,13 +223,17 @@ def test_a_stream_goes_on_from_offsets_alone(client: Client) -> None:
     total, at = 0, begun
     for expected in (4, 4, 4):
         end = planner(client, maxRecordsPerTrigger="5").next_end(at, limited=True)
-        assert entries(end) == expected
+        assert entries(at, end) == expected
         assert end is not None
         at, total = kept(end), total + expected
     assert planner(client).next_end(at, limited=True) is None
-    assert entries(planner(client, maxRecordsPerTrigger="5").next_end(begun, limited=False)) == total == 12
+    assert (
+        entries(begun, planner(client, maxRecordsPerTrigger="5").next_end(begun, limited=False))
+        == total
+        == 12
+    )
     fill(client, "/a", records=1)
-    assert entries(planner(client).next_end(at, limited=True)) == 2
+    assert entries(at, planner(client).next_end(at, limited=True)) == 2
 
 
 def test_the_lag_is_what_a_batch_leaves(client: Client) -> None:
@@ -250,10 +256,10 @@ def test_what_is_appended_later_waits_for_the_next_run(client: Client) -> None:
     assert plan.has_target
     fill(client, "/a", records=2)
     end = plan.next_end(at, limited=True)
-    assert entries(end) == 4
+    assert entries(at, end) == 4
     assert end is not None
     assert plan.next_end(end, limited=True) is None
-    assert entries(planner(client).next_end(end, limited=True)) == 4
+    assert entries(end, planner(client).next_end(end, limited=True)) == 4
 
 
 def test_logs_that_match_join_from_their_start(client: Client) -> None:
@@ -278,7 +284,7 @@ def test_a_log_is_read_on_under_a_new_name(client: Client) -> None:
     end = plan.next_end(at, limited=True)
     assert end is not None
     assert starts(end).keys() == {"/new"}
-    assert entries(end) == 4
+    assert entries(at, end) == 4
 
 
 def test_a_removed_log_stops_the_query_unless_it_may_go_on(client: Client) -> None:
@@ -298,7 +304,7 @@ def test_a_removed_log_stops_the_query_unless_it_may_go_on(client: Client) -> No
     assert plan.next_end(begun, limited=True) is None
     assert not plan.is_there(log)
     fill(client, "/x/b", records=1)
-    assert entries(plan.next_end(begun, limited=True)) == 2
+    assert entries(begun, plan.next_end(begun, limited=True)) == 2
     # A user who takes it out of the options knows.
     assert planner(client, "/x/b").next_end(begun, limited=True) is not None
 
@@ -309,10 +315,10 @@ def test_a_node_that_is_behind_does_not_make_a_log_disappear(cluster: SmallClust
     plan = planner(client, logsPattern="/x/.*", failOnDataLoss="true")
     answer, behind = cluster._answers[service.GetLogs], iter([True, True])
     cluster._answers[service.GetLogs] = lambda node, ask: (
-        service.LogsView(0, ()) if next(behind, False) else answer(node, ask)
+        service.LogsView(()) if next(behind, False) else answer(node, ask)
     )
     try:
-        assert entries(plan.next_end(begun, limited=True)) == 4
+        assert entries(begun, plan.next_end(begun, limited=True)) == 4
     finally:
         cluster._answers[service.GetLogs] = answer
     assert next(behind, None) is None
@@ -351,7 +357,7 @@ def test_a_checkpoint_behind_the_end_of_the_log_is_refused(client: Client) -> No
     lsns = fill(client, "/a", records=1)
     log = number(client, "/a")
     begun = planner(client).begin(Edge.EARLIEST)
-    ahead = Offsets(CLUSTER, {log: begun.logs[log].moved("/a", (Mark(Lsn.of(7, 1), 5, 5),))})
+    ahead = Offsets(CLUSTER, {log: begun.logs[log].moved("/a", LogPoint(Lsn.of(7, 1), 5, 5))})
     with pytest.raises(CheckpointAheadError) as caught:
         planner(client).next_end(ahead, limited=True)
     assert caught.value.message == (
@@ -376,6 +382,7 @@ def test_many_logs_are_asked_about_at_the_same_time(client: Client) -> None:
     for name in range(20):
         fill(client, f"/many/{name}", records=1)
     plan = planner(client, logsPattern="/many/.*")
-    end = plan.next_end(plan.begin(Edge.EARLIEST), limited=True)
-    assert entries(end) == 40
+    at = plan.begin(Edge.EARLIEST)
+    end = plan.next_end(at, limited=True)
+    assert entries(at, end) == 40
     plan.close()

@@ -123,9 +123,8 @@ def test_a_task_that_is_left_in_the_middle_leaves_no_stream_behind(
     rows.close()  # type: ignore[attr-defined]
 
     async def readers() -> int:
-        engine = client._engine
-        assert engine is not None
-        return sum(1 for reader in engine.client._in_use if not getattr(reader, "_has_ended", True))
+        in_use = client.engine().client.context.in_use
+        return sum(1 for reader in in_use if not getattr(reader, "_has_ended", True))
 
     assert shared().run(readers()) == 0
 

@@ -13,7 +13,7 @@ from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import FIRST_LINEAGE, QUICK, SmallCluster
 from logdevice.errors import CheckpointFormatError, InvalidOptionError, RollbackError
 from logdevice.protocol.lineage import shown_id
-from logdevice.types import Epoch, LogId, Lsn
+from logdevice.types import Epoch, LogId, LogPoint, Lsn
 from pyspark_logdevice import connections, selection
 from pyspark_logdevice.offsets import Offsets, Undone, from_json
 from pyspark_logdevice.option_values import Edge
@@ -169,14 +169,15 @@ def test_ranges_that_are_undone_are_not_joined_with_others() -> None:
     position = {
         "path": "/a",
         "next": "9",
+        "entries": "4",
+        "bytes": "4",
         "from": "1",
         "lineage": None,
-        "marks": [["5", "0", "0"], ["9", "4", "4"]],
         "undone": ["1", "5", "7"],
     }
-    end = from_json({"version": 1, "cluster": "c", "logs": {"1": position}})
+    end = from_json({"version": 2, "cluster": "c", "tasks": [], "logs": {"1": position}})
     assert end is not None
-    start = Offsets("c", {LogId(1): end.logs[LogId(1)].moved("/a", end.logs[LogId(1)].marks[:1])})
+    start = Offsets("c", {LogId(1): end.logs[LogId(1)].moved("/a", LogPoint(Lsn(7), 2, 2))})
     (split,) = splits(start, end, chosen)
     assert split.ranges == (
         LogRange(LogId(1), "/a", Lsn(5), Lsn(7), is_undone=True),
@@ -184,7 +185,9 @@ def test_ranges_that_are_undone_are_not_joined_with_others() -> None:
     )
     for wrong in (["1", "5"], ["1", "7", "7"], "x", ["1", 5, "7"]):
         with pytest.raises(CheckpointFormatError, match="undone of log 1"):
-            from_json({"version": 1, "cluster": "c", "logs": {"1": {**position, "undone": wrong}}})
+            from_json(
+                {"version": 2, "cluster": "c", "tasks": [], "logs": {"1": {**position, "undone": wrong}}}
+            )
 
 
 def test_emit_and_stopping_at_losses_contradict_each_other() -> None:

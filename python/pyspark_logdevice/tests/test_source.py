@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,8 @@ import pyspark_logdevice
 from logdevice.client import Client, connect
 from logdevice.client.tests.small_cluster import QUICK, SmallCluster
 from logdevice.errors import InvalidOptionError
-from pyspark_logdevice import connections
+from pyspark_logdevice import connections, source
+from pyspark_logdevice.idle_backoff import PAUSE_MS_MIN
 from pyspark_logdevice.offsets import INITIAL
 from pyspark_logdevice.rows import SCHEMA
 from pyspark_logdevice.source import LogDeviceSource, StreamReader
@@ -72,15 +72,6 @@ def test_a_broken_installation_does_not_hide_the_sources_of_others() -> None:
     assert done.stdout.splitlines()[1] == "False"
 
 
-def test_a_process_that_makes_frames_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_frozen_process", 0)
-    try:
-        LogDeviceSource({"endpoint": "a:1", "logs": "/log"}).schema()
-        assert connections._frozen_process == os.getpid()
-    finally:
-        gc.unfreeze()
-
-
 def test_a_process_that_plans_a_batch_is_settled(
     cluster: SmallCluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +86,7 @@ def test_a_process_that_plans_a_batch_is_settled(
 
 def test_options_are_checked_when_a_frame_is_made() -> None:
     assert LogDeviceSource({"endpoint": "a:1", "logs": "/log"}).schema() == SCHEMA
-    with pytest.raises(InvalidOptionError, match="there is no option logz; the nearest is logs"):
+    with pytest.raises(InvalidOptionError, match="there is no option 'logz'; the nearest is 'logs'"):
         LogDeviceSource({"endpoint": "a:1", "logz": "/log"}).schema()
     with pytest.raises(InvalidOptionError, match="option endingOffsets is for batch reads"):
         stream(endingOffsets="latest")
@@ -146,18 +137,28 @@ def test_what_is_there_now_is_all_that_a_run_reads(reader: StreamReader, client:
     assert reader.latestOffset(end, reader.getDefaultReadLimit()) is end
 
 
-def test_the_process_of_a_stream_ends_in_order_when_spark_ends_it() -> None:
-    """Spark sends SIGTERM to a process of this name, which then has to call stop()."""
-    code = (
-        "import time\nfrom pyspark_logdevice.source import _let_stop_be_called\n_let_stop_be_called()\n"
-        "try:\n  print('ready', flush=True)\n  time.sleep(60)\nfinally:\n  print('stopped', flush=True)\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "python_streaming_source_runner"], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.stdout.readline() == "stopped\n"
-    assert process.returncode == 0
+def test_an_idle_stream_answers_at_once_and_asks_seldom(
+    cluster: SmallCluster, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark asks the sources of a query one after the other: who waits here makes all of them wait."""
+    reader = LogDeviceSource(
+        {"endpoint": cluster.endpoints, "logs": "/log", "startingOffsets": "latest", "pollTimeout": "1h"}
+    ).streamReader(SCHEMA)
+    assert isinstance(reader, StreamReader)
+    clock_ms = 1000.0
+    monkeypatch.setattr(source, "_now_ms", lambda: clock_ms)
+    limit = reader.getDefaultReadLimit()
+    at = through_spark(reader.latestOffset(reader.initialOffset(), limit))
+    assert reader.latestOffset(at, limit) is at
+    client.append("/log", b"new")
+    assert reader.latestOffset(at, limit) is at, "the answer of before"
+    assert reader.latestOffset(at, ReadAllAvailable()) is not at, "all there is, is asked for"
+    at = through_spark(reader.latestOffset(at, limit))
+    assert reader.latestOffset(at, limit) is at
+    assert reader.idle_ms() == PAUSE_MS_MIN
+    client.append("/log", b"newer")
+    clock_ms += PAUSE_MS_MIN
+    assert reader.latestOffset(at, limit) is not at
+    reader.stop()
+    connections.client(reader._options).close()
+    connections._clients.clear()

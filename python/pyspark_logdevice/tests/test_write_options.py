@@ -16,7 +16,7 @@ WRONG = [
     ("log", "", "the path or number of a log"),
     ("writerId", "", "a name"),
     ("batchId", "-1", "an integer from 0 to 1099511627775"),
-    ("recordBytes", "0", "bytes, such as 1048576, 512k or 4m"),
+    ("recordBytes", "0", "bytes, such as 1048576, 512k or 64m"),
     ("recordEntries", "many", "an integer from 1 to 1048576"),
     ("retryTimeout", "soon", TIME),
     ("surface", "scala", "auto, python or jvm"),
@@ -50,7 +50,7 @@ def test_options_become_values() -> None:
 
 
 def test_options_that_do_not_go_together_are_refused() -> None:
-    assert refusal({"endpiont": "b:1"}) == "there is no option endpiont; the nearest is endpoint"
+    assert refusal({"endpiont": "b:1"}) == "there is no option 'endpiont'; the nearest is 'endpoint'"
     assert refusal({"batchId": "1"}) == "option batchId needs option writerId: whose batch it is"
     assert refusal({"batchId": "1", "writerId": "w"}, streaming=True) == (
         "option batchId is for df.write; a stream numbers its batches by itself"

@@ -1,13 +1,14 @@
 """The picture of a run, as SVG: how many times better than Kafka, on a scale where twice as good is as far
-to the right as half as good is to the left. Drawn by hand: lines and words are no reason for a library.
+to the right as half as good is to the left.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from examples.demo.svg import across, down, drawing, text
 
 WIDTH, LABEL, RIGHT, ROW, TOP, BOTTOM = 960, 350, 30, 24, 64, 44
 MET, MISSED, PLAIN, FAINT, WORDS = "#2da44e", "#cf222e", "#1f6feb", "#d0d7de", "#24292f"
@@ -34,8 +35,6 @@ def svg(bars: Sequence[Bar]) -> str:
     height = TOP + ROW * len(bars) + BOTTOM
     scale = Scale.of(bars)
     parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' font-family='sans-serif' "
-        f"font-size='12' role='img'><rect width='{WIDTH}' height='{height}' fill='white'/>",
         text(LABEL, 20, "times better than Kafka (median; line: lowest and highest; tick: wanted)", WORDS),
         text(LABEL, 40, "target met", MET),
         text(LABEL + 90, 40, "target missed", MISSED),
@@ -44,7 +43,7 @@ def svg(bars: Sequence[Bar]) -> str:
     ]
     for number, bar in enumerate(bars):
         parts += drawn_bar(bar, scale, TOP + ROW * number + ROW / 2)
-    return "\n".join([*parts, "</svg>", ""])
+    return drawing(WIDTH, height, parts) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,7 @@ class Scale:
         for tick in TICKS:
             if self.lowest <= tick <= self.highest:
                 x, width = self.x(tick), 1.6 if tick == 1 else 0.5
-                line = f"M{x:.1f} {TOP - 8}V{height - BOTTOM + 8}"
-                parts.append(f"<path d='{line}' stroke='{FAINT}' stroke-width='{width}'/>")
+                parts.append(down(x, TOP - 8, height - BOTTOM + 8, FAINT, width))
                 parts.append(text(x, height - BOTTOM + 24, f"{tick:g}", WORDS, anchor="middle"))
         return parts
 
@@ -84,15 +82,9 @@ def drawn_bar(bar: Bar, scale: Scale, y: float) -> list[str]:
         text(LABEL - 12, y + 4, bar.words, WORDS, anchor="end"),
         f"<rect x='{start:.1f}' y='{y - 7:.1f}' width='{end - start:.1f}' height='14' fill='{bar.colour}' "
         "fill-opacity='0.45'/>",
-        f"<path d='M{scale.x(bar.least):.1f} {y:.1f}H{scale.x(bar.most):.1f}' stroke='{bar.colour}' "
-        "stroke-width='2'/>",
+        across(scale.x(bar.least), y, scale.x(bar.most), bar.colour, 2),
         f"<circle cx='{scale.x(bar.better):.1f}' cy='{y:.1f}' r='4' fill='{bar.colour}'/>",
     ]
     if bar.wanted is not None:
-        x = scale.x(bar.wanted)
-        parts.append(f"<path d='M{x:.1f} {y - 10:.1f}V{y + 10:.1f}' stroke='{WORDS}' stroke-width='2'/>")
+        parts.append(down(scale.x(bar.wanted), y - 10, y + 10, WORDS, 2))
     return parts
-
-
-def text(x: float, y: float, words: str, colour: str, anchor: str = "start") -> str:
-    return f"<text x='{x:.1f}' y='{y:.1f}' fill='{colour}' text-anchor='{anchor}'>{html.escape(words)}</text>"

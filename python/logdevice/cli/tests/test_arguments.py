@@ -41,7 +41,7 @@ def test_positions_are_lsns_or_names() -> None:
     assert arguments.lsn("oldest") == LSN_OLDEST
     assert arguments.lsn_or_tail("tail") is None
     assert arguments.lsn_or_tail("e5n3") == Lsn.of(5, 3)
-    with pytest.raises(argparse.ArgumentTypeError, match="is not an LSN"):
+    with pytest.raises(argparse.ArgumentTypeError, match="must be an LSN"):
         arguments.lsn("five")
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from pathlib import Path
 
+import pytest
+
 from logdevice.batch import Codec, encode
+from logdevice.cli.bench import BENCHES, function_of
 from logdevice.cli.bench_ceiling import transport_rates
 from logdevice.cli.bench_result import Result
 from logdevice.cli.bench_write import BATCH_BYTES, BATCH_ENTRIES, ENTRY_BYTES, batches, store_rate, wordy
 from logdevice.client.loop_thread import shared
 from logdevice.settings import BatchSettings
+
+
+@pytest.mark.parametrize("bench", [bench for _, bench, _ in BENCHES])
+def test_every_benchmark_is_there(bench: str) -> None:
+    assert iscoroutinefunction(function_of(bench))
 
 
 def test_a_result_is_met_within_its_bounds() -> None:

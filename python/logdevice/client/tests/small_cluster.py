@@ -11,17 +11,17 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from logdevice.client import AsyncClient
+from logdevice.client import AsyncClient, ClientConfig
 from logdevice.client.tests.small_node import SmallNode
 from logdevice.cuts import Cut
-from logdevice.errors import InvalidArgumentError, LogDeviceError
+from logdevice.errors import LogDeviceError, UnknownLogError
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.protocol import write_messages as write
 from logdevice.protocol.lineage import Lineage
+from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
 from logdevice.protocol.write_messages import Appended, AppendStatus
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
@@ -29,6 +29,7 @@ from logdevice.types import (
     EpochMetadata,
     Location,
     LogId,
+    LogPoint,
     Lsn,
     MetadataSource,
     NodeId,
@@ -36,7 +37,6 @@ from logdevice.types import (
     RecordFlags,
     nodes,
 )
-from logdevice.wire import cut_messages
 from logdevice.wire import service_messages as service
 from logdevice.wire.service_messages import DirectoryChange
 
@@ -54,6 +54,15 @@ QUICK = {
     "cluster_refresh_ms": 200,
     "gap_grace_ms": 20,
 }
+
+
+def tuned(config: ClientConfig, **fields: object) -> ClientConfig:
+    """With other values of fields, of whichever component, public or not."""
+    for part in ("client", "stream", "batch", "wire"):
+        values = getattr(config, part)
+        own: dict[str, Any] = {name: value for name, value in fields.items() if hasattr(values, name)}
+        config = replace(config, **{part: replace(values, **own)})
+    return config
 
 
 @dataclass(slots=True)
@@ -77,6 +86,7 @@ class SmallCluster:
         self.sequencer = self.ids[0]
         self.directory = LogDirectory()
         self.asked: list[tuple[NodeId, Any]] = []  # every request but those about the cluster
+        self.looked_up: list[Any] = []  # what was asked about the log directory
         self.cuts: list[Cut] = []  # that have a name
         self.scripted: deque[Any] = deque()  # answers to appends: a message, an error, None for the usual
         self._logs: dict[LogId, _Log] = {}
@@ -84,10 +94,11 @@ class SmallCluster:
         self._answers: dict[type[Any], Callable[[NodeId, Any], Any]] = {
             service.GetCluster: self._cluster_view,
             service.GetLogs: self._get_logs,
-            service.NotePurge: lambda node, request: service.PurgeIs(request.log, Lsn(0)),
+            service.FindLog: lambda node, ask: service.LogsView((self._log_view(self._path_of(ask.log)),)),
+            service.NotePurge: lambda node, request: service.PurgeIs(Lsn(0)),
             service.ChangeLogs: self._change_logs,
-            service.FindSequencer: lambda node, ask: service.SequencerIs(ask.log, self.sequencer),
-            service.GetEpochMetadata: self._epoch_metadata,
+            service.FindSequencer: lambda node, ask: service.SequencerIs(self.sequencer),
+            GetEpochMetadata: self._epoch_metadata,
             service.GetLineage: self._lineage,
             service.GetStatus: lambda node, ask: service.NodeStatus(
                 node=node, started_ms=1, logs="{}", metrics="{}"
@@ -95,24 +106,19 @@ class SmallCluster:
             write.Append: self._append,
             write.GetTail: self._tail,
             write.Barrier: self._barrier,
-            cut_messages.GetCuts: lambda node, ask: cut_messages.CutsAre(
+            service.GetCuts: lambda node, ask: service.CutsAre(
                 tuple(cut for cut in self.cuts if not ask.name or cut.cookie == ask.name)
             ),
             write.GetWriter: self._writer,
             service.NextIncarnation: self._incarnation,
             write.Trim: self._trim,
             service.FindTime: lambda node, ask: service.TimeFound(
-                ask.log, *self.nodes[node].store.find_time(ask.log, ask.timestamp_ms)
+                self.nodes[node].store.find_time(ask.log, ask.timestamp_ms)
             ),
-            service.FindLsnAfter: self._lsn_after,
             service.FindRecord: lambda node, ask: service.RecordFound(
-                ask.log,
                 self.nodes[node].store.find_record(
                     ask.log, ask.start, entries=ask.entries, body_bytes=ask.body_bytes
                 ),
-            ),
-            service.GetSize: lambda node, ask: service.SizeIs(
-                ask.log, self.nodes[node].store.size(ask.log, ask.start, ask.end)
             ),
             service.GetStoredRange: self._stored_range,
             service.GetNodeStates: lambda node, ask: service.NodeStates(0, ()),
@@ -122,8 +128,9 @@ class SmallCluster:
     def endpoints(self) -> str:
         return ",".join(node.address for node in self.nodes.values())
 
-    def client(self, **settings: object) -> AsyncClient:
-        return AsyncClient(self.endpoints, settings={**QUICK, **settings})
+    def client(self, **fields: object) -> AsyncClient:
+        config = ClientConfig.of(self.endpoints, cluster=None, location="", settings=QUICK)
+        return AsyncClient(tuned(config, **fields))
 
     def new_epoch(self, log: LogId) -> None:
         """Closes the current epoch with a bridge and begins the next."""
@@ -175,8 +182,10 @@ class SmallCluster:
     # ---- answers ----------------------------------------------------------------------------------
 
     async def _answer(self, node: NodeId, request: Any) -> Any:
-        if not isinstance(request, service.GetCluster | service.GetLogs):
+        if not isinstance(request, service.GetCluster | service.GetLogs | service.FindLog):
             self.asked.append((node, request))
+        elif not isinstance(request, service.GetCluster):
+            self.looked_up.append(request)
         return self._answers[type(request)](node, request)
 
     def _cluster_view(self, node: NodeId, _: Any) -> service.ClusterView:
@@ -197,7 +206,7 @@ class SmallCluster:
         self.directory.find(ask.path)
         inside = ask.path.rstrip("/") + "/"
         paths = [path for path in self.directory.entries if path == ask.path or path.startswith(inside)]
-        return service.LogsView(1, tuple(self._log_view(path) for path in sorted(paths)))
+        return service.LogsView(tuple(self._log_view(path) for path in sorted(paths)))
 
     def _log_view(self, path: str) -> service.LogView:
         explained = self.directory.explained(path)
@@ -220,49 +229,53 @@ class SmallCluster:
                 for name in [name for name, value in ask.attributes if not value]:
                     self.directory = self.directory.without_attribute(ask.path, name)
         changed = ask.new_path or ask.path
-        return service.LogsView(1, (self._log_view(changed),) if changed in self.directory.entries else ())
+        return service.LogsView((self._log_view(changed),) if changed in self.directory.entries else ())
 
     def _lineage(self, node: NodeId, ask: service.GetLineage) -> service.LineageIs:
-        return service.LineageIs(ask.log, self.lineages.get(ask.log, FIRST_LINEAGE), Epoch(0))
+        return service.LineageIs(self.lineages.get(ask.log, FIRST_LINEAGE), Epoch(0))
 
-    def _epoch_metadata(self, node: NodeId, ask: service.GetEpochMetadata) -> service.EpochMetadataIs:
-        replication = self.directory.attributes(self.directory.path_of(ask.log)).parsed_replication
-        return service.EpochMetadataIs(
-            log=ask.log,
+    def _epoch_metadata(self, node: NodeId, ask: GetEpochMetadata) -> EpochMetadataIs:
+        replication = self.directory.attributes(self._path_of(ask.log)).parsed_replication
+        return EpochMetadataIs(
             epoch=ask.epoch,
             metadata=EpochMetadata(Epoch(1), self.ids, replication),
             last_epoch=ask.epoch,
             source=MetadataSource.LAST,
         )
 
+    def _path_of(self, log: LogId) -> str:
+        for path, number in self.directory.logs().items():
+            if number == log:
+                return path
+        raise UnknownLogError("there is no such log", log=log)
+
     def _append(self, node: NodeId, ask: write.Append) -> Appended:
         scripted = self.scripted.popleft() if self.scripted else None
         if isinstance(scripted, LogDeviceError):
             raise scripted
         if isinstance(scripted, AppendStatus):
-            return Appended(log=ask.log, status=scripted)
+            return Appended(status=scripted)
         if scripted is not None:
             assert isinstance(scripted, Appended)
             return scripted
-        self.directory.path_of(ask.log)
+        self._path_of(ask.log)
         if node != self.sequencer:
-            return Appended(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+            return Appended(status=AppendStatus.REDIRECTED, node=self.sequencer)
         table = self._writers[ask.log]
         judged = None if ask.tag is None else table.judge(ask.tag, ask.since)
         if judged is not None and judged.status is not AppendStatus.OK:
-            return Appended(log=ask.log, status=judged.status, lsn=judged.lsn, incarnation=judged.incarnation)
+            return Appended(status=judged.status, lsn=judged.lsn, incarnation=judged.incarnation)
         lsn = self.store(ask.log, bytes(ask.body), ask.entries)
         if ask.tag is not None:
             table.note(ask.tag, lsn)
-        return Appended(log=ask.log, status=AppendStatus.OK, lsn=lsn)
+        return Appended(status=AppendStatus.OK, lsn=lsn)
 
     def _writer(self, node: NodeId, ask: write.GetWriter) -> write.WriterIs:
         if node != self.sequencer:
-            return write.WriterIs(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+            return write.WriterIs(status=AppendStatus.REDIRECTED, node=self.sequencer)
         progress = self._writers[ask.log].progress(ask.writer)
         is_stored, lsn = self._writers[ask.log].find(ask.writer, ask.seq)
         return write.WriterIs(
-            log=ask.log,
             status=AppendStatus.OK,
             is_known=progress is not None,
             is_stored=is_stored,
@@ -273,59 +286,44 @@ class SmallCluster:
 
     def _incarnation(self, node: NodeId, ask: service.NextIncarnation) -> service.IncarnationIs:
         self._incarnations[ask.writer] += 1
-        return service.IncarnationIs(ask.writer, self._incarnations[ask.writer])
+        return service.IncarnationIs(self._incarnations[ask.writer])
 
     def _tail(self, node: NodeId, ask: write.GetTail) -> write.Tail:
         if node != self.sequencer:
-            return write.Tail(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+            return write.Tail(status=AppendStatus.REDIRECTED, node=self.sequencer)
         state = self._logs.setdefault(ask.log, _Log())
         return write.Tail(
-            log=ask.log,
             status=AppendStatus.OK,
-            next=state.next,
+            end=LogPoint(state.next, state.entry_end, state.byte_end, state.timestamp_ms),
             released_end=state.next,
-            timestamp_ms=state.timestamp_ms,
-            entry_end=state.entry_end,
-            byte_end=state.byte_end,
             clock_ms=state.timestamp_ms,
         )
 
     def _barrier(self, node: NodeId, ask: write.Barrier) -> write.BarrierIs:
         if node != self.sequencer:
-            return write.BarrierIs(log=ask.log, status=AppendStatus.REDIRECTED, node=self.sequencer)
+            return write.BarrierIs(status=AppendStatus.REDIRECTED, node=self.sequencer)
         state = self._logs.setdefault(ask.log, _Log())
         end, entry_end, byte_end = state.next, state.entry_end, state.byte_end
         younger = [began for began in state.began if ask.time_ms and began[0] > ask.time_ms]
         if younger:
             _, end, entry_end, byte_end = younger[0]
         return write.BarrierIs(
-            log=ask.log,
             status=AppendStatus.OK,
             epoch=state.next.epoch,
-            end=end,
-            entry_end=entry_end,
-            byte_end=byte_end,
+            end=LogPoint(end, entry_end, byte_end),
             clock_ms=max(state.timestamp_ms, ask.time_ms),
         )
 
     def _trim(self, node: NodeId, ask: write.Trim) -> write.Trimmed:
         self.nodes[node].trim(ask.log, ask.end)
-        return write.Trimmed(ask.log, ask.end)
-
-    def _lsn_after(self, node: NodeId, ask: service.FindLsnAfter) -> service.LsnFound:
-        if bool(ask.entries) == bool(ask.body_bytes):
-            raise InvalidArgumentError("entries or bytes")
-        find = partial(self.nodes[node].store.lsn_after, ask.log, ask.start)
-        found = find(entries=ask.entries) if ask.entries else find(body_bytes=ask.body_bytes)
-        return service.LsnFound(ask.log, found)
+        return write.Trimmed(ask.end)
 
     def _stored_range(self, node: NodeId, ask: service.GetStoredRange) -> service.StoredRange:
         mine = self.nodes[node]
         return service.StoredRange(
-            log=ask.log,
             trim_end=mine.store.trim_end(ask.log),
             last=mine.store.tail(ask.log),
-            released_end=mine.released.get(ask.log, Lsn(0)),
+            body_bytes=mine.store.size(ask.log, ask.start, ask.end),
         )
 
 

@@ -11,20 +11,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from logdevice.protocol.log_state_events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToReader, Window
-from logdevice.protocol.server_read_stream import (
-    Event,
-    MessageSent,
-    ReadStore,
-    ReleaseAdvanced,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StatusChanged,
-    StopReceived,
-    TrimAdvanced,
-    WindowReceived,
-)
+from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.store_read import StoreRead
 from logdevice.settings import NodeReadSettings, WireSettings
 from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import Location, LogId, Lsn, NodeId
@@ -128,12 +118,12 @@ class _Session:
     def _feed(self, event: Event) -> None:
         assert self._machine is not None
         for effect in self._machine.handle(event, 0):
-            if isinstance(effect, Send):
-                self._outbox.append(effect.message)
-                self._work.set()
-            elif isinstance(effect, ReadStore):
-                result = self._node.store.scan(effect.read)
+            if isinstance(effect, StoreRead):
+                result = self._node.store.scan(effect)
                 asyncio.get_running_loop().call_soon(self._feed, result)
+            elif not isinstance(effect, EndStream):
+                self._outbox.append(effect)
+                self._work.set()
 
     async def _receive(self) -> None:
         while (data := await self._stream.receive()) is not None:
@@ -143,13 +133,9 @@ class _Session:
                 if self._machine is None:
                     self._log, self._machine = message.log, self._node.new_stream(message.log)
                     if self._node.notice is not None:
-                        self._feed(StatusChanged(self._node.notice))
-                self._feed(StartReceived(message))
-            elif isinstance(message, Window):
-                self._feed(WindowReceived(message))
-            else:
-                assert isinstance(message, Stop)
-                self._feed(StopReceived())
+                        self._feed(self._node.notice)
+            assert isinstance(message, Start | Window | Stop)
+            self._feed(message)
 
     async def _send(self) -> None:
         while True:

@@ -20,13 +20,24 @@ from logdevice.errors import (
     UnknownLogError,
     WrongClusterError,
 )
-from logdevice.types import LSN_OLDEST, Location, NodeId
+from logdevice.types import LSN_OLDEST, Location, LogId, NodeId
 from logdevice.wire import service_messages as service
 from logdevice.wire.hello import Hello, refusal
 
 
 def of(log: service.LogView, name: str) -> tuple[str, str]:
     return next((value, source) for known, value, source in log.attributes if known == name)
+
+
+def test_a_log_that_was_made_is_known_without_another_question() -> None:
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        made = await client.create_log("/made", {"replication": 1})
+        await client.append("/made", b"x")
+        assert cluster.looked_up == []
+        await client.append(int(made.log or 0), b"x")
+        assert cluster.looked_up == [service.FindLog(made.log or LogId(0))]
+
+    with_client(test, cluster_refresh_ms=60_000)
 
 
 def test_logs_are_made_changed_renamed_and_removed() -> None:

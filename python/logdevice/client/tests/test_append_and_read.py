@@ -278,7 +278,7 @@ def test_what_cannot_be_read_is_refused() -> None:
             await client.read("/nowhere").next()
         with pytest.raises(UnknownLogError, match="no log '/folder'"):
             await client.read("/folder").next()
-        with pytest.raises(UnknownLogError, match="no log 99"):
+        with pytest.raises(UnknownLogError, match=r"no such log \(log 99\)"):
             await client.read(99).next()
         with pytest.raises(InvalidArgumentError, match="e5n3"):
             await client.read("/log", "yesterday").next()

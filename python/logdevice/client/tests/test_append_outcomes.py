@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ LOG = LogId(1)
 
 
 def elsewhere(status: AppendStatus, node: int) -> Appended:
-    return Appended(log=LOG, status=status, node=NodeId(node))
+    return Appended(status=status, node=NodeId(node))
 
 
 def appends(cluster: SmallCluster) -> list[NodeId]:
@@ -102,7 +101,7 @@ def test_what_would_not_help_is_not_tried_again(answer: Any, error: type[LogDevi
 
 def test_an_unknown_outcome_says_where_the_record_would_be() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster.scripted.append(Appended(log=LOG, status=AppendStatus.UNKNOWN, lsn=Lsn.of(3, 4)))
+        cluster.scripted.append(Appended(status=AppendStatus.UNKNOWN, lsn=Lsn.of(3, 4)))
         with pytest.raises(OutcomeUnknownError) as caught:
             await client.append("/log", b"one")
         assert (caught.value.log, caught.value.lsn) == (LOG, Lsn.of(3, 4))
@@ -171,17 +170,17 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
         waiting = asyncio.create_task(client.append("/log", b"two"))
         await hanging.wait()
         cluster.sequencer = NodeId(2)
-        lsn = None
-        while lsn is None:  # the first of these may still be sent after the one that waits
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    lsn = await client.append("/log", b"three")
-        assert lsn == Lsn.of(1, 2)
+        others: list[asyncio.Task[Lsn]] = []
+        while not any(other.done() for other in others):  # the first may go where the one that waits went
+            others.append(asyncio.create_task(client.append("/log", b"three")))
+            await asyncio.wait(others, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+        assert {(await other).epoch for other in others if other.done()} == {1}
         assert not waiting.done()
-        with pytest.raises(OutcomeUnknownError):
-            await waiting
+        for task in (waiting, *others):
+            task.cancel()
+        await asyncio.gather(waiting, *others, return_exceptions=True)
 
-    with_client(test, attempt_timeout_ms=50, append_timeout_ms=2000)
+    with_client(test, attempt_timeout_ms=50, append_timeout_ms=60_000)
 
 
 def test_nodes_that_point_at_each_other_are_given_up() -> None:
@@ -196,8 +195,8 @@ def test_nodes_that_point_at_each_other_are_given_up() -> None:
 
 def test_a_cluster_without_a_sequencer_is_given_up_in_time() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster._answers[service.FindSequencer] = lambda node, ask: service.SequencerIs(ask.log, None)
-        with pytest.raises(NoSequencerError, match="no node can be"):
+        cluster._answers[service.FindSequencer] = lambda node, ask: service.SequencerIs(None)
+        with pytest.raises(NoSequencerError, match="no node gives out numbers"):
             await client.append("/log", b"one")
 
     with_client(test, append_timeout_ms=200)

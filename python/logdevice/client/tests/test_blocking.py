@@ -182,7 +182,7 @@ def test_a_client_that_is_forgotten_is_closed(cluster: SmallCluster) -> None:
         client: Client | None = connect(cluster.endpoints)
         assert client is not None
         client.cluster()
-        inner = client._started().client
+        inner = client.engine().client
 
         async def forget() -> None:
             nonlocal client
@@ -192,7 +192,7 @@ def test_a_client_that_is_forgotten_is_closed(cluster: SmallCluster) -> None:
             shared().run(forget())
         else:
             client = None
-        while not inner._nodes._is_closed:
+        while not inner.context.nodes._is_closed:
             shared().run(asyncio.sleep(0.01))
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from logdevice.batch import from_entries
-from logdevice.client import AsyncClient, RecordsBatch
+from logdevice.client import AsyncClient, ClientConfig, RecordsBatch
+from logdevice.client.appending import Appending
 from logdevice.client.chain_operations import Filled
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import QUICK, tuned
 from logdevice.errors import (
     InvalidArgumentError,
     NoSequencerError,
@@ -22,9 +23,10 @@ from logdevice.errors import (
 )
 from logdevice.node.config import AllSettings
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster
-from logdevice.protocol.chain.messages import ChainStatus, ChainStored, Next, Position, Settle
+from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.protocol.write_messages import Append, Claim, Position, StoreStatus
 from logdevice.types import Gap, Lsn, NodeId, WriterTag
 from logdevice.write_settings import ChainSettings
 
@@ -44,9 +46,10 @@ def with_chain(directory: Path, test: Test, nodes: AllSettings = PATIENT, **attr
     async def work() -> None:
         async with small_cluster(directory, 1, 2, 3, settings=nodes) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms", "chain_store_timeout_ms")
+            patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms")
             settings = {**QUICK, **dict.fromkeys(patient, PATIENCE_MS)}
-            async with AsyncClient(endpoints, settings=settings) as client:
+            config = ClientConfig.of(endpoints, cluster=None, location="", settings=settings)
+            async with AsyncClient(tuned(config, chain_store_timeout_ms=PATIENCE_MS)) as client:
                 await client.create_log(LOG, {"replication": 3, "replication_mode": "chain", **attributes})
                 await test(cluster, client)
 
@@ -77,13 +80,18 @@ def test_a_client_writes_the_chain_by_itself(tmp_path: Path) -> None:
     with_chain(tmp_path, test, UNTOUCHED)
 
 
+async def by_another(client: AsyncClient, attributes: dict[str, str]) -> None:
+    """Another client changes the log: this one knows what it heard before."""
+    async with AsyncClient(client.config) as other:
+        await other.set_attributes(LOG, attributes)
+
+
 def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
     """The client hears of it late, and what it appends is in the log once all the same."""
 
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append(LOG, b"along a chain")
-        await client.set_attributes(LOG, {"replication_mode": "copyset"})
-        client._directory._modes[await client._directory.number(LOG)] = "chain"  # what it heard before
+        await by_another(client, {"replication_mode": "copyset"})
         for _ in range(APPENDS_MAX):
             before = positions_asked(cluster)
             await client.append(LOG, b"now and then")
@@ -91,8 +99,7 @@ def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
                 break
         else:
             raise AssertionError("positions are still given out")
-        await client.set_attributes(LOG, {"replication_mode": "chain"})
-        client._directory._modes.clear()
+        await by_another(client, {"replication_mode": "chain"})
         await client.append_many(LOG, [b"through the sequencer"])
         assert (await payloads(client))[-1] == b"through the sequencer"
 
@@ -113,13 +120,13 @@ def test_a_tagged_append_is_in_a_chain_log_once(tmp_path: Path) -> None:
 def test_a_position_that_its_client_gives_up_becomes_a_hole(tmp_path: Path) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append(LOG, b"before")
-        number = await client._directory.number(LOG)
-        asked = Next(log=number, token=5, entries=1, body_bytes=1)
-        issued = await client._routing.position(asked, PATIENCE_MS)
+        number = await client.context.number(LOG)
+        asked = Append(log=number, body=b"", entries=1, claim=Claim(5, 1))
+        issued = await client.context.routing.ask(asked, PATIENCE_MS)
         assert issued.position is not None
         lsn = issued.position.lsn
         assert await client.peek(LOG) == lsn
-        await client._chains.settle(Settle(log=number, lsn=lsn, token=5), PATIENCE_MS)
+        await client.context.routing.ask(Settle(log=number, lsn=lsn, token=5), PATIENCE_MS)
         assert await client.fill(LOG, str(lsn)) is Filled.HOLE
         assert await client.fill(LOG, Lsn.of(1, 1)) is Filled.RECORD
         with pytest.raises(InvalidArgumentError, match=f"the highest position is {lsn}"):
@@ -129,33 +136,26 @@ def test_a_position_that_its_client_gives_up_becomes_a_hole(tmp_path: Path) -> N
 
 
 async def position_of(client: AsyncClient, token: int) -> Position:
-    asked = Next(log=await client._directory.number(LOG), token=token, entries=1, body_bytes=9)
-    issued = await client._routing.position(asked, PATIENCE_MS)
+    number = await client.context.number(LOG)
+    asked = Append(log=number, body=b"", entries=1, claim=Claim(token, 9))
+    issued = await client.context.routing.ask(asked, PATIENCE_MS)
     assert issued.position is not None
     return issued.position
 
 
 async def store(client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]) -> None:
     """On some nodes of a chain, by hand."""
-    assert await stored(client, position, payload, nodes) == [ChainStatus.DATA] * len(nodes)
+    assert await stored(client, position, payload, nodes) == [StoreStatus.OK] * len(nodes)
 
 
 async def stored(
     client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]
-) -> list[ChainStatus]:
-    body = await client._appending.encode(from_entries(None, [payload]))
-    number = await client._directory.number(LOG)
-    walk = Walk(
-        number,
-        record_at(position, body, 1),
-        position.chain,
-        position.copies,
-        position.good_end,
-        position.sequencer,
-    )
+) -> list[StoreStatus]:
+    body = await client.part(Appending).encode(from_entries(None, [payload]))
+    number = await client.context.number(LOG)
+    walk = Walk(number, position, record_at(position, body, 1))
     return [
-        (await client._nodes.ask(node, walk.store(), ChainStored, timeout_ms=PATIENCE_MS)).status
-        for node in nodes
+        (await client.context.nodes.ask(node, walk.store(), timeout_ms=PATIENCE_MS)).status for node in nodes
     ]
 
 
@@ -176,8 +176,8 @@ def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Pat
         assert await point(client, written.lsn) == (PointStatus.WRITTEN, [b"written"])
         assert (await client.tail(LOG)).released_end <= left.lsn  # so no reader has got it
         assert await point(client, left.lsn) == (PointStatus.UNWRITTEN, [])
-        await client._chains.settle(
-            Settle(log=await client._directory.number(LOG), lsn=left.lsn, token=1), PATIENCE_MS
+        await client.context.routing.ask(
+            Settle(log=await client.context.number(LOG), lsn=left.lsn, token=1), PATIENCE_MS
         )
         assert await point(client, left.lsn) == (PointStatus.HOLE, [])
         assert await point(client, first) == (PointStatus.WRITTEN, [b"first"])
@@ -209,10 +209,10 @@ def test_a_node_that_is_drained_is_in_nobodys_chain_any_more(tmp_path: Path) -> 
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append(LOG, b"first")
         position = await position_of(client, 1)
-        logs = cluster.nodes[position.chain[0]]._logs
+        logs = cluster.nodes[position.chain[0]].logs
         assert logs is not None
         logs.is_fenced = True
-        assert await stored(client, position, b"late", position.chain[:1]) == [ChainStatus.REBUILDING]
+        assert await stored(client, position, b"late", position.chain[:1]) == [StoreStatus.REBUILDING]
 
     with_chain(tmp_path, test, UNTOUCHED)
 
@@ -258,8 +258,8 @@ def test_refusals_say_what_is_wrong(tmp_path: Path) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append(LOG, b"so that the sequencer is awake")
         with pytest.raises(PayloadTooLargeError):
-            await client._appending.append_body(
-                await client._directory.number(LOG), b"x" * (33 * 1024 * 1024), 1
+            await client.part(Appending).append_body(
+                await client.context.number(LOG), b"x" * (33 * 1024 * 1024), 1
             )
 
     with_chain(tmp_path, test)

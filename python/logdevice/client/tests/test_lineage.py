@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from logdevice.client import AsyncClient, Checkpoint, RecordsBatch
-from logdevice.client.lineages import LineageOperations
+from logdevice.client.lineages import Lineages
 from logdevice.client.reader import Reader
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import (
@@ -301,7 +301,7 @@ def test_what_cannot_be_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with_nodes(tmp_path, test)
 
 
-class Branching(LineageOperations):
+class Branching(Lineages):
     """A log whose lineage is another one each time somebody has looked at it, `changes` times."""
 
     def __init__(self, changes: int) -> None:
@@ -309,14 +309,11 @@ class Branching(LineageOperations):
         self.looks: list[LsnRange] = []
         self.known = Lineage().branched(1, Epoch(1), Lsn(1)).branched(2, Epoch(2), Lsn(50))
 
-    def read(self, *words: object, **options: object) -> Reader:
-        raise AssertionError("looked at by `_look`")
-
     async def _present(self, checkpoint: Checkpoint) -> LogId:
         return checkpoint.log
 
     async def _lineage(self, log: LogId) -> LineageIs:
-        return LineageIs(log, self.known, Epoch(4))
+        return LineageIs(self.known, Epoch(4))
 
     async def _look(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
         self.looks.append(part)

@@ -72,7 +72,7 @@ def test_no_more_cuts_are_expected_than_there_is_room_for() -> None:
         cuts = [Cut(kind=CutKind.FRESH, time_ms=1, ends=(end,), cookie=str(number)) for number in range(3)]
         reader.expect(cuts[0])
         reader.expect(cuts[1])
-        with pytest.raises(OverloadedError, match="cuts_expected_max"):
+        with pytest.raises(OverloadedError, match="2 cuts are expected already"):
             reader.expect(cuts[2])
         assert isinstance(await reader.next(), LogItem)
         assert await reader.next() == Passed(cuts[0])

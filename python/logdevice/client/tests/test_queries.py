@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.key_search import find_key, has_key
-from logdevice.client.queries import first_not_older, nearest_end
+from logdevice.client.queries import first_not_older
 from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, with_client
 from logdevice.errors import InvalidArgumentError, NotEnoughNodesError, OutOfRangeError, UnknownLogError
-from logdevice.types import LSN_MAX, LSN_OLDEST, Gap, GapType, Location, LogId, Lsn, NodeId, nodes
+from logdevice.types import LSN_OLDEST, Gap, GapType, Location, LogId, Lsn, NodeId, nodes
 from logdevice.wire import service_messages as service
 from logdevice.wire.service_messages import TimeFound
 
@@ -29,25 +29,12 @@ def lsn(number: int) -> Lsn:
 
 def test_the_first_record_not_older_is_behind_everything_older() -> None:
     answers = [
-        TimeFound(LOG, lsn(3), lsn(9)),
-        TimeFound(LOG, lsn(5), LSN_MAX),
-        TimeFound(LOG, Lsn(0), lsn(7)),
+        TimeFound(lsn(3)),
+        TimeFound(lsn(5)),
+        TimeFound(Lsn(0)),
     ]
     assert first_not_older(answers) == lsn(6)
-    assert first_not_older([TimeFound(LOG, Lsn(0), LSN_MAX)]) == LSN_OLDEST
-
-
-def test_a_stretch_ends_where_the_best_informed_node_says() -> None:
-    last = {N1: lsn(100), N2: lsn(90), N3: lsn(40)}
-    # N2 began to count too late, N3 ran out of records.
-    assert nearest_end(lsn(1), {N1: lsn(50), N2: lsn(60), N3: lsn(41)}, last) == lsn(50)
-
-
-def test_a_stretch_that_nobody_can_fill_ends_with_the_log() -> None:
-    last = {N1: lsn(100), N2: lsn(90), N3: None}
-    assert nearest_end(lsn(1), {N1: lsn(101), N2: lsn(91), N3: lsn(1)}, last) == lsn(101)
-    assert nearest_end(lsn(1), {N1: lsn(1)}, {N1: None}) == lsn(1)
-    assert nearest_end(lsn(1), {}, {}) == lsn(1)
+    assert first_not_older([TimeFound(Lsn(0))]) == LSN_OLDEST
 
 
 def test_a_stretch_is_cut_exactly_whichever_nodes_hold_its_records() -> None:
@@ -137,8 +124,8 @@ def test_an_answer_of_another_kind_than_the_question_is_refused() -> None:
         cluster._answers[service.GetStatus] = lambda node, ask: service.Done()
         with pytest.raises(Exception, match="answered with Done, expected was NodeStatus"):
             await client.node_status(1)
-        cluster._answers[service.GetSize] = lambda node, ask: service.Done()
-        with pytest.raises(Exception, match="answered with Done, expected was SizeIs"):
+        cluster._answers[service.GetStoredRange] = lambda node, ask: service.Done()
+        with pytest.raises(Exception, match="answered with Done, expected was StoredRange"):
             await client.data_size("/log")
 
     with_client(test)
@@ -183,6 +170,8 @@ def test_a_stretch_of_so_many_entries_or_bytes_is_found() -> None:
         for wrong in ({}, {"entries": 1, "bytes": 1}, {"entries": 0}):
             with pytest.raises(InvalidArgumentError, match="one of both"):
                 await client.lsn_after("/log", "oldest", **wrong)
+        await client.trim("/log", "tail")
+        assert await client.lsn_after("/log", "oldest", entries=1) == lsns[-1].next
 
     # Every node has every record: all answers are exact.
     with_client(test, replication=3, batch_codec="none")

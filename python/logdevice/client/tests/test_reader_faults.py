@@ -12,7 +12,7 @@ import pytest
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.tests.small_cluster import SmallCluster, with_client
 from logdevice.errors import LocalProtocolError, MetadataUnavailableError
-from logdevice.protocol.messages import Records, Started, StatusNotice, Stop, ToReader
+from logdevice.protocol.messages import GetEpochMetadata, Records, Started, StatusNotice, Stop, ToReader
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.types import AuthoritativeStatus, Gap, GapType, LogId, Lsn, NodeId
 from logdevice.wire import service_messages as service
@@ -161,7 +161,7 @@ def test_a_node_that_comes_back_is_read_from_again() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         first = await client.append("/log", b"first")
         node = cluster.nodes[cluster.ids[2]]
-        async with client.read("/log", first, follow=True, reconnect_delay_ms_max=100) as reader:
+        async with client.read("/log", first, follow=True) as reader:
             assert isinstance(await reader.next(), RecordsBatch)
             await node.stop()
             await client.append("/log", b"second")
@@ -172,7 +172,7 @@ def test_a_node_that_comes_back_is_read_from_again() -> None:
                 await client.append("/log", b"more")
                 assert isinstance(await reader.next(), RecordsBatch)
 
-    with_client(test)
+    with_client(test, reconnect_delay_ms_max=100)
 
 
 def test_a_node_that_takes_a_start_and_says_nothing_is_asked_over_a_new_connection() -> None:
@@ -189,14 +189,14 @@ def test_a_node_that_takes_a_start_and_says_nothing_is_asked_over_a_new_connecti
 
         node.tamper = swallow
         got: list[Lsn] = []
-        async with client.read("/log", lsns[0], window_lsns=4, started_timeout_ms=30) as reader:
+        async with client.read("/log", lsns[0], window_lsns=4) as reader:
             async for item in reader:
                 assert isinstance(item, RecordsBatch)
                 got += [entry.lsn for entry in item.entries()]
         assert got == lsns
         assert unanswered == []
 
-    with_client(test)
+    with_client(test, started_timeout_ms=30)
 
 
 def test_a_status_of_nodes_reaches_the_stream() -> None:
@@ -223,7 +223,7 @@ def test_a_status_of_nodes_reaches_the_stream() -> None:
 def test_metadata_and_configuration_that_cannot_be_had_are_asked_for_again() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         lsns = await fill(client)
-        metadata, logs = (cluster._answers[kind] for kind in (service.GetEpochMetadata, service.GetLogs))
+        metadata, logs = (cluster._answers[kind] for kind in (GetEpochMetadata, service.GetLogs))
         refused = 0
 
         def refuse(node: NodeId, request: object) -> None:
@@ -231,17 +231,19 @@ def test_metadata_and_configuration_that_cannot_be_had_are_asked_for_again() -> 
             refused += 1
             raise MetadataUnavailableError("not now")
 
-        cluster._answers[service.GetEpochMetadata] = refuse
-        async with client.read("/log", lsns[0], metadata_retry_ms_min=20) as reader:
+        cluster._answers[GetEpochMetadata] = refuse
+        async with client.read("/log", lsns[0]) as reader:
             cluster._answers[service.GetLogs] = refuse
             while refused < 20:
                 await asyncio.sleep(0.01)
-            cluster._answers[service.GetEpochMetadata] = metadata
+            cluster._answers[GetEpochMetadata] = metadata
             first = await reader.next()
             assert isinstance(first, RecordsBatch)
             cluster._answers[service.GetLogs] = logs
 
-    with_client(test, cluster_refresh_ms=20, call_timeout_ms=50, attempt_timeout_ms=50)
+    with_client(
+        test, cluster_refresh_ms=20, call_timeout_ms=50, attempt_timeout_ms=50, metadata_retry_ms_min=20
+    )
 
 
 def test_a_reader_holds_no_more_than_its_window() -> None:

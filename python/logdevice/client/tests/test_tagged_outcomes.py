@@ -61,8 +61,8 @@ def test_a_refusal_says_why() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted.extend(
             [
-                Appended(log=LOG, status=AppendStatus.FENCED, incarnation=4),
-                Appended(log=LOG, status=AppendStatus.UNKNOWN_WRITER, horizon=Lsn.of(2, 3)),
+                Appended(status=AppendStatus.FENCED, incarnation=4),
+                Appended(status=AppendStatus.UNKNOWN_WRITER, horizon=Lsn.of(2, 3)),
                 AppendStatus.NO_SPACE,
             ]
         )
@@ -124,7 +124,7 @@ def test_a_record_that_is_too_big_fails_alone() -> None:
 
 def test_a_writer_that_was_forgotten_goes_on_as_a_new_process() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        unknown = Appended(log=LOG, status=AppendStatus.UNKNOWN_WRITER, horizon=Lsn.of(1, 1))
+        unknown = Appended(status=AppendStatus.UNKNOWN_WRITER, horizon=Lsn.of(1, 1))
         cluster.scripted.append(unknown)
         async with client.writer("/log", name="w") as writer:
             receipt = await writer.put(b"a")

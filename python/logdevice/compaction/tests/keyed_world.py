@@ -7,6 +7,7 @@ world plays the client of a Compaction; it is asked the same questions and may d
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,17 +21,11 @@ from logdevice.client.arrow_batches import assemble
 from logdevice.client.client import AsyncClient
 from logdevice.compaction.run import Compaction
 from logdevice.protocol.compaction import COMPACTED, Marks, marks_of
+from logdevice.protocol.io import Asked, Reply
 from logdevice.protocol.log_state import LogState
-from logdevice.protocol.log_state_events import (
-    CopyFound,
-    Effect,
-    Event,
-    FindCopy,
-    ReadCopies,
-    Reply,
-    RequestReceived,
-)
+from logdevice.protocol.log_state_events import Answer, Effect, Event
 from logdevice.protocol.rebuilding_messages import AmendCopies, PutCopies
+from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.write_messages import Drop, Dropped, DropStatus, Release, Store
@@ -65,7 +60,7 @@ class SimNode:
     def ask(self, request: Any, *, crash_share: float = 0.0) -> Any:
         """The answer; None if the node crashed before it gave one."""
         self._requests += 1
-        waiting: list[Event] = [RequestReceived(self._requests, request)]
+        waiting: list[Event] = [Asked(self._requests, request)]
         answer = None
         while waiting:
             for effect in self.machine.handle(waiting.pop(0), 0):
@@ -77,14 +72,12 @@ class SimNode:
                 waiting += [] if found is None or isinstance(found, Reply) else [found]
         return answer
 
-    def _perform(self, effect: Effect) -> Event | Reply | None:
+    def _perform(self, effect: Effect) -> Event | Reply[Answer] | None:
         match effect:
             case Persist():
                 return self.store.write([effect])[0]
-            case ReadCopies():
-                return self.store.scan(effect.read)
-            case FindCopy():
-                return CopyFound(effect.look_up_id, self.store.get(LOG, effect.lsn))
+            case StoreRead():
+                return self.store.scan(effect)
             case Reply():
                 return effect
         return None
@@ -293,7 +286,7 @@ class _Client:
             may_crash = others_up and world.lacking is None and not world.is_calm
             crash_share = 0.1 if may_crash else 0.0
             is_told = node.is_up and (world.is_calm or world.rng.random() < 0.9)
-            if is_told and node.ask(order, crash_share=crash_share) == Dropped(LOG, DropStatus.OK):
+            if is_told and node.ask(order, crash_share=crash_share) == Dropped(DropStatus.OK):
                 confirmed.add(node.id)
             world.disturb()
         return tuple(node.id for node in world.nodes if node.id not in confirmed)
@@ -304,6 +297,19 @@ class _Client:
     async def note_purge(self, log: str, end: Lsn) -> Lsn:
         self._world.purged_end = max(self._world.purged_end, end)
         return self._world.purged_end
+
+
+def played(seed: int) -> KeyedWorld:
+    """One run; AssertionError if a promise is broken."""
+    world = KeyedWorld(seed)
+    asyncio.run(world.run(60))
+    return world
+
+
+def simulate_keyed(seed: int) -> SimpleNamespace:
+    """For `make mutants`."""
+    played(seed)
+    return SimpleNamespace(violations=())
 
 
 def _apply(view: dict[bytes, bytes], record: Record) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, NameTakenError, UnknownLogError
-from logdevice.metadata.codec import decode_directory, encode_directory
+from logdevice.metadata.codec import DIRECTORY
 from logdevice.metadata.log_directory import Effective, Entry, LogDirectory
 from logdevice.types import LogId
 
@@ -43,11 +43,6 @@ def test_a_change_leaves_the_directory_it_was_made_from_alone() -> None:
     before = SMALL.to_plain()
     SMALL.with_log("/x").renamed("/ads", "/y").with_attributes("/", {"extras": 1})
     assert SMALL.to_plain() == before
-
-
-def test_a_log_is_found_by_number() -> None:
-    assert SMALL.path_of(LogId(2)) == "/ads/views"
-    assert "no such log" in refusal(lambda: SMALL.path_of(LogId(9)), UnknownLogError)
 
 
 def test_a_renamed_log_keeps_its_number_and_what_was_set_on_it() -> None:
@@ -163,7 +158,7 @@ def test_a_move_is_checked_against_what_is_inherited_at_the_new_place() -> None:
 def test_a_directory_survives_being_written_down() -> None:
     directory = SMALL.with_attributes("/ads", {"replication": "node: 3, rack: 2"}).without("/mail")
     assert LogDirectory.from_plain(json.loads(json.dumps(directory.to_plain()))) == directory
-    assert decode_directory(encode_directory(directory), "directory") == directory
+    assert DIRECTORY.decode(DIRECTORY.encode(directory), "directory") == directory
 
 
 def test_the_written_form_is_the_documented_one() -> None:
@@ -259,6 +254,6 @@ def test_ten_thousand_logs_fit_into_one_cell() -> None:
     entries = {f"/team{number % 50}/log-{number}": Entry(LogId(number)) for number in range(1, 10_001)}
     folders = {f"/team{number}": Entry() for number in range(50)}
     directory = LogDirectory({"/": Entry(), **folders, **entries}, LogId(10_001))
-    data = encode_directory(directory)
+    data = DIRECTORY.encode(directory)
     assert len(data) < 200_000
-    assert decode_directory(data, "directory") == directory
+    assert DIRECTORY.decode(data, "directory") == directory

@@ -163,6 +163,6 @@ async def test_a_full_disk_keeps_what_was_there_and_the_store_recovers(file: Pat
         version = await store.write(LOG, epochs(1), ABSENT)
         used = file.with_name("metadata.db-wal").stat().st_size
         with full_disk(used), pytest.raises(MetadataOutcomeUnknownError, match="could not be made durable"):
-            await store.write(LOG, epochs(2, tail=b"x" * 500_000), version)
+            await store.write(LOG, epochs(2, size=500_000), version)
         assert await store.read(LOG) == Versioned(epochs(1), version)
         assert await store.write(LOG, epochs(2), version) > version

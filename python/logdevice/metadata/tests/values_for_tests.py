@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from logdevice.metadata.values import LogEpochs
+from logdevice.protocol.epoch_state import EpochState
 from logdevice.types import Epoch, EpochMetadata, LogId, NodeId, Replication, nodes
 
 LOG = LogId(7)
 
 
-def epochs(epoch: int, *, owner: int = 0, tail: bytes = b"") -> LogEpochs:
-    return LogEpochs(
+def epochs(epoch: int, *, owner: int = 0, size: int = 0) -> EpochState:
+    """Stored in some more than `size` bytes."""
+    nodeset = nodes([0, 1, 2, *[65535] * (size // 3)])
+    return EpochState(
         epoch=Epoch(epoch),
+        last_clean=Epoch(0),
         owner=NodeId(owner),
-        metadata=EpochMetadata(Epoch(1), nodes([0, 1, 2]), Replication.parse("node: 2")),
-        metadata_version=1,
-        is_metadata_written=True,
-        tail=tail,
+        metadata=EpochMetadata(Epoch(1), nodeset, Replication.parse("node: 2")),
     )

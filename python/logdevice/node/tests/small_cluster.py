@@ -82,7 +82,7 @@ class SmallCluster:
         """The node gets another one when it starts next."""
         del self._ports[number]
 
-    async def ask(self, number: int, request: object, *, timeout_ms: int = 10_000) -> Any:
+    async def ask(self, number: int, request: Any, *, timeout_ms: int = 10_000) -> Any:
         address = self.nodes[number].address
         if address not in self._talks:
             self._talks[address] = Conversation(self._channels.get(address), waiting_bytes_max=1 << 26)

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnreadableMetadataError
+from logdevice.knobs import declared
 from logdevice.metadata.values import NodeRole
-from logdevice.node.config import NodeConfig, config_from, read_file
+from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
 from logdevice.node.identity import FILE, claim, is_new
-from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, main
+from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, given_settings, main, parser
+from logdevice.node_settings import NodeSettings
+from logdevice.settings import StorageSettings, WireSettings
 from logdevice.types import Location, NodeId
 
 SMALLEST: dict[str, Any] = {
@@ -93,7 +96,11 @@ def test_a_wrong_configuration_is_refused_with_a_reason(content: dict[str, Any],
         ({"nose": {}}, "no component 'nose'"),
         ({"node": 5}, "settings.node must be"),
         ({"node": {"ping_intervall_ms": 5}}, "the nearest is 'ping_interval_ms'"),
-        ({"node": {"ping_interval_ms": 0}}, "--ping-interval-ms must be"),
+        ({"node": {"activation_check_ms": 5}}, "no setting 'activation_check_ms'"),
+        (
+            {"node": {"ping_interval_ms": 0}},
+            "setting ping_interval_ms must be an integer of at least 1, got 0",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_with_a_reason(settings: Any, complaint: str) -> None:
@@ -151,6 +158,26 @@ def test_a_wrong_configuration_ends_the_program(
     monkeypatch.setattr("logdevice.node.logs.configure", lambda level, path: None)
     assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
+    assert main(["--config", str(write_config(tmp_path)), "--data-port", "none"]) == EXIT_USAGE
+    assert "setting data_port must be an integer from -1 to 65535, got 'none'" in capsys.readouterr().err
+
+
+def test_help_tells_of_every_setting_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    text = parser().format_help()
+    for component in COMPONENTS.values():
+        assert str(component.__doc__) in text
+        for name, knob in declared(component).items():
+            assert f"  --{name.replace('_', '-')} VALUE" in text
+            assert f"{knob.text} ({knob.kind.allowed}; {knob.shown_default} by default)" in text
+
+
+def test_a_flag_sets_its_setting() -> None:
+    given = parser().parse_args(["--config", "node.toml", "--ping-interval-ms", "9", "--data-local=FALSE"])
+    settings = config_from(SMALLEST, given_settings(given)).settings
+    assert settings.node == NodeSettings(ping_interval_ms=9)
+    assert settings.wire == WireSettings(data_local=False)
+    assert settings.storage == StorageSettings()
 
 
 def started(config: Path, *arguments: str) -> subprocess.Popen[str]:

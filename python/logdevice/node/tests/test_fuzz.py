@@ -19,6 +19,7 @@ from logdevice.node.assembly import READ_METHOD
 from logdevice.node.tests.small_cluster import CLUSTER, SmallCluster, run, small_cluster
 from logdevice.protocol import messages as read
 from logdevice.protocol import write_messages as write
+from logdevice.protocol.messages import GetEpochMetadata
 from logdevice.settings import WireSettings
 from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, NodeId, Record
 from logdevice.wire import service_messages as service
@@ -52,10 +53,10 @@ def samples() -> list[Any]:
         service.GetStatus(),
         service.GetLogs("/"),
         service.FindSequencer(LOG),
-        service.GetEpochMetadata(LOG, Epoch(1)),
+        GetEpochMetadata(LOG, Epoch(1)),
         service.FindTime(LOG, 5),
-        service.GetSize(LOG, Lsn(1), LSN_MAX),
-        service.FindLsnAfter(log=LOG, start=Lsn(1), entries=5),
+        service.GetStoredRange(LOG, Lsn(1), LSN_MAX),
+        service.FindLog(LOG),
         service.FindRecord(log=LOG, start=Lsn(1), entries=5),
     ]
 

@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,7 @@ from logdevice.node.clock import Alarms
 from logdevice.node.disk import Disk
 from logdevice.node.epochs import Epochs
 from logdevice.node.logs import JsonLines
-from logdevice.node.metadata_log import (
-    MetadataLog,
-    copies_of,
-    decode_entry,
-    encode_entry,
-    is_metadata_log,
-    metadata_log_of,
-)
+from logdevice.node.metadata_log import MetadataLog
 from logdevice.node.peers import Peers
 from logdevice.node.tests.small_cluster import run, small_cluster, until
 from logdevice.node_settings import NodeSettings
@@ -38,26 +31,34 @@ from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
+    MetadataLogRead,
+    MetadataLogWritten,
     ReadEpochStore,
+    ReadMetadataLog,
     WriteEpochStore,
+    WriteMetadataLog,
 )
+from logdevice.protocol.metadata_entries import GetMetadataEntries, MetadataEntries
+from logdevice.protocol.metadata_log import AdoptMetadataLogs
+from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
 from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import (
+    LSN_MAX,
     LSN_OLDEST,
+    AuthoritativeStatus,
     Epoch,
     EpochMetadata,
-    Location,
     LogId,
+    LogPoint,
     Lsn,
     NodeId,
     Record,
     Replication,
     nodes,
 )
-from logdevice.wire.service_messages import GetMetadataEntries, GetStoredRange, MetadataEntries, StoredRange
+from logdevice.wire.service_messages import GetStoredRange
 
 LOG = LogId(7)
 METADATA = EpochMetadata(Epoch(1), nodes([0, 1, 2]), Replication.parse("2"))
@@ -187,7 +188,7 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set()
         found = await told(epochs, ReadEpochStore(LOG))
         fresh = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=METADATA)
         assert found == EpochStoreRead(0, fresh)
-        tail = LogTail(end=Lsn.of(1, 5), timestamp_ms=3, entry_end=2, byte_end=1)
+        tail = LogPoint(lsn=Lsn.of(1, 5), timestamp_ms=3, entry_end=2, byte_end=1)
         taken = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2), tail=tail)
         written = await told(epochs, WriteEpochStore(LOG, found.version, taken))
         assert written.is_done
@@ -201,22 +202,6 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set()
         rewritten = replace(read.state, epoch=Epoch(2))
         await told(epochs, WriteEpochStore(LOG, read.version, rewritten))
         assert (await told(epochs, ReadEpochStore(LOG))).state == rewritten
-        await epochs.close()
-
-    run(story())
-
-
-def test_what_was_written_into_the_metadata_log_is_noted_with_the_next_write() -> None:
-    async def story() -> None:
-        store = MemoryEpochStore()
-        epochs = Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication))
-        state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
-        first = await told(epochs, WriteEpochStore(LOG, 0, state))
-        epochs.note_metadata_written(LOG, METADATA)
-        await told(epochs, WriteEpochStore(LOG, first.version, state))
-        kept = await store.read(LOG)
-        assert kept is not None
-        assert (kept.value.metadata_version, kept.value.is_metadata_written) == (1, True)
         await epochs.close()
 
     run(story())
@@ -242,112 +227,51 @@ def test_an_epoch_store_that_does_not_answer_is_an_answer() -> None:
 
 
 class FakePeers(Peers):
-    """Storage nodes that keep metadata entries, or are down."""
+    """Storage nodes that hold one metadata entry each, or are down."""
 
-    def __init__(self, count: int) -> None:
-        self.kept: dict[NodeId, list[EpochMetadata]] = {NodeId(node): [] for node in range(count)}
+    def __init__(self) -> None:
         self.down: set[int] = set()
 
-    async def request(self, node: NodeId, request: object, timeout_ms: int | None = None) -> Any:
+    def ask(
+        self,
+        node: NodeId,
+        request: object,
+        done: Callable[[Any], None],
+        lost: Callable[[LogDeviceError], None],
+    ) -> None:
         if int(node) in self.down:
-            raise UnavailableError("down")
-        if isinstance(request, GetMetadataEntries):
-            return MetadataEntries(request.log, tuple(self.kept[node]))
-        assert isinstance(request, Store)
-        entry = decode_entry(request.record.body)
-        assert entry is not None
-        self.kept[node] = sorted({*self.kept[node], entry}, key=lambda entry: entry.first_epoch)
-        return Stored(log=request.log, lsn=request.record.lsn, wave=1, status=StoreStatus.OK)
-
-    def metadata_log(self) -> MetadataLog:
-        return MetadataLog(NodeId(0), self, lambda: dict.fromkeys(self.kept, Location()), dict)
+            lost(UnavailableError("down"))
+        elif isinstance(request, GetMetadataEntries):
+            done(MetadataEntries((METADATA,)))
+        else:
+            assert isinstance(request, Store)
+            done(Stored(lsn=request.record.lsn, wave=1, status=StoreStatus.OK))
 
 
-async def read_history(log: MetadataLog) -> Any:
-    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    log.read(LOG, answer.set_result)
-    return await answer
-
-
-async def write_entry(log: MetadataLog, entry: EpochMetadata) -> bool:
-    answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    log.write(LOG, entry, answer.set_result)
-    return await answer
-
-
-NEWER = EpochMetadata(Epoch(4), nodes([0, 1]), Replication.parse("node: 2"))
-
-
-def test_a_metadata_log_is_written_and_read_while_a_minority_is_down() -> None:
+def test_a_metadata_log_is_read_written_and_adopted_by_its_machine() -> None:
     async def story() -> None:
-        peers = FakePeers(5)
-        log = peers.metadata_log()
+        peers = FakePeers()
+        log = MetadataLog(NodeId(0), peers, timeout_ms=1000)
+        storage_nodes = dict.fromkeys(nodes(range(5)))
+        log.follow(storage_nodes, {NodeId(4): AuthoritativeStatus.UNAVAILABLE})
         peers.down = {0, 1}
-        assert await write_entry(log, METADATA)
-        peers.down = {3, 4}
         assert await log.history(LOG) == (METADATA,)
-        assert await write_entry(log, NEWER)
-        peers.down = {0, 1}
-        assert await read_history(log) == (METADATA, NEWER)
-        await log.close()
-
-    run(story())
-
-
-def test_a_metadata_log_is_neither_written_nor_read_when_too_many_are_down() -> None:
-    async def story() -> None:
-        peers = FakePeers(5)
-        log = peers.metadata_log()
+        events: list[Any] = []
+        log.perform(ReadMetadataLog(LOG), events.append)
+        log.perform(WriteMetadataLog(LOG, METADATA), events.append)
+        while len(events) < 2:
+            await asyncio.sleep(0)
+        assert events == [MetadataLogRead((METADATA,)), MetadataLogWritten(METADATA, True)]
+        assert not await log.adopt(AdoptMetadataLogs((LOG,), frozenset(storage_nodes)))
         peers.down = {0, 1, 2}
-        assert not await write_entry(log, METADATA)
-        assert await read_history(log) is None
-        with pytest.raises(UnavailableError, match="2 of 5 storage nodes answer"):
+        with pytest.raises(UnavailableError, match=r"2 of 5 storage nodes answer, .* the data of N4 is lost"):
+            await log.history(LOG)
+        log.follow(storage_nodes, {})
+        with pytest.raises(UnavailableError, match=r"too few to know who stores it \(log 7\)"):
             await log.history(LOG)
         await log.close()
 
     run(story())
-
-
-def test_what_a_dead_writer_left_on_too_few_nodes_is_on_enough_before_it_counts() -> None:
-    async def story() -> None:
-        peers = FakePeers(5)
-        log = peers.metadata_log()
-        peers.kept[NodeId(1)] = [METADATA]
-        peers.down = {0, 2}
-        assert await read_history(log) == (METADATA,)
-        assert sum(METADATA in kept for kept in peers.kept.values()) >= copies_of(5)
-        await log.close()
-
-    run(story())
-
-
-def test_a_node_that_joins_adopts_what_the_others_hold() -> None:
-    async def story() -> None:
-        peers = FakePeers(3)
-        log = peers.metadata_log()
-        peers.kept[NodeId(1)], peers.kept[NodeId(2)] = [METADATA], [METADATA, NEWER]
-        peers.down = {2}
-        assert await log.adopt(LOG) == set(nodes([0, 1]))
-        assert peers.kept[NodeId(0)] == [METADATA]
-        peers.down = set()
-        assert await log.adopt(LOG) == set(nodes([0, 1, 2]))
-        assert peers.kept[NodeId(0)] == [METADATA, NEWER]
-        await log.close()
-
-    run(story())
-
-
-def test_entries_survive_their_encoding_and_damage_is_nothing() -> None:
-    for entry in (METADATA, NEWER):
-        assert decode_entry(encode_entry(entry)) == entry
-    for damaged in (b"", b"\xc1", b"\x91\x01", encode_entry(METADATA)[:-1], b"\x94\x01\x01\x01\x01"):
-        assert decode_entry(damaged) is None
-
-
-def test_metadata_logs_have_numbers_of_their_own() -> None:
-    assert is_metadata_log(metadata_log_of(LOG))
-    assert not is_metadata_log(LOG)
-    assert [copies_of(count) for count in (1, 2, 3, 4, 5, 9)] == [1, 2, 2, 3, 3, 3]
 
 
 def test_what_is_older_than_its_log_keeps_it_is_trimmed(
@@ -361,8 +285,8 @@ def test_what_is_older_than_its_log_keeps_it_is_trimmed(
             assert retention is not None
 
             async def released() -> bool:
-                stored: StoredRange = await cluster.ask(0, GetStoredRange(log))
-                return stored.released_end > old
+                held: CopiesAre = await cluster.ask(0, GetCopies(log=log, start=LSN_OLDEST, end=LSN_MAX))
+                return held.released_end > old
 
             await until(released)
             await retention.trim_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 
 from logdevice.errors import InvalidArgumentError, UnavailableError
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
-from logdevice.protocol.messages import StartedStatus, StatusNotice
+from logdevice.protocol.messages import GetEpochMetadata, StartedStatus, StatusNotice
 from logdevice.protocol.node_status import CaseMode
 from logdevice.protocol.rebuilding_messages import (
     AmendCopies,
@@ -28,7 +29,6 @@ from logdevice.wire.service_messages import (
     ChangeLogs,
     ChangeNode,
     DirectoryChange,
-    GetEpochMetadata,
     GetNodeStates,
     GetStatus,
     GetStoredRange,
@@ -257,6 +257,30 @@ def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
     run(story())
 
 
+def test_a_drain_waits_for_a_node_that_is_away_for_a_moment(tmp_path: Path) -> None:
+    """P61: or its copies would be thrown away, and others have too few."""
+
+    async def story() -> None:
+        async with small_cluster(tmp_path, 0, 1, 2, 3, 4, settings=SETTINGS) as cluster:
+            log = await cluster.create(replication=2, nodeset_size=3, sticky_copyset_bytes_max=1)
+            lsns = await append_some(cluster, log)
+            _, away, leaving = (int(node) for node, held in (await copies(cluster, log)).items() if held)
+            await cluster.stop(away)
+            await change(cluster, NodeChange.DRAIN, leaving)
+            await asyncio.sleep(1)  # donors have looked more than once
+            await cluster.start(away)
+
+            async def is_drained() -> bool:
+                return (await states(cluster))[NodeId(leaving)].is_settled
+
+            await until(is_drained)
+            held = await copies(cluster, log)
+            del held[NodeId(leaving)]
+            assert all(sum(lsn in records for records in held.values()) >= 2 for lsn in lsns)
+
+    run(story())
+
+
 def test_a_drain_can_be_taken_back(tmp_path: Path) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
@@ -316,7 +340,7 @@ def test_a_donor_that_is_behind_the_event_log_is_refused(tmp_path: Path) -> None
             log = await cluster.create(replication=1)
             await change(cluster, NodeChange.DRAIN, 2)
             # N0 has noted the order itself; a donor elsewhere may not have heard of it.
-            answer = await cluster.nodes[1]._peers.request(N0, AmendCopies(log, 0, ()))
-            assert answer == CopiesStored(log, CopiesStatus.OUTDATED)
+            answer = await cluster.nodes[1].peers.request(N0, AmendCopies(log, 0, ()))
+            assert answer == CopiesStored(CopiesStatus.OUTDATED)
 
     run(story())

@@ -24,11 +24,19 @@ from logdevice.metadata.memory_epoch_store import MemoryEpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD
 from logdevice.node.configuration import Configuration
+from logdevice.node.context import NodeContext
 from logdevice.node.directory_service import DirectoryService
-from logdevice.node.metadata_log import metadata_log_of
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, messages, run, small_cluster, until
-from logdevice.node_settings import NodeSettings
-from logdevice.protocol.messages import Start, Started, StartedStatus, Window
+from logdevice.protocol.messages import (
+    EpochMetadataIs,
+    GetEpochMetadata,
+    Start,
+    Started,
+    StartedStatus,
+    Window,
+)
+from logdevice.protocol.metadata_entries import metadata_log_of
+from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies, Pong
 from logdevice.protocol.write_messages import Append, AppendStatus, GetTail, Seal, Tail, Trim
 from logdevice.settings import WireSettings
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, LogId, Lsn, MetadataSource, NodeId
@@ -38,21 +46,14 @@ from logdevice.wire.hello import Hello
 from logdevice.wire.service_messages import (
     ChangeLogs,
     DirectoryChange,
-    EpochMetadataIs,
-    FindLsnAfter,
+    FindLog,
     FindRecord,
     FindSequencer,
     FindTime,
-    GetEpochMetadata,
     GetLogs,
-    GetSize,
     GetStatus,
     GetStoredRange,
-    LsnFound,
-    Pong,
     RecordFound,
-    SizeIs,
-    StoredRange,
     TimeFound,
 )
 from logdevice.write_settings import WriteSettings
@@ -116,6 +117,7 @@ def test_a_log_that_does_not_exist_is_unknown_to_every_request(tmp_path: Path) -
                 GetStoredRange(log),
                 Trim(log, Lsn(5)),
                 GetLogs("/nowhere"),
+                FindLog(log),
             ]
             for request in requests:
                 with pytest.raises(UnknownLogError):
@@ -133,24 +135,29 @@ def test_a_log_made_through_one_node_is_known_to_the_others_when_they_are_asked(
         async with small_cluster(tmp_path, 0, 1, settings=slow) as cluster:
             log = await cluster.create("/a", replication=1)
             assert (await cluster.ask(1, GetLogs("/a"))).logs[0].log == log
+            assert [view.path for view in (await cluster.ask(1, FindLog(log))).logs] == ["/a"]
+            await change(cluster, DirectoryChange.RENAME, "/a", new_path="/A")
+            assert [view.path for view in (await cluster.ask(1, FindLog(log))).logs] == ["/A"]
             other = await cluster.create("/b", replication=1)
-            assert (await cluster.ask(1, FindSequencer(other))).log == other
+            assert (await cluster.ask(1, FindSequencer(other))).node is not None
             await cluster.create("/c", replication=1)
             listed = (await cluster.ask(1, GetLogs("/"))).logs
-            assert [view.path for view in listed] == ["/", "/a", "/b", "/c"]
+            assert [view.path for view in listed] == ["/", "/A", "/b", "/c"]
 
     run(story())
 
 
 def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
         store = MemoryEpochStore()
         await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
-        configuration = Configuration(store, NodeSettings())
-        await configuration.refresh()
-        service = DirectoryService(store, configuration, cuts_max=10)
+        node = NodeContext(SmallCluster(tmp_path).config(0))
+        node.epoch_store = store
+        node.configuration = Configuration(store)
+        await node.configuration.refresh()
+        service = DirectoryService(node)
         store.is_reachable = False
         assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]
         assert "as of a while ago" in caplog.text
@@ -198,7 +205,7 @@ def test_what_is_between_nodes_is_refused_to_clients(tmp_path: Path) -> None:
             with pytest.raises(AccessError):
                 await cluster.ask(0, Trim(metadata_log_of(log), LSN_MAX))
             with pytest.raises(RemoteProtocolError, match="Pong is no request"):
-                await cluster.ask(0, Pong(NodeId(1), 1))
+                await cluster.ask(0, Pong(1))
 
     run(story())
 
@@ -210,7 +217,7 @@ def test_a_read_stream_that_breaks_the_rules_ends_with_an_error(tmp_path: Path) 
             other = await cluster.create("/b", replication=1)
             for wrong in (
                 encode(Window(other, 1, LSN_MAX, 5)),
-                encode(Pong(NodeId(1), 1)),
+                encode(Pong(1)),
                 b"\x00nonsense",
                 b"",
             ):
@@ -287,28 +294,23 @@ def test_a_storage_node_says_what_it_holds(tmp_path: Path) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
-            first = await cluster.append(log, b"x" * 10)
+            await cluster.append(log, b"x" * 10)
             second = await cluster.append(log, b"y" * 20)
-            assert await cluster.ask(0, GetSize(log, LSN_OLDEST, LSN_MAX)) == SizeIs(log, 30)
-            after = await cluster.ask(0, FindLsnAfter(log=log, start=LSN_OLDEST, entries=1))
-            assert after == LsnFound(log, first.next)
-            after = await cluster.ask(0, FindLsnAfter(log=log, start=LSN_OLDEST, body_bytes=11))
-            assert after == LsnFound(log, second.next)
-            with pytest.raises(InvalidArgumentError, match="not both"):
-                await cluster.ask(0, FindLsnAfter(log=log, start=LSN_OLDEST))
+            assert (await cluster.ask(0, GetStoredRange(log, LSN_OLDEST, LSN_MAX))).body_bytes == 30
             found: RecordFound = await cluster.ask(0, FindRecord(log=log, start=LSN_OLDEST, entries=1))
             assert found.record is not None
             assert (found.record.lsn, found.record.entry_start, found.record.byte_start) == (second, 1, 10)
             nothing = await cluster.ask(0, FindRecord(log=log, start=LSN_OLDEST, body_bytes=30))
-            assert nothing == RecordFound(log, None)
-            assert await cluster.ask(0, FindTime(log, 0)) == TimeFound(log, Lsn(0), first)
-            assert await cluster.ask(0, FindTime(log, 1 << 50)) == TimeFound(log, second, LSN_MAX)
+            assert nothing == RecordFound(None)
+            assert await cluster.ask(0, FindTime(log, 0)) == TimeFound(Lsn(0))
+            assert await cluster.ask(0, FindTime(log, 1 << 50)) == TimeFound(second)
 
             async def released() -> bool:
-                stored: StoredRange = await cluster.ask(0, GetStoredRange(log))
-                return (stored.last, stored.released_end) == (second, second.next)
+                held: CopiesAre = await cluster.ask(0, GetCopies(log=log, start=LSN_OLDEST, end=LSN_MAX))
+                return held.released_end == second.next
 
             await until(released)
+            assert (await cluster.ask(0, GetStoredRange(log))).last == second
 
     run(story())
 
@@ -319,7 +321,7 @@ def test_the_tail_has_the_counters_of_the_log(tmp_path: Path) -> None:
             log = await cluster.create(replication=1)
             lsn = await cluster.append(log, b"x" * 10)
             tail: Tail = await cluster.ask(0, GetTail(log))
-            assert (tail.status, tail.next, tail.entry_end, tail.byte_end) == (
+            assert (tail.status, tail.end.lsn, tail.end.entry_end, tail.end.byte_end) == (
                 AppendStatus.OK,
                 lsn.next,
                 1,
@@ -334,7 +336,8 @@ def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
         async with small_cluster(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=2)
             await cluster.append(log, b"x")
-            found: EpochMetadataIs = await cluster.ask(1, GetEpochMetadata(log, Epoch(1)))
+            # A record may be acknowledged before the metadata log has its epoch, not released.
+            found: EpochMetadataIs = await until(lambda: cluster.ask(1, GetEpochMetadata(log, Epoch(1))))
             assert found.source is MetadataSource.LAST
             assert found.metadata.nodeset == (NodeId(0), NodeId(1), NodeId(2))
             await change(cluster, DirectoryChange.SET, "/a", replication="3")
@@ -344,9 +347,14 @@ def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
                 return found.source is MetadataSource.BOUNDED
 
             await until(bounded)
-            newer: EpochMetadataIs = await cluster.ask(2, GetEpochMetadata(log, Epoch(2), confirm=True))
-            assert newer.metadata.replication.copies == 3
-            assert newer.source is MetadataSource.LAST
+
+            async def newer() -> bool:
+                # While the entry is being written, a node may find those that do not have it yet.
+                found: EpochMetadataIs = await cluster.ask(2, GetEpochMetadata(log, Epoch(2), confirm=True))
+                assert found.source is MetadataSource.LAST
+                return found.metadata.replication.copies == 3
+
+            await until(newer)
 
     run(story())
 

@@ -3,7 +3,7 @@
 The client asks the sequencer for a position, and brings its record from the head of the chain to the
 tail. Where it cannot go on it does not guess: it has the position settled, or reads it once recovery has
 decided it, and only when nothing of it can be in the log it asks for another position. The machine lives as
-long as the append and ends in Finish or Fail, at the latest when its time is up. Rules P20 to P25 are in
+long as the append and ends in one Reply, at the latest when its time is up. Rules P20 to P25 are in
 docs/protocol/chain.md.
 """
 
@@ -13,58 +13,36 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
-from logdevice.protocol.chain.events import SendChain
-from logdevice.protocol.chain.messages import (
-    ChainStored,
-    Issued,
-    Next,
-    Position,
-    Settle,
-    Settled,
-    SettleStatus,
-)
-from logdevice.protocol.chain.walk import Step, Walk, record_at
+from logdevice.protocol.chain.messages import Fate, Settle, Settled
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.protocol.io import Answered, Ask, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import AppendStatus
-from logdevice.types import Epoch, LogId, Lsn, NodeId
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    AppendStatus,
+    Claim,
+    Position,
+    Store,
+    Stored,
+    StoreStatus,
+)
+from logdevice.types import Epoch, Lsn, NodeId
 
 
 @dataclass(frozen=True, slots=True)
-class PositionIssued:
+class SequencerAnswered:
     """Event: the sequencer's answer. Redirects are followed by the shell."""
 
-    issued: Issued
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAt:
-    node: NodeId
-    stored: ChainStored
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLost:
-    """Event: the node will not answer this store."""
-
-    node: NodeId
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class PositionSettled:
-    settled: Settled
-
-
-class ReadOutcome(Enum):
-    DATA = "DATA"
-    HOLE = "HOLE"
-    LOST = "LOST"  # trimmed, or lost: nobody can say any more
+    answer: Appended | Settled
 
 
 @dataclass(frozen=True, slots=True)
 class PositionRead:
     lsn: Lsn
-    outcome: ReadOutcome
+    status: PointStatus  # other than WRITTEN and HOLE: nobody can say any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +50,14 @@ class QuestionFailed:
     """Event: no sequencer, or no reader, could answer in the time there was."""
 
 
-Event = PositionIssued | StoredAt | StoreLost | PositionSettled | PositionRead | QuestionFailed | Woken
+Event = SequencerAnswered | Answered[Stored] | Lost[Store] | PositionRead | QuestionFailed | Woken
 
 
 @dataclass(frozen=True, slots=True)
-class AskPosition:
-    """Ends in PositionIssued or QuestionFailed."""
+class AskSequencer:
+    """Ends in SequencerAnswered or QuestionFailed."""
 
-    next: Next
-
-
-@dataclass(frozen=True, slots=True)
-class AskSettled:
-    """Ends in PositionSettled or QuestionFailed."""
-
-    settle: Settle
+    request: Append | Settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +67,11 @@ class ReadPosition:
     lsn: Lsn
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The record is in the log."""
-
-    lsn: Lsn
-    timestamp_ms: int
+# The Reply says UNKNOWN if it may be in the log; with another refusal it is not and never will be.
+Effect = AskSequencer | Ask[Store] | ReadPosition | Reply[Appended] | WakeAt
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """With UNKNOWN it may be in the log, at `lsn`; with anything else it is not and never will be."""
-
-    status: AppendStatus
-    lsn: Lsn = Lsn(0)
-
-
-Effect = AskPosition | SendChain | AskSettled | ReadPosition | Finish | Fail | WakeAt
-
-
-class State(Enum):
+class _State(Enum):
     ASKING = "ASKING"
     WRITING = "WRITING"
     SETTLING = "SETTLING"
@@ -123,59 +79,46 @@ class State(Enum):
     DONE = "DONE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRequest:
-    log: LogId
-    token: int
-    body: bytes
-    entries: int
-    seen_epoch: Epoch = Epoch(0)
-    clock_ms: int = 0  # the highest time the client has seen
-    store_timeout_ms: int  # for one node
-    timeout_ms: int  # for all of it
+class _Timer(Enum):
+    APPEND = "APPEND"  # for all of it
+    STORE = "STORE"  # for one node
 
 
 class ChainAppend:
-    def __init__(self, request: AppendRequest) -> None:
-        self.state = State.ASKING
-        self.positions = 0  # how many it was given
-        self._request = request
-        self._next = Next(
-            log=request.log,
-            token=request.token,
-            entries=request.entries,
-            body_bytes=len(request.body),
-            seen_epoch=request.seen_epoch,
-            clock_ms=request.clock_ms,
-        )
-        self._walk: Walk | None = None
-        self._position: Position | None = None
-        self._end_ms = 0
-        self._store_end_ms = 0
-        self._now_ms = 0
-        self._effects: list[Effect] = []
+    """`token` is that of the first position that is asked for; those that follow count on from there."""
+
+    def __init__(self, append: Append, token: int, *, store_timeout_ms: int, timeout_ms: int) -> None:
+        self._state = _State.ASKING
+        self._append = append
+        self._token = token  # of the next position
+        self._store_timeout_ms = store_timeout_ms
+        self._timeout_ms = timeout_ms
+        self._seen_epoch = append.seen_epoch
+        self._walk: Walk | None = None  # to the position it was given
+        self._turn: Turn[Effect] = Turn()
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
-        self._end_ms = now_ms + self._request.timeout_ms
-        self._effects.append(WakeAt(self._end_ms))
+        effects = self._turn.begin(now_ms)
+        self._turn.arm(_Timer.APPEND, self._timeout_ms)
         self._ask_position()
+        self._turn.finish()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
-        if self.state is State.DONE:
+        effects = self._turn.begin(now_ms)
+        if self._state is _State.DONE:
             return effects
         match event:
-            case PositionIssued():
-                self._on_issued(event.issued)
-            case StoredAt():
-                self._on_stored(event.node, event.stored)
-            case StoreLost():
-                if self._is_awaited(event.node, event.lsn):
+            case SequencerAnswered():
+                if isinstance(event.answer, Appended):
+                    self._on_issued(event.answer)
+                else:
+                    self._on_settled(event.answer)
+            case Answered():
+                self._on_stored(event.node, event.answer)
+            case Lost():
+                if self._is_awaited(event.node, event.request.lsn):
                     self._settle()
-            case PositionSettled():
-                self._on_settled(event.settled)
             case PositionRead():
                 self._on_read(event)
             case QuestionFailed():
@@ -184,136 +127,114 @@ class ChainAppend:
                 self._on_woken()
             case _:
                 assert_never(event)
+        self._turn.finish()
         return effects
-
-    def _begin(self, now_ms: int) -> list[Effect]:
-        self._now_ms = now_ms
-        self._effects = []
-        return self._effects
 
     @property
     def _lsn(self) -> Lsn:
-        return Lsn(0) if self._position is None else self._position.lsn
+        return Lsn(0) if self._walk is None else self._walk.position.lsn
 
     def _ask_position(self) -> None:
-        self.state = State.ASKING
-        self._walk = self._position = None
-        self._effects.append(AskPosition(self._next))
+        self._state = _State.ASKING
+        self._walk = None
+        claim = Claim(self._token, len(self._append.body))
+        request = replace(self._append, body=b"", crc=0, seen_epoch=self._seen_epoch, claim=claim)
+        self._turn.emit(AskSequencer(request))
 
-    def _on_issued(self, issued: Issued) -> None:
-        if self.state is not State.ASKING:
+    def _on_issued(self, appended: Appended) -> None:
+        if self._state is not _State.ASKING:
             return
-        if issued.position is not None:
-            self._write(issued.position)
+        if appended.position is not None:
+            self._write(appended.position)
         else:
-            self._end(Fail(issued.status))
+            self._end(appended.status)
 
     def _write(self, position: Position) -> None:
-        request = self._request
-        self.state = State.WRITING
-        self.positions += 1
-        self._position = position
+        append = self._append
+        self._state = _State.WRITING
         # Another position would be another question: as long as this one is undecided, its token is taken.
-        self._next = replace(self._next, token=self._next.token + 1)
+        self._token += 1
         self._see(position.lsn.epoch)
-        record = record_at(position, request.body, request.entries)
-        self._walk = Walk(
-            request.log,
-            record,
-            position.chain,
-            position.copies,
-            position.good_end,
-            position.sequencer,
-        )
-        self._send()
+        record = record_at(position, append.body, append.entries, append.crc)
+        self._walk = Walk(append.log, position, record)
+        self._send(self._walk)
 
     def _see(self, epoch: int) -> None:
-        self._next = replace(self._next, seen_epoch=Epoch(max(self._next.seen_epoch, epoch)))
+        self._seen_epoch = Epoch(max(self._seen_epoch, epoch))
 
-    def _send(self) -> None:
-        assert self._walk is not None, "it is on its way"
-        self._store_end_ms = self._now_ms + self._request.store_timeout_ms
-        self._effects += [SendChain(self._walk.node, self._walk.store()), WakeAt(self._store_end_ms)]
+    def _send(self, walk: Walk) -> None:
+        self._turn.ask(walk.node, walk.store())
+        self._turn.arm(_Timer.STORE, self._store_timeout_ms)
 
     def _is_awaited(self, node: NodeId, lsn: Lsn) -> bool:
-        if self.state is not State.WRITING or lsn != self._lsn:
-            return False
-        assert self._walk is not None, "it is on its way"
-        return node == self._walk.node
+        walk = self._walk
+        return self._state is _State.WRITING and walk is not None and (walk.node, self._lsn) == (node, lsn)
 
-    def _on_stored(self, node: NodeId, stored: ChainStored) -> None:
-        if not self._is_awaited(node, stored.lsn):
+    def _on_stored(self, node: NodeId, stored: Stored) -> None:
+        walk = self._walk
+        if walk is None or not self._is_awaited(node, stored.lsn):
             return
-        walk, position = self._walk, self._position
-        assert walk is not None, "it is on its way"
-        assert position is not None, "it is on its way"
-        was_at_head = walk.is_at_head
         self._see(stored.seal_epoch + 1)  # who sealed it has taken the next
-        match walk.answered(stored.status):
-            case Step.ON:
-                self._send()
-            case Step.DONE:
-                self._end(Finish(position.lsn, position.timestamp_ms))
-            case Step.TAKEN | Step.SEALED if was_at_head:
-                # P21: the head is first. What it has not taken is nowhere, and never will be.
-                self._ask_position()
-            case _:
-                self._settle()
+        if stored.status is StoreStatus.OK:
+            walk.advance()
+            if walk.is_done:
+                self._finish()
+            else:
+                self._send(walk)
+        elif walk.is_at_head and stored.status in (StoreStatus.TAKEN, StoreStatus.PREEMPTED):
+            # P21: the head is first. What it has not taken is nowhere, and never will be.
+            self._ask_position()
+        else:
+            self._settle()
 
     def _settle(self) -> None:
         """P22: it is not known what became of it, and not guessed."""
-        self.state = State.SETTLING
-        token = self._next.token - 1
-        self._effects.append(AskSettled(Settle(log=self._request.log, lsn=self._lsn, token=token)))
+        self._state = _State.SETTLING
+        settle = Settle(log=self._append.log, lsn=self._lsn, token=self._token - 1)
+        self._turn.emit(AskSequencer(settle))
 
     def _on_settled(self, settled: Settled) -> None:
-        if self.state is not State.SETTLING or settled.lsn != self._lsn:
+        if self._state is not _State.SETTLING or settled.lsn != self._lsn:
             return
-        match settled.status:
-            case SettleStatus.DATA:
-                self._finish_here()
-            case SettleStatus.HOLE:
+        match settled.fate:
+            case Fate.DATA:
+                self._finish()
+            case Fate.HOLE:
                 self._ask_position()  # P23
-            case SettleStatus.READ | SettleStatus.UNISSUED:
-                # The sequencer that gave it out is gone: recovery decides, and readers are told.
-                self.state = State.READING
-                self._effects.append(ReadPosition(self._lsn))
-            case SettleStatus.REDIRECTED | SettleStatus.NO_SEQUENCER:
-                self._settle()
             case _:
-                assert_never(settled.status)
+                # The sequencer that gave it out is gone: recovery decides, and readers are told.
+                self._state = _State.READING
+                self._turn.emit(ReadPosition(self._lsn))
 
     def _on_read(self, event: PositionRead) -> None:
-        if self.state is not State.READING or event.lsn != self._lsn:
+        if self._state is not _State.READING or event.lsn != self._lsn:
             return
-        match event.outcome:
-            case ReadOutcome.DATA:
-                self._finish_here()
-            case ReadOutcome.HOLE:
+        match event.status:
+            case PointStatus.WRITTEN:
+                self._finish()
+            case PointStatus.HOLE:
                 self._ask_position()
-            case ReadOutcome.LOST:
-                self._give_up()
             case _:
-                assert_never(event.outcome)
-
-    def _finish_here(self) -> None:
-        assert self._position is not None, "it was given a position"
-        # P24: only this append was ever given the position, so whatever is there is its record.
-        self._end(Finish(self._position.lsn, self._position.timestamp_ms))
+                self._give_up()
 
     def _on_woken(self) -> None:
-        if self._now_ms >= self._end_ms:
-            self._give_up()
-        elif self.state is State.WRITING and self._now_ms >= self._store_end_ms:
-            self._settle()
+        for timer in self._turn.passed():
+            if timer is _Timer.APPEND:
+                self._give_up()
+            elif self._state is _State.WRITING:
+                self._settle()
 
     def _give_up(self) -> None:
         """P25: unknown, unless it has no position now that it might be at."""
-        if self._position is None:
-            self._end(Fail(AppendStatus.NO_SEQUENCER))
-        else:
-            self._end(Fail(AppendStatus.UNKNOWN, self._lsn))
+        self._end(AppendStatus.NO_SEQUENCER if self._walk is None else AppendStatus.UNKNOWN)
 
-    def _end(self, effect: Finish | Fail) -> None:
-        self.state = State.DONE
-        self._effects.append(effect)
+    def _finish(self) -> None:
+        # P24: only this append was ever given the position, so whatever is there is its record.
+        self._end(AppendStatus.OK)
+
+    def _end(self, status: AppendStatus) -> None:
+        self._state = _State.DONE
+        self._turn.clear_timers()
+        timestamp_ms = 0 if self._walk is None else self._walk.record.timestamp_ms
+        answer = Appended(status=status, lsn=self._lsn, timestamp_ms=timestamp_ms)
+        self._turn.reply(0, answer)

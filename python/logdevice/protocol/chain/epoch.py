@@ -1,42 +1,30 @@
 """Chain epoch: the positions of one epoch of a chain log, from being given out until they are decided.
 
-It takes the place of the epoch sequencer: the same numbers, times and counters, the same `good_end`, but no
-copies are stored from here as long as clients do it. It lives from activation until the epoch is left. Its
-chains never change: other chains are another epoch. Rules P8 to P18 are in docs/protocol/chain.md.
+Clients write their records along its chains; only what comes with its body is brought along from here. It is
+a part of the sequencer, in the place of a copyset epoch, and lives from activation until the epoch is left.
+Its chains never change: other chains are another epoch. Rules P8 to P18 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import dataclass, field
+from typing import Any, assert_never
 
-from logdevice.protocol import epoch_sequencer
-from logdevice.protocol.appender import AppendPlan, Preempt
+from logdevice.protocol.appender import Preempt
 from logdevice.protocol.chain import flight as flights
-from logdevice.protocol.chain.events import AnswerNext, AnswerSettle, ChainEffect, SendChain
 from logdevice.protocol.chain.flight import Flight
-from logdevice.protocol.chain.messages import (
-    ChainAnswer,
-    ChainCompleted,
-    Issued,
-    Next,
-    Position,
-    Settle,
-    Settled,
-    SettleStatus,
-)
-from logdevice.protocol.copysets import Candidates
-from logdevice.protocol.epoch_sequencer import AnswerAppend, EpochSequencer
-from logdevice.protocol.epoch_state import LogTail
-from logdevice.protocol.hybrid_clock import LogClock
-from logdevice.protocol.timers import WakeAt
-from logdevice.protocol.write_messages import Append, AppendStatus
-from logdevice.protocol.writers.owed_answers import Owed
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
-from logdevice.write_settings import ChainSettings, WriteSettings
+from logdevice.protocol.chain.messages import ChainCompleted, Fate, Settle, Settled
+from logdevice.protocol.chain.placing import Avoided
+from logdevice.protocol.chain.point_read import may_be_given_up
+from logdevice.protocol.io import Answered, Ask, Lost
+from logdevice.protocol.numbering import Numbering
+from logdevice.protocol.sequencer_events import Effect, SequencerContext
+from logdevice.protocol.timers import Timers, WakeAt
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Position
+from logdevice.protocol.writers.owed_answers import OwedAnswers
+from logdevice.types import EpochMetadata, Lsn, NodeId, Record
 
-Effect = epoch_sequencer.Effect | ChainEffect
 _SETTLING_MAX = 64  # who waits for one position; more are told to try later
 _REGROW = Lsn(0)  # the name of a deadline that belongs to no position
 
@@ -50,211 +38,187 @@ class _Position:
     settling: list[int] = field(default_factory=list)  # requests that wait for the decision
 
 
-class ChainEpoch(EpochSequencer):
+class ChainEpoch:
     def __init__(
         self,
-        log: LogId,
-        epoch: Epoch,
-        me: NodeId,
-        plan: AppendPlan,
-        candidates: Candidates,
-        settings: WriteSettings,
-        rng: random.Random,
-        clock: LogClock,
-        *,
+        context: SequencerContext,
+        numbering: Numbering,
+        metadata: EpochMetadata,
         chains: tuple[tuple[NodeId, ...], ...],
-        chain_settings: ChainSettings,
+        health: Avoided,
+        turn: Turn[Effect],
     ) -> None:
-        super().__init__(log, epoch, me, plan, candidates, settings, rng, clock)
+        self.numbering = numbering
+        self.nodes = metadata.nodeset
         self.chains = chains  # none: too few nodes are there
-        self.suspects: set[NodeId] = set()
-        self.is_regrow_due = False
-        self._chain_settings = chain_settings
+        self.health = health
+        self.owed = OwedAnswers(context.log, turn)
+        self.preempted: Preempt | None = None
+        self._context = context
+        self._counted = metadata.replication.copies  # P15
+        self._turn = turn
         self._positions: dict[Lsn, _Position] = {}
         self._tokens: dict[int, Lsn] = {}  # of undecided positions
-        self._decided: dict[Lsn, bool] = {}  # above `good_end`; whether it is a hole
+        self._timers: Timers[Lsn] = Timers()
         self._is_over = False
 
     @property
+    def copies(self) -> int:
+        """How many nodes its chains have."""
+        return min(map(len, self.chains), default=0)
+
+    @property
     def is_drained(self) -> bool:
-        return self._is_over or super().is_drained
+        return self._is_over or self.numbering.is_drained
 
-    def drain(self, now_ms: int) -> None:
-        """Nothing drains: what is in flight is left to recovery, as soon as another epoch has begun (P13)."""
-        self._is_over = True
+    @property
+    def is_broken(self) -> bool:
+        """P12: a node of a chain is to be avoided by now."""
+        avoided = self.health.nodes(self._turn.now_ms)
+        return bool(avoided) and any(node in avoided for chain in self.chains for node in chain)
 
-    def refusal(self, now_ms: int) -> AppendStatus | None:
-        return super().refusal(now_ms) if self.chains else AppendStatus.TOO_FEW_NODES  # P16
+    def refusal(self, append: Append) -> AppendStatus | None:
+        """Why a record cannot be taken now, if so; P16: with broken chains others would be on their way."""
+        if not self.chains or self.is_broken:
+            return AppendStatus.TOO_FEW_NODES
+        return AppendStatus.OVERLOADED if self.numbering.is_full else None
 
-    def look_at_length(self, now_ms: int) -> None:
-        """The chains are shorter than they should be: look again after a while."""
-        self._timers.arm(_REGROW, now_ms + self._chain_settings.chain_regrow_ms)
+    def look_at_length(self) -> None:
+        """P17: the chains are shorter than they should be: look again after a while."""
+        self._timers.arm(_REGROW, self._turn.now_ms + self._context.chain.chain_regrow_ms)
 
     def chain_of(self, lsn: Lsn) -> tuple[NodeId, ...]:
         """P14: the chain of one of its positions."""
         return self.chains[lsn.esn % len(self.chains)]
 
-    def issue(self, request_id: int, next_: Next, now_ms: int) -> list[Effect]:
-        """P8: a position; for a token whose position is undecided, that one."""
-        lsn = self._tokens.get(next_.token)
-        effects: list[Effect] = []
+    def append(self, request_id: int, append: Append) -> None:
+        """P8: gives out a position; P18: a record that came with its body is brought along from here."""
+        now_ms = self._turn.now_ms
+        if append.claim is None:
+            record = self.numbering.number(append, now_ms)
+            opened = self._open(record, -record.lsn, len(record.body))
+            opened.append_id = request_id
+            self.owed.open(request_id, record)
+            self._perform(record.lsn, opened.flight.bring(now_ms))
+            return
+        token, lsn = append.claim.token, self._tokens.get(append.claim.token)
         if lsn is None:
-            wanted = Append(log=self._log, body=b"", entries=next_.entries, clock_ms=next_.clock_ms)
-            record = self._number(wanted, now_ms)
-            # The body is not here, but it counts.
-            record = replace(record, byte_end=record.byte_end + next_.body_bytes)
-            self.tail = LogTail.after(record)
-            flight = self._open(record, next_.token, next_.body_bytes, now_ms).flight
+            record = self.numbering.number(append, now_ms)
             lsn = record.lsn
-            effects = self._perform_flight(lsn, flight.await_client(now_ms))
-        issued = Issued(log=self._log, status=AppendStatus.OK, position=self._position(lsn))
-        return [*effects, AnswerNext(request_id, issued)]
+            self._perform(lsn, self._open(record, token, append.body_bytes).flight.await_client(now_ms))
+        position = self._positions[lsn].flight.position
+        answer = Appended(status=AppendStatus.OK, lsn=lsn, position=position)
+        self._turn.reply(request_id, answer)
 
-    def append(self, request_id: int, append: Append, now_ms: int) -> list[Effect]:  # type: ignore[override]
-        """A record that came with its body is brought along the chain from here."""
-        record = self._number(append, now_ms)
-        position = self._open(record, -record.lsn, len(record.body), now_ms)
-        position.append_id = request_id
-        if record.tag is not None:
-            self._owed.open(request_id, record)
-        return self._perform_flight(record.lsn, position.flight.bring(now_ms))
-
-    def settle(self, request_id: int, settle: Settle, now_ms: int) -> list[Effect]:
-        """P11: never above what was given out; the answer comes when it is decided."""
+    def settle(self, request_id: int, settle: Settle) -> None:
+        """P11: the answer comes when the position is decided."""
         lsn = settle.lsn
-        if lsn >= self.next_lsn:
-            return [self._settled(request_id, lsn, SettleStatus.UNISSUED)]
         position = self._positions.get(lsn)
         if position is None:
-            return [self._settled(request_id, lsn, self._decision(lsn))]
-        if len(position.settling) >= _SETTLING_MAX:
-            return [self._settled(request_id, lsn, SettleStatus.NO_SEQUENCER)]
-        position.settling.append(request_id)
-        is_given_up = settle.token == position.token
-        return self._perform_flight(lsn, position.flight.settle(now_ms, is_given_up=is_given_up))
+            self._settled(request_id, lsn, Fate.READ)  # it is decided: the log itself tells
+        elif len(position.settling) >= _SETTLING_MAX:
+            refused = Settled(status=AppendStatus.OVERLOADED)
+            self._turn.reply(request_id, refused)
+        else:
+            position.settling.append(request_id)
+            is_given_up = settle.token == position.token
+            self._perform(lsn, position.flight.settle(self._turn.now_ms, is_given_up=is_given_up))
 
-    def answered(self, node: NodeId, answer: ChainAnswer, now_ms: int) -> list[Effect]:
-        position = self._positions.get(answer.lsn)
-        if position is None:
-            return []
-        return self._perform_flight(answer.lsn, position.flight.answered(node, answer, now_ms))
+    def answered(self, event: Answered[Any]) -> None:
+        position = self._positions.get(event.answer.lsn)
+        if position is not None:
+            answer = position.flight.answered(event.node, event.answer, self._turn.now_ms)
+            self._perform(event.answer.lsn, answer)
 
-    def chain_unanswered(self, node: NodeId, lsn: Lsn, now_ms: int) -> list[Effect]:
-        position = self._positions.get(lsn)
-        return [] if position is None else self._perform_flight(lsn, position.flight.unanswered(node, now_ms))
+    def lost(self, event: Lost[Any]) -> None:
+        position = self._positions.get(event.request.lsn)
+        if position is not None:
+            self._perform(event.request.lsn, position.flight.lost(event.node, self._turn.now_ms))
 
-    def completed(self, completed: ChainCompleted, now_ms: int) -> list[Effect]:
-        effects: list[Effect] = []
-        for lsns, is_hole in ((completed.records, False), (completed.holes, True)):
-            for lsn in lsns:
-                position = self._positions.get(lsn)
-                if position is not None:
-                    decided = position.flight.completed(now_ms, is_hole=is_hole)
-                    effects += self._perform_flight(lsn, decided)
-        return effects
+    def completed(self, completed: ChainCompleted) -> None:
+        position = self._positions.get(completed.lsn)
+        if position is not None:
+            decided = position.flight.completed(self._turn.now_ms, is_hole=completed.is_hole)
+            self._perform(completed.lsn, decided)
 
-    def woken(self, now_ms: int) -> list[Effect]:  # type: ignore[override]
-        effects: list[Effect] = []
-        for lsn in self._timers.pop_passed(now_ms):
+    def woken(self) -> None:
+        for lsn in self._timers.pop_passed(self._turn.now_ms):
             if lsn == _REGROW:
-                self.is_regrow_due = True
-                self.look_at_length(now_ms)
+                self.health.is_some_back = True
+                self.look_at_length()
             else:
-                effects += self._perform_flight(lsn, self._positions[lsn].flight.woken(now_ms))
-        return effects
+                self._perform(lsn, self._positions[lsn].flight.woken(self._turn.now_ms))
 
-    def abort(self, node: NodeId | None) -> list[Effect]:  # type: ignore[override]
+    def deadline_ms(self) -> int | None:
+        return self._timers.earliest_ms()
+
+    def drain(self) -> None:
+        """Nothing drains: what is in flight is left to recovery, as soon as another epoch has begun (P13)."""
+        self.abort(self._context.me)
+
+    def abort(self, node: NodeId | None) -> None:
         """The epoch is left: recovery decides everything that is undecided (P13)."""
         self._is_over = True
-        effects: list[Effect] = []
         for lsn, position in self._positions.items():
             if position.append_id is not None and position.flight.record.tag is None:
-                effects.append(self._answer_aborted(lsn, position.append_id, node))
-            effects += [self._settled(request_id, lsn, SettleStatus.READ) for request_id in position.settling]
-            self._timers.disarm(lsn)
-        for owed in self._owed.abandon():
-            effects += [self._answer_aborted(owed.record.lsn, request, node) for request in owed.requests]
+                self.owed.abort(position.append_id, lsn, node, may_be_stored=True)
+            for request_id in position.settling:
+                self._settled(request_id, lsn, Fate.READ)
+        for request_id, lsn in self.owed.abandon():
+            self.owed.abort(request_id, lsn, node, may_be_stored=True)
         self._positions.clear()
         self._tokens.clear()
-        self._timers.disarm(_REGROW)
-        return effects
+        self._timers.clear()
 
-    def _open(self, record: Record, token: int, size: int, now_ms: int) -> _Position:
-        chain = self.chain_of(record.lsn)
-        flight = Flight(
-            self._log,
-            self._me,
-            record,
-            chain,
-            self._plan.replication.copies,
-            self.good_end,
-            self._chain_settings,
-            now_ms,
+    def _open(self, record: Record, token: int, size: int) -> _Position:
+        context = self._context
+        position = Position(
+            lsn=record.lsn,
+            chain=self.chain_of(record.lsn),
+            copies=self._counted,
+            timestamp_ms=record.timestamp_ms,
+            entry_end=record.entry_end,
+            byte_end=record.byte_end,
+            good_end=self.numbering.good_end,
+            sequencer=context.me,
         )
-        position = _Position(flight, token, size)
-        self._positions[record.lsn] = position
+        flight = Flight(context.log, record, position, context.chain, self._turn.now_ms)
+        opened = self._positions[record.lsn] = _Position(flight, token, size)
         self._tokens[token] = record.lsn
-        self._bytes += size
-        return position
+        return opened
 
-    def _position(self, lsn: Lsn) -> Position:
-        flight = self._positions[lsn].flight
-        return Position(
-            lsn=lsn,
-            chain=flight.chain,
-            copies=flight.copies,
-            timestamp_ms=flight.record.timestamp_ms,
-            entry_end=flight.record.entry_end,
-            byte_end=flight.record.byte_end,
-            good_end=self.good_end,
-            sequencer=self._me,
-        )
-
-    def _perform_flight(self, lsn: Lsn, wanted: list[flights.Effect]) -> list[Effect]:
-        effects: list[Effect] = []
+    def _perform(self, lsn: Lsn, wanted: list[flights.Effect]) -> None:
         for effect in wanted:
             match effect:
-                case SendChain():
-                    effects.append(effect)
+                case Ask():
+                    self._turn.emit(effect)
                 case flights.Decide():
-                    effects += self._decide(lsn, effect.is_hole)
+                    self._decide(lsn, effect.is_hole)
                 case flights.Suspect():
-                    self.suspects.add(effect.node)
+                    self.health.suspect(effect.node, self._turn.now_ms)
                 case flights.FlightSealed():
                     self.preempted = Preempt(lsn, effect.seal_epoch, effect.sealed_by)
                 case WakeAt():
                     self._timers.arm(lsn, effect.time_ms)
                 case _:
                     assert_never(effect)
-        return effects
 
-    def _decide(self, lsn: Lsn, is_hole: bool) -> list[Effect]:
+    def _decide(self, lsn: Lsn, is_hole: bool) -> None:
         position = self._positions.pop(lsn)
         self._tokens.pop(position.token, None)
         self._timers.disarm(lsn)
-        self._bytes -= position.size
-        self._decided[lsn] = is_hole
-        while self.good_end in self._decided:  # U7
-            del self._decided[self.good_end]
-            self.good_end = self.good_end.next
-        status = SettleStatus.HOLE if is_hole else SettleStatus.DATA
-        effects: list[Effect] = [self._settled(request_id, lsn, status) for request_id in position.settling]
-        if position.append_id is not None:
-            effects += self._answers_to(position.append_id, position.flight.record, is_hole=is_hole)
-        return effects
+        self.numbering.retire(lsn, position.size)
+        fate = Fate.HOLE if is_hole else Fate.DATA
+        if not is_hole and may_be_given_up(position.flight.record):
+            fate = Fate.READ  # P11: it is not final before it is released
+        for request_id in position.settling:
+            self._settled(request_id, lsn, fate)
+        if position.append_id is not None and is_hole:
+            # Nobody fills what the sequencer brings by itself. If it was filled, nothing is sure.
+            self.owed.abort(position.append_id, lsn, None, may_be_stored=True)
+        elif position.append_id is not None:
+            self.owed.stored(position.append_id, position.flight.record)
 
-    def _answers_to(self, request_id: int, record: Record, *, is_hole: bool) -> list[AnswerAppend]:
-        if is_hole:
-            # Nobody fills what the sequencer brings by itself. If somebody did, nothing is sure.
-            return [self._answer_aborted(record.lsn, request_id, None)]
-        if record.tag is None:
-            return self._answers(Owed(record, [request_id]))
-        return [answer for owed in self._owed.stored(record.lsn) for answer in self._answers(owed)]
-
-    def _decision(self, lsn: Lsn) -> SettleStatus:
-        if lsn in self._decided:
-            return SettleStatus.HOLE if self._decided[lsn] else SettleStatus.DATA
-        return SettleStatus.READ  # decided long ago: whoever wants to know reads it
-
-    def _settled(self, request_id: int, lsn: Lsn, status: SettleStatus) -> AnswerSettle:
-        return AnswerSettle(request_id, Settled(log=self._log, lsn=lsn, status=status))
+    def _settled(self, request_id: int, lsn: Lsn, fate: Fate) -> None:
+        settled = Settled(status=AppendStatus.OK, lsn=lsn, fate=fate)
+        self._turn.reply(request_id, settled)

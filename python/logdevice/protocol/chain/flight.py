@@ -12,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.protocol.chain.events import SendChain
-from logdevice.protocol.chain.messages import ChainCopy, ChainRead, ChainStored
-from logdevice.protocol.chain.walk import HOLE, Step, Walk, hole_at
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead
+from logdevice.protocol.chain.walk import HOLE, Walk, hole_at
+from logdevice.protocol.io import Ask
 from logdevice.protocol.timers import WakeAt
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import Position, Store, Stored, StoreStatus
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.write_settings import ChainSettings
 
@@ -45,7 +47,7 @@ class FlightSealed:
     sealed_by: NodeId | None
 
 
-Effect = SendChain | Decide | Suspect | FlightSealed | WakeAt
+Effect = Ask[Store | ChainRead] | Decide | Suspect | FlightSealed | WakeAt
 
 
 class Phase(Enum):
@@ -60,75 +62,69 @@ class Flight:
     def __init__(
         self,
         log: LogId,
-        me: NodeId,
         record: Record,
-        chain: tuple[NodeId, ...],
-        copies: int,
-        good_end: Lsn,
+        position: Position,
         settings: ChainSettings,
         now_ms: int,
     ) -> None:
         self.record = record
-        self.chain = chain
-        self.copies = copies
+        self.position = position
         self.phase = Phase.WRITTEN_BY_CLIENT
         self._log = log
-        self._me = me
-        self._good_end = good_end
+        self._head = position.chain[0]
         self._settings = settings
         self._fill_ms = now_ms + settings.chain_fill_ms
         self._walk: Walk | None = None
         self._attempts = 0  # in a row without an answer
         self._deadline_ms = 0
-        self._now_ms = now_ms
-        self._effects: list[Effect] = []
+        self._turn: Turn[Effect] = Turn()
 
     def await_client(self, now_ms: int) -> list[Effect]:
         """The client was told: it writes from here on."""
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         self._arm(self._settings.chain_look_ms)
         return effects
 
     def bring(self, now_ms: int) -> list[Effect]:
         """The record is here, body and all."""
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         self._walk_with(self.record, 0)
         return effects
 
     def settle(self, now_ms: int, *, is_given_up: bool) -> list[Effect]:
         """Somebody wants to know; P10: with `is_given_up` the client itself, which writes no more."""
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         if is_given_up:
             self._fill_ms = min(self._fill_ms, now_ms)
         if self.phase is Phase.WRITTEN_BY_CLIENT:
             self._look()
         return effects
 
-    def answered(self, node: NodeId, answer: ChainStored | ChainCopy, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+    def answered(self, node: NodeId, answer: Stored | ChainCopy, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
         match answer:
-            case ChainCopy() if self.phase is Phase.LOOKING and node == self.chain[0]:
+            case ChainCopy() if self.phase is Phase.LOOKING and node == self._head:
                 self._on_copy(answer)
-            case ChainStored() if self.phase is Phase.WALKING and node == self._walking.node:
+            case Stored() if self.phase is Phase.WALKING and node == self._walking.node:
                 self._on_stored(answer)
             case _:
                 pass  # late, and true for all that: it will be asked again if it matters
         return effects
 
-    def unanswered(self, node: NodeId, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+    def lost(self, node: NodeId, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
         if self.phase in (Phase.LOOKING, Phase.WALKING) and node == self._asked:
             self._fail(node)
         return effects
 
     def completed(self, now_ms: int, *, is_hole: bool) -> list[Effect]:
         """The tail says so."""
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         self._decide(is_hole)
         return effects
 
     def woken(self, now_ms: int) -> list[Effect]:
-        effects = self._begin(now_ms)
+        effects = self._turn.begin(now_ms)
         if self.phase is Phase.DECIDED or now_ms < self._deadline_ms:
             return effects
         match self.phase:
@@ -140,11 +136,6 @@ class Flight:
                 self._ask_again()
         return effects
 
-    def _begin(self, now_ms: int) -> list[Effect]:
-        self._now_ms = now_ms
-        self._effects = []
-        return self._effects
-
     @property
     def _walking(self) -> Walk:
         assert self._walk is not None, "somebody brings it along"
@@ -152,61 +143,60 @@ class Flight:
 
     @property
     def _asked(self) -> NodeId:
-        return self.chain[0] if self._walk is None else self._walk.node
+        return self._head if self._walk is None else self._walk.node
 
     def _look(self) -> None:
         self.phase = Phase.LOOKING
         self._walk = None
-        self._effects.append(SendChain(self.chain[0], ChainRead(self._log, self.record.lsn)))
+        self._turn.ask(self._head, ChainRead(self._log, self.record.lsn))
         self._arm(self._settings.chain_answer_ms)
 
     def _on_copy(self, copy: ChainCopy) -> None:
         unreadable = copy.has_failed or any(record.flags & _CORRUPT for record in copy.records)
         if unreadable:
-            self._fail(self.chain[0])
+            self._fail(self._head)
         elif copy.records:
             self._walk_with(copy.records[0], 1)  # P9: what the head has is what the position is
-        elif self._now_ms >= self._fill_ms:
+        elif self._turn.now_ms >= self._fill_ms:
             self._walk_with(hole_at(self.record), 0)
         else:
             self._attempts = 0
             self.phase = Phase.WRITTEN_BY_CLIENT  # P10: it may still come
-            self._arm(self._fill_ms - self._now_ms)
+            self._arm(self._fill_ms - self._turn.now_ms)
 
     def _walk_with(self, record: Record, index: int) -> None:
-        self._walk = Walk(self._log, record, self.chain, self.copies, self._good_end, self._me, index=index)
+        self._walk = Walk(self._log, self.position, record, index=index)
+        self._walk_on(self._walk)
+
+    def _walk_on(self, walk: Walk) -> None:
         self._attempts = 0
-        if self._walk.is_done:
-            self._decide(bool(record.flags & HOLE))  # a chain of one node
+        if walk.is_done:
+            self._decide(bool(walk.record.flags & HOLE))
         else:
             self._send()
 
     def _send(self) -> None:
         self.phase = Phase.WALKING
-        self._effects.append(SendChain(self._walking.node, self._walking.store()))
+        self._turn.ask(self._walking.node, self._walking.store())
         self._arm(self._settings.chain_answer_ms)
 
-    def _on_stored(self, stored: ChainStored) -> None:
-        walk = self._walking
-        node = walk.node
-        match walk.answered(stored.status):
-            case Step.ON:
-                self._attempts = 0
-                self._send()
-            case Step.DONE:
-                self._decide(bool(walk.record.flags & HOLE))
-            case Step.TAKEN if walk.is_at_head:
-                self._look()  # P9: a client was faster than the hole
-            case Step.SEALED:
-                self._effects.append(FlightSealed(stored.seal_epoch, stored.sealed_by))
-                self._pause()
-            case _:
-                self._fail(node)
+    def _on_stored(self, stored: Stored) -> None:
+        walk, status = self._walking, stored.status
+        if status is StoreStatus.OK:
+            walk.advance()
+            self._walk_on(walk)
+        elif status is StoreStatus.TAKEN and walk.is_at_head:
+            self._look()  # P9: a client was faster than the hole
+        elif status is StoreStatus.PREEMPTED:
+            self._turn.emit(FlightSealed(stored.seal_epoch, stored.sealed_by))
+            self._pause()
+        else:
+            self._fail(walk.node)
 
     def _fail(self, node: NodeId) -> None:
         self._attempts += 1
         if self._attempts >= self._settings.chain_attempts_max:
-            self._effects.append(Suspect(node))  # P12
+            self._turn.emit(Suspect(node))  # P12
         self._pause()
 
     def _pause(self) -> None:
@@ -222,8 +212,8 @@ class Flight:
     def _decide(self, is_hole: bool) -> None:
         if self.phase is not Phase.DECIDED:
             self.phase = Phase.DECIDED
-            self._effects.append(Decide(self.record.lsn, is_hole))
+            self._turn.emit(Decide(self.record.lsn, is_hole))
 
     def _arm(self, delay_ms: int) -> None:
-        self._deadline_ms = self._now_ms + delay_ms
-        self._effects.append(WakeAt(self._deadline_ms))
+        self._deadline_ms = self._turn.now_ms + delay_ms
+        self._turn.emit(WakeAt(self._deadline_ms))

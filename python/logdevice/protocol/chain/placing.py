@@ -1,9 +1,9 @@
 """Which nodes form the chains of an epoch, and what its metadata says of them.
 
-Pure functions of what the configuration says and of who is to be avoided. Two numbers are kept apart: how
-many nodes a chain has, which is as many as the replication asks for while they are there, and how many an
-epoch counts on, which is in its metadata and is what readers and recovery reckon with. The second is
-about half of the nodeset, so that chains may get shorter, and recovery can do without those that are
+Which nodes to do without, and pure functions of that and of what the configuration says. Two numbers are
+kept apart: how many nodes a chain has, which is as many as the replication asks for while they are there, and
+how many an epoch counts on, which is in its metadata and is what readers and recovery reckon with. The second
+is about half of the nodeset, so that chains may get shorter, and recovery can do without those that are
 gone, without anybody having to change his mind about the past. Rules P14 to P17 are in
 docs/protocol/chain.md.
 """
@@ -15,6 +15,42 @@ from collections.abc import Collection, Iterable, Mapping
 from logdevice.protocol.copysets import Candidates, first_satisfying
 from logdevice.protocol.quorum import can_replicate
 from logdevice.types import Epoch, Location, NodeId, Replication, Scope
+
+
+class Avoided:
+    """Nodes that chains do without: dead as the cluster sees it, or suspected by the sequencer.
+
+    Shared by value between the policy of a log and its epochs, as `NodeHealth` is within a copyset epoch.
+    """
+
+    def __init__(self, away: frozenset[NodeId], suspicion_ms: int) -> None:
+        self.is_some_back = False  # P17: longer chains may be possible
+        self._away = away
+        self._suspicion_ms = suspicion_ms
+        self._suspected_ms: dict[NodeId, int] = {}  # until when
+
+    @property
+    def away(self) -> frozenset[NodeId]:
+        return self._away
+
+    @away.setter
+    def away(self, away: frozenset[NodeId]) -> None:
+        if self._away - away:
+            self.is_some_back = True
+        self._away = away
+
+    def forgive(self, node: NodeId) -> None:
+        self._suspected_ms.pop(node, None)
+        self.is_some_back = True
+
+    def suspect(self, node: NodeId, now_ms: int) -> None:
+        self._suspected_ms[node] = now_ms + self._suspicion_ms
+
+    def nodes(self, now_ms: int) -> frozenset[NodeId]:
+        if not self._suspected_ms:
+            return self.away
+        suspected = {node for node, until_ms in self._suspected_ms.items() if until_ms > now_ms}
+        return self.away | suspected
 
 
 def usable_nodes(

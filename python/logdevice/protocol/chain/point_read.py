@@ -1,8 +1,8 @@
 """Point read: what is at one position, without waiting until readers may have it.
 
 Two questions at most: the sequencer says who knows, the tail says what it has. What the tail has is on the
-whole chain, so it stays. Where the tail is not to be believed, the log itself tells, later. Plain
-functions of the two answers. Rules P26 and P27 are in docs/protocol/chain.md.
+whole chain, so it stays, unless it is of an ordered writer. Where the tail is not to be believed, the log
+itself tells, later. Plain functions of the two answers. Rules P26 and P27 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.protocol.chain.messages import ChainCopy, Located, Place
+from logdevice.protocol.chain.messages import ChainCopy, Fate, Settled
 from logdevice.types import NodeId, Record, RecordFlags
 
 _HOLE = int(RecordFlags.HOLE)
@@ -45,11 +45,11 @@ class PointIs:
     record: Record | None = None  # with WRITTEN
 
 
-def located(answer: Located) -> AskTail | ReadLog | PointIs:
+def located(answer: Settled) -> AskTail | ReadLog | PointIs:
     """P26: what to do with the sequencer's answer."""
-    if answer.place is Place.NOWHERE:
+    if answer.fate is Fate.UNISSUED:
         return PointIs(PointStatus.BEYOND_TAIL)
-    return AskTail(answer.node) if answer.place is Place.TAIL and answer.node is not None else ReadLog()
+    return AskTail(answer.node) if answer.fate is Fate.TAIL and answer.node is not None else ReadLog()
 
 
 def copied(copy: ChainCopy | None) -> ReadLog | PointIs:
@@ -59,6 +59,14 @@ def copied(copy: ChainCopy | None) -> ReadLog | PointIs:
     if not copy.records:
         return PointIs(PointStatus.UNWRITTEN)
     record = copy.records[0]
-    if record.flags & _DOUBTFUL:
+    if record.flags & _DOUBTFUL or may_be_given_up(record):
         return ReadLog()
     return PointIs(PointStatus.HOLE) if record.flags & _HOLE else PointIs(PointStatus.WRITTEN, record)
+
+
+def may_be_given_up(record: Record) -> bool:
+    """Whether recovery may put a hole where the whole chain has this record.
+
+    O7: an earlier append of its writer may be missing. Only a release proves that none is.
+    """
+    return record.tag is not None and record.tag.is_ordered

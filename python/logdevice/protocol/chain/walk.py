@@ -8,54 +8,29 @@ docs/protocol/chain.md.
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 
-from logdevice.protocol.chain.messages import ChainStatus, ChainStore, Position
-from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
+from logdevice.protocol.write_messages import Position, Store
+from logdevice.types import LogId, NodeId, Record, RecordFlags
 
 HOLE = int(RecordFlags.HOLE)
 _FILLED = int(RecordFlags.FILLED)
 
 
-class Step(Enum):
-    """What an answer means for the record that is carried."""
-
-    ON = "ON"  # the next node's turn
-    DONE = "DONE"  # the tail has it
-    TAKEN = (
-        "TAKEN"  # the position is the other's: a hole where a record was brought, or a record where a hole
-    )
-    SEALED = "SEALED"
-    REFUSED = "REFUSED"  # not now, not here
-
-
 class Walk:
-    __slots__ = ("_good_end", "_index", "_log", "_sequencer", "chain", "record")
+    __slots__ = ("_index", "_log", "position", "record")
 
-    def __init__(
-        self,
-        log: LogId,
-        record: Record,
-        chain: tuple[NodeId, ...],
-        copies: int,
-        good_end: Lsn,
-        sequencer: NodeId,
-        *,
-        index: int = 0,
-    ) -> None:
+    def __init__(self, log: LogId, position: Position, record: Record, *, index: int = 0) -> None:
         # P2: readers ask the tail first. Nodes that the epoch does not count on are not in the copyset: they
         # would be taken for extras, and send what others send, too.
-        self.record = replace(record, copyset=tuple(reversed(chain))[:copies])
-        self.chain = chain
+        self.record = replace(record, copyset=tuple(reversed(position.chain))[: position.copies])
         self._log = log
-        self._good_end = good_end
-        self._sequencer = sequencer
+        self.position = position
         self._index = index
 
     @property
     def node(self) -> NodeId:
         """Whose turn it is."""
-        return self.chain[self._index]
+        return self.position.chain[self._index]
 
     @property
     def is_at_head(self) -> bool:
@@ -63,25 +38,23 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        return self._index == len(self.chain)
+        return self._index == len(self.position.chain)
 
-    def store(self) -> ChainStore:
-        return ChainStore(
-            log=self._log, record=self.record, good_end=self._good_end, sequencer=self._sequencer
+    def store(self) -> Store:
+        return Store(
+            log=self._log,
+            record=self.record,
+            good_end=self.position.good_end,
+            sequencer=self.position.sequencer,
+            write_once=True,
         )
 
-    def answered(self, status: ChainStatus) -> Step:
+    def advance(self) -> None:
         """P1: one node after the other, and the next only when this one has it for sure."""
-        carried = ChainStatus.HOLE if self.record.flags & HOLE else ChainStatus.DATA
-        if status is carried:
-            self._index += 1
-            return Step.DONE if self.is_done else Step.ON
-        if status in (ChainStatus.DATA, ChainStatus.HOLE):
-            return Step.TAKEN
-        return Step.SEALED if status is ChainStatus.PREEMPTED else Step.REFUSED
+        self._index += 1
 
 
-def record_at(position: Position, body: bytes, entries: int) -> Record:
+def record_at(position: Position, body: bytes | memoryview, entries: int, crc: int = 0) -> Record:
     """What a client writes at a position it was given."""
     return Record(
         position.lsn,
@@ -91,6 +64,7 @@ def record_at(position: Position, body: bytes, entries: int) -> Record:
         entries=entries,
         entry_end=position.entry_end,
         byte_end=position.byte_end,
+        crc=crc,
     )
 
 

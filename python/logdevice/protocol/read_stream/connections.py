@@ -11,11 +11,13 @@ import random
 from collections.abc import Collection, Iterable
 
 from logdevice.protocol.messages import Start, StatusNotice, Stop, Window
-from logdevice.protocol.read_stream.events import ReadRequest, SendStart, SendStop, SendWindow
+from logdevice.protocol.read_stream.events import Effect, ReadRequest, SendStart
 from logdevice.protocol.read_stream.scd import Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
+from logdevice.protocol.read_stream.timer_kinds import NodeTimer
 from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.protocol.timers import back_off_ms
+from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import AuthoritativeStatus, Lsn, LsnRange, NodeId
 
@@ -28,7 +30,7 @@ class Connections:
         request: ReadRequest,
         settings: ReadStreamSettings,
         rng: random.Random,
-        turn: Turn,
+        turn: Turn[Effect],
         window: SlidingWindow,
         scd: Scd,
     ) -> None:
@@ -86,10 +88,10 @@ class Connections:
             self._silence(sender)
 
     def _silence(self, sender: Sender) -> None:
-        self._turn.disarm(TimerKind.STARTED, sender.node)
-        self._turn.disarm(TimerKind.RECONNECT, sender.node)
+        self._turn.disarm((NodeTimer.STARTED, sender.node))
+        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
         if sender.state is not SenderState.NEW:
-            self._turn.emit(SendStop(sender.node, Stop(self._request.log)))
+            self._turn.tell(sender.node, Stop(self._request.log))
 
     # ---- asking -------------------------------------------------------------------------------
 
@@ -124,8 +126,8 @@ class Connections:
             lineage=request.lineage,
         )
         reconnect = sender.restart(head=window.head, granted=start.window_bytes, window_end=window.window_end)
-        self._turn.disarm(TimerKind.RECONNECT, sender.node)
-        self._turn.arm(TimerKind.STARTED, self._settings.started_timeout_ms, sender.node)
+        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
+        self._turn.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
         self._turn.emit(SendStart(sender.node, start, reconnect))
 
     def reading(self, sender: Sender) -> None:
@@ -139,15 +141,15 @@ class Connections:
 
     def _answered(self, sender: Sender, state: SenderState) -> None:
         """An answer that comes after we gave up waiting is an answer all the same."""
-        self._turn.disarm(TimerKind.STARTED, sender.node)
-        self._turn.disarm(TimerKind.RECONNECT, sender.node)
+        self._turn.disarm((NodeTimer.STARTED, sender.node))
+        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
         sender.is_suspect = False
         sender.state = state
 
     def still_alive(self, sender: Sender) -> None:
         """It answers an older START: it is behind, not gone."""
         if sender.state is SenderState.STARTING:
-            self._turn.arm(TimerKind.STARTED, self._settings.started_timeout_ms, sender.node)
+            self._turn.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
 
     def failed(self, sender: Sender, *, for_long: bool = False) -> None:
         """The node cannot be used now; try again after a pause that grows with every failure."""
@@ -159,9 +161,9 @@ class Connections:
             pause_ms = settings.reconnect_delay_ms_max
         sender.state = SenderState.WAITING
         sender.failures += 1
-        self._turn.disarm(TimerKind.STARTED, sender.node)
+        self._turn.disarm((NodeTimer.STARTED, sender.node))
         # Spread out, or all readers of a restarted node would come back at the same moment.
-        self._turn.arm(TimerKind.RECONNECT, pause_ms + self._rng.randint(0, pause_ms // 2), sender.node)
+        self._turn.arm((NodeTimer.RECONNECT, sender.node), pause_ms + self._rng.randint(0, pause_ms // 2))
 
     def update_windows(self) -> None:
         if not self._window.has_news:
@@ -179,7 +181,7 @@ class Connections:
         message = Window(
             self._request.log, self.filter_version, Lsn(self._window.window_end), sender.credit.granted
         )
-        self._turn.emit(SendWindow(sender.node, message))
+        self._turn.tell(sender.node, message)
 
     # ---- what nodes and the event log say -----------------------------------------------------
 

@@ -9,15 +9,18 @@ and a second look (read_path.md G1 to G8, M1 to M4).
 from __future__ import annotations
 
 from logdevice.protocol.compaction import COMPACTED, marks_of
+from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import Deliver, FetchMetadata, MetadataFetched
+from logdevice.protocol.read_stream.events import Deliver, Effect
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.scd import RewindReason
-from logdevice.protocol.read_stream.turn import TimerKind, Turn, back_off_ms
+from logdevice.protocol.read_stream.timer_kinds import TimerKind
 from logdevice.protocol.read_stream.window import SlidingWindow
+from logdevice.protocol.timers import back_off_ms
+from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import (
     ESN_MAX,
@@ -42,7 +45,7 @@ class Delivery:
         self,
         log: LogId,
         settings: ReadStreamSettings,
-        turn: Turn,
+        turn: Turn[Effect],
         window: SlidingWindow,
         connections: Connections,
         failover: Failover,
@@ -54,8 +57,6 @@ class Delivery:
         self.epochs = Epochs()
         self.judge: gaps.GapJudge | None = None  # comes with the first metadata
         self.verdict: GapType | None = None  # ends the stream: ACCESS or NOTINCONFIG
-        self._rejected_at: int | None = None
-        self._rejections = 0
         self._grace_over_at = -1
         self._looked_twice = _NOWHERE
         self._metadata_failures = 0
@@ -82,7 +83,7 @@ class Delivery:
     def _step(self, batch: list[Record | Gap]) -> bool:
         window = self._window
         head, trim_end = window.head, self._connections.trim_end
-        if head >= window.end or self.is_paused:
+        if head >= window.end:
             return False
         if self.verdict is not None:
             window.hand_out_gap(self.verdict, window.end, batch)
@@ -225,9 +226,9 @@ class Delivery:
         head = self._window.head
         epoch = self.epochs.question(Lsn(head).epoch, head, self._connections.released_end)
         if epoch is not None:
-            self._turn.emit(FetchMetadata(self._log, epoch, self.epochs.is_confirming))
+            self._turn.emit(GetEpochMetadata(self._log, epoch, self.epochs.is_confirming))
 
-    def learn_metadata(self, answer: MetadataFetched) -> bool:
+    def learn_metadata(self, answer: EpochMetadataIs) -> bool:
         """False if the answer is not the one waited for."""
         was_confirming = self.epochs.is_confirming
         if not self.epochs.learn(answer):
@@ -245,34 +246,3 @@ class Delivery:
         )
         self._metadata_failures += 1
         self._turn.arm(TimerKind.METADATA_RETRY, pause_ms)
-
-    # ---- the application ------------------------------------------------------------------------
-
-    @property
-    def is_paused(self) -> bool:
-        return self._rejected_at is not None
-
-    def consumed(self, end: int) -> None:
-        self._rejections = 0
-        self._window.consume(end)
-
-    def rejected(self, lsn: int) -> None:
-        """Nothing else is delivered until exactly this has been offered again (W7)."""
-        if not any(True for _ in self._window.unconsumed_from(lsn)):
-            return
-        settings = self._settings
-        pause_ms = back_off_ms(
-            self._rejections, settings.redelivery_delay_ms_min, settings.redelivery_delay_ms_max
-        )
-        self._rejections += 1
-        self._rejected_at = lsn
-        self._turn.arm(TimerKind.REDELIVERY, pause_ms)
-
-    def redeliver(self) -> None:
-        if self._rejected_at is None:
-            return
-        items = tuple(self._window.unconsumed_from(self._rejected_at))
-        self._rejected_at = None
-        self._turn.disarm(TimerKind.REDELIVERY)
-        if items:
-            self._turn.emit(Deliver(items))

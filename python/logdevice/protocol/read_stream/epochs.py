@@ -8,7 +8,7 @@ so a later entry for such an epoch cannot come any more (read_path.md M1 to M4).
 
 from __future__ import annotations
 
-from logdevice.protocol.read_stream.events import MetadataFetched
+from logdevice.protocol.messages import EpochMetadataIs
 from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, epoch_start
 
 
@@ -47,7 +47,7 @@ class Epochs:
         self._released_when_asked = released_end
         return epoch
 
-    def learn(self, answer: MetadataFetched) -> bool:
+    def learn(self, answer: EpochMetadataIs) -> bool:
         """Take an answer in; False if it is not the one waited for."""
         if answer.epoch != self._asked:
             return False

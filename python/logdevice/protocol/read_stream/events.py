@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logdevice.protocol.messages import (
-    GapNotice,
-    Records,
-    Start,
-    Started,
-    StatusNotice,
-    Stop,
-    Window,
-)
+from logdevice.protocol.io import Answered, Tell
+from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata, Start, Stop, ToReader, Window
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.types import (
     Epoch,
-    EpochMetadata,
     Gap,
     Location,
     LogId,
     Lsn,
-    MetadataSource,
     NodeId,
     ReadLevel,
     Record,
@@ -30,31 +21,6 @@ from logdevice.types import (
 )
 
 # ---- events: what happened ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class StartedReceived:
-    node: NodeId
-    message: Started
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsReceived:
-    """Records as decoded by the shell, which sets RecordFlags.CORRUPT where a checksum is wrong."""
-
-    node: NodeId
-    message: Records
-
-
-@dataclass(frozen=True, slots=True)
-class GapReceived:
-    node: NodeId
-    message: GapNotice
-
-
-@dataclass(frozen=True, slots=True)
-class StatusReceived:
-    message: StatusNotice
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +32,6 @@ class ConnectionLost:
     """
 
     node: NodeId
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataFetched:
-    """The metadata in effect at `epoch`, the one asked for."""
-
-    epoch: Epoch
-    metadata: EpochMetadata
-    last_epoch: Epoch  # inclusive; the entry is known to hold up to here
-    source: MetadataSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +60,16 @@ class Consumed:
     end: Lsn
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The application did not take the item at `lsn`, nor anything behind it. Offer it again later."""
-
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """The application that rejected something is ready for it now."""
-
-
+# What nodes of the read set say comes as Answered, what any node says of metadata as it is.
 Event = (
-    RecordsReceived
-    | GapReceived
+    Answered[ToReader]
     | Consumed
     | Woken
-    | StartedReceived
-    | StatusReceived
     | ConnectionLost
-    | MetadataFetched
+    | EpochMetadataIs
     | MetadataUnavailable
     | ConfigChanged
     | LogRemoved
-    | Rejected
-    | Resumed
 )
 
 # ---- effects: what to do ------------------------------------------------------------------------
@@ -137,7 +77,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class SendStart:
-    """Send START, opening a connection if there is none. Ends in StartedReceived or ConnectionLost.
+    """Send START, opening a connection if there is none. Ends in Started or ConnectionLost.
 
     With `reconnect` the old connection is not trusted any more: drop it without a ConnectionLost
     and use a new one.
@@ -149,31 +89,8 @@ class SendStart:
 
 
 @dataclass(frozen=True, slots=True)
-class SendWindow:
-    node: NodeId
-    message: Window
-
-
-@dataclass(frozen=True, slots=True)
-class SendStop:
-    """Send STOP if there is a connection, then close it. No event comes back."""
-
-    node: NodeId
-    message: Stop
-
-
-@dataclass(frozen=True, slots=True)
-class FetchMetadata:
-    """Ends in MetadataFetched or MetadataUnavailable, with the same epoch."""
-
-    log: LogId
-    epoch: Epoch
-    confirm: bool = False  # a SOFT answer will not do: read the metadata log itself
-
-
-@dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand these to the application, in order. Ends in Consumed or Rejected, at any later time."""
+    """Hand these to the application, in order. Ends in Consumed, at any later time."""
 
     items: tuple[Record | Gap, ...]
 
@@ -183,7 +100,9 @@ class EndStream:
     """Everything up to the stream's end has been delivered; no effect follows."""
 
 
-Effect = SendStart | SendWindow | SendStop | FetchMetadata | Deliver | EndStream | WakeAt
+# WINDOW is told where there is a connection; with STOP that is closed, and no event comes back. What is asked
+# of any node ends in EpochMetadataIs or MetadataUnavailable, with the same epoch.
+Effect = SendStart | Tell[Window | Stop] | GetEpochMetadata | Deliver | EndStream | WakeAt
 
 # ---- what a stream is told at birth ------------------------------------------------------------
 

@@ -19,7 +19,7 @@ class Waiting(Enum):
 
     NODES = "NODES"  # nodes that could have the head have not answered
     RELEASE = "RELEASE"  # caught up: nothing is released at the head
-    APPLICATION = "APPLICATION"  # what was delivered has not been consumed, or was rejected
+    APPLICATION = "APPLICATION"  # what was delivered has not been consumed
     METADATA = "METADATA"  # it is not known who stores the head's epoch
     REWIND = "REWIND"  # a rewind is about to happen
     COPIES = "COPIES"  # the head is here, and a durable reader waits until its lost copies are restored
@@ -96,8 +96,6 @@ def _waiting(
     head = window.head
     if head >= window.end and not window.has_unconsumed:
         return Waiting.ENDED, ""
-    if delivery.is_paused:
-        return Waiting.APPLICATION, "it rejected what was delivered"
     if head >= min(window.window_end, window.end):
         return Waiting.APPLICATION, f"it has consumed up to {Lsn(window.consumed)} only"
     if not delivery.knows_head and (delivery.epochs.is_open_question or connections.released_end > head):

@@ -14,7 +14,18 @@ from __future__ import annotations
 import random
 from typing import assert_never
 
-from logdevice.protocol.messages import GapNotice, GapReason, ReadMode, Started, StartedStatus
+from logdevice.protocol.io import Answered
+from logdevice.protocol.messages import (
+    EpochMetadataIs,
+    GapNotice,
+    GapReason,
+    ReadMode,
+    Records,
+    Started,
+    StartedStatus,
+    StatusNotice,
+    ToReader,
+)
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.delivery import Delivery
 from logdevice.protocol.read_stream.events import (
@@ -24,31 +35,23 @@ from logdevice.protocol.read_stream.events import (
     Effect,
     EndStream,
     Event,
-    GapReceived,
     LogRemoved,
-    MetadataFetched,
     MetadataUnavailable,
     ReadConfig,
     ReadRequest,
-    RecordsReceived,
-    Rejected,
-    Resumed,
-    StartedReceived,
-    StatusReceived,
 )
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.gaps import GapJudge
 from logdevice.protocol.read_stream.health import StreamHealth, snapshot
 from logdevice.protocol.read_stream.scd import RewindReason, Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.turn import Timer, TimerKind, Turn
+from logdevice.protocol.read_stream.timer_kinds import NodeTimer, Timer, TimerKind
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import Woken
+from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import GapType, LsnRange, NodeId, Record, RecordFlags
 
-# Once everything is delivered, nothing but the application's word matters.
-_FROM_APPLICATION = Consumed | Rejected | Resumed | Woken
 _CORRUPT = int(RecordFlags.CORRUPT)  # arithmetic on flag enums is slow, and this runs once per LSN
 
 
@@ -61,7 +64,7 @@ class ClientReadStream:
         rng: random.Random,
     ) -> None:
         self._request, self._config, self._settings = request, config, settings
-        self._turn = Turn()
+        self._turn: Turn[Effect] = Turn()
         self._window = SlidingWindow(request.start, request.end, settings)
         scd = Scd(_preferred_mode(request, config))
         self._connections = Connections(request, settings, rng, self._turn, self._window, scd)
@@ -82,7 +85,8 @@ class ClientReadStream:
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        if self._has_ended or (self._has_stopped and not isinstance(event, _FROM_APPLICATION)):
+        # Once everything is delivered, nothing but the application's word matters.
+        if self._has_ended or (self._has_stopped and not isinstance(event, Consumed)):
             return []  # late answers are normal, not errors
         effects = self._turn.begin(now_ms)
         self._failover.account_for_waiting(self._is_stalled)
@@ -104,22 +108,16 @@ class ClientReadStream:
 
     def _route(self, event: Event) -> None:
         match event:
-            case RecordsReceived():
-                self._on_records(event)
-            case GapReceived():
-                self._on_gap(event)
+            case Answered():
+                self._hear(event.node, event.answer)
             case Consumed():
                 self._on_consumed(event)
             case Woken():
                 for timer in self._turn.passed():
                     self._on_timer(timer)
-            case StartedReceived():
-                self._on_started(event)
             case ConnectionLost():
                 self._on_connection_lost(event)
-            case StatusReceived():
-                self._on_status(event)
-            case MetadataFetched():
+            case EpochMetadataIs():
                 self._on_metadata(event)
             case MetadataUnavailable():
                 if self._delivery.epochs.give_up(event.epoch):
@@ -128,10 +126,6 @@ class ClientReadStream:
                 self._on_config(event)
             case LogRemoved():
                 self._delivery.verdict = GapType.NOTINCONFIG
-            case Rejected():
-                self._delivery.rejected(event.lsn)
-            case Resumed():
-                self._delivery.redeliver()
             case _:
                 assert_never(event)
 
@@ -163,15 +157,26 @@ class ClientReadStream:
         return (
             self._window.head < min(self._connections.released_end, self._window.window_end)
             and not self._window.has_head
-            and not self._delivery.is_paused
             and self._delivery.knows_head
         )
 
     # ---- nodes ----------------------------------------------------------------------------------
 
-    def _on_records(self, event: RecordsReceived) -> None:
-        message = event.message
-        sender = self._connections.speaker(event.node, message.filter_version)
+    def _hear(self, node: NodeId, message: ToReader) -> None:
+        match message:
+            case Records():
+                self._on_records(node, message)
+            case GapNotice():
+                self._on_gap(node, message)
+            case Started():
+                self._on_started(node, message)
+            case StatusNotice():
+                self._on_status(message)
+            case _:
+                assert_never(message)
+
+    def _on_records(self, node: NodeId, message: Records) -> None:
+        sender = self._connections.speaker(node, message.filter_version)
         if sender is None or not message.records:
             return
         records, end = message.records, message.records[-1].lsn.next
@@ -201,9 +206,8 @@ class ClientReadStream:
         sender.note_thin(start, end)
         self._failover.trouble(sender.node, RewindReason.CHECKSUM_FAIL)
 
-    def _on_gap(self, event: GapReceived) -> None:
-        notice = event.message
-        sender = self._connections.speaker(event.node, notice.filter_version)
+    def _on_gap(self, node: NodeId, notice: GapNotice) -> None:
+        sender = self._connections.speaker(node, notice.filter_version)
         if sender is None:
             return
         is_about_records = notice.reason is GapReason.FILTERED_OUT
@@ -251,8 +255,8 @@ class ClientReadStream:
         if self._connections.hear_released(end, self._window.head):
             self._failover.progress_ms = self._turn.now_ms  # there is something to wait for from now on
 
-    def _on_started(self, event: StartedReceived) -> None:
-        sender, answer = self._connections.get(event.node), event.message
+    def _on_started(self, node: NodeId, answer: Started) -> None:
+        sender = self._connections.get(node)
         if sender is None:
             return
         if answer.filter_version != self._connections.filter_version:
@@ -293,8 +297,8 @@ class ClientReadStream:
             self._failover.trouble(sender.node, RewindReason.CONNECTION_LOST)
             self._review(sender)
 
-    def _on_status(self, event: StatusReceived) -> None:
-        if self._connections.hear_statuses(event.message):
+    def _on_status(self, notice: StatusNotice) -> None:
+        if self._connections.hear_statuses(notice):
             for sender in self._connections.senders:
                 self._review(sender)
 
@@ -313,7 +317,7 @@ class ClientReadStream:
 
     # ---- the read set ---------------------------------------------------------------------------
 
-    def _on_metadata(self, event: MetadataFetched) -> None:
+    def _on_metadata(self, event: EpochMetadataIs) -> None:
         if self._delivery.learn_metadata(event):
             self._update_read_set()
 
@@ -345,41 +349,35 @@ class ClientReadStream:
     # ---- the application and time ---------------------------------------------------------------
 
     def _on_consumed(self, event: Consumed) -> None:
-        self._delivery.consumed(event.end)
+        self._window.consume(event.end)
         if self._window.slide():
             self._failover.window_slid()
 
     def _on_timer(self, timer: Timer) -> None:
-        kind, node = timer
-        if self._has_stopped and kind is not TimerKind.REDELIVERY:
-            return
-        match kind:
+        match timer:
+            case (kind, node):
+                self._on_sender_timer(kind, node)
             case TimerKind.REWIND:
                 self._failover.rewind()
                 self._delivery.rewound()
-            case TimerKind.STARTED | TimerKind.RECONNECT:
-                self._on_sender_timer(kind, node)
             case TimerKind.GRACE:
                 self._delivery.on_grace_over()
             case TimerKind.SCD_TIMEOUT:
                 self._failover.on_scd_timeout(self._is_stalled)
             case TimerKind.ALL_SEND_ALL_TIMEOUT:
                 self._failover.on_all_send_all_timeout(self._is_stalled)
-            case TimerKind.REDELIVERY:
-                self._delivery.redeliver()
             case TimerKind.METADATA_RETRY:
                 if not self._connections.nodes:
                     self._delivery.epochs.doubt()  # `advance` asks again
             case TimerKind.SLOW_NODES | TimerKind.PROBATION:
                 self._failover.check_slow_nodes()
             case _:
-                assert_never(kind)
+                assert_never(timer)
 
-    def _on_sender_timer(self, kind: TimerKind, node: NodeId | None) -> None:
-        assert node is not None, f"{kind} belongs to a node"
+    def _on_sender_timer(self, kind: NodeTimer, node: NodeId) -> None:
         sender = self._connections.get(node)
         assert sender is not None, f"{kind} of {node} outlived its sender"
-        if kind is TimerKind.RECONNECT:
+        if kind is NodeTimer.RECONNECT:
             self._connections.restart(sender)
             return
         sender.is_suspect = True  # D3: do not rely on that connection again

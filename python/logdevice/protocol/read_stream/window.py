@@ -3,16 +3,15 @@
     consumed            head                      window_end            end
        |--- delivered ---|------ reorder buffer -------|                  |
 
-Below `consumed` the application is done. Between `consumed` and `head` lies what was handed out
-and may still be rejected: it is kept, so that exactly the same is offered again. From `head` to
-`window_end` records are collected in any order and handed out in LSN order. Nodes send nothing at
-or above `window_end`, and not more bytes than they were granted (read_path.md W1 to W7).
+Below `consumed` the application is done. Between `consumed` and `head` lies what was handed out:
+its bytes count until it is consumed. From `head` to `window_end` records are collected in any order
+and handed out in LSN order. Nodes send nothing at or above `window_end`, and not more bytes than they
+were granted (read_path.md W1 to W6).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from logdevice.protocol.compaction import NO_MARKS, Marks
@@ -25,7 +24,6 @@ class Delivered(NamedTuple):
     """One item the application has and has not consumed yet."""
 
     end: int
-    item: Record | Gap
     credit: Credit | None  # whose byte window the item occupies; a gap occupies none
     size: int
 
@@ -111,7 +109,7 @@ class SlidingWindow:
             del slots[head]
             head += 1
             run.append(record)
-            delivered.append(Delivered(head, record, credit, record.size))
+            delivered.append(Delivered(head, credit, record.size))
         self.head = head
         return run
 
@@ -120,7 +118,7 @@ class SlidingWindow:
         record, credit = self._slots.pop(self.head)
         assert record is not None, f"{Lsn(self.head)} was filtered out"
         self.head += 1
-        self._delivered.append(Delivered(self.head, record, credit, record.size))
+        self._delivered.append(Delivered(self.head, credit, record.size))
         return [record]
 
     def waiting(self, lsn: int) -> Record | None:
@@ -146,9 +144,8 @@ class SlidingWindow:
             marks = marks._replace(superseded_end=max(marks.superseded_end, last.superseded_end))
             batch.pop()
             self._delivered.pop()
-        gap = Gap(gap_type, Lsn(start), Lsn(end), *marks)
-        batch.append(gap)
-        self._delivered.append(Delivered(end, gap, None, 0))
+        batch.append(Gap(gap_type, Lsn(start), Lsn(end), *marks))
+        self._delivered.append(Delivered(end, None, 0))
         self._pass_over(end)
 
     def _pass_over(self, end: int) -> None:
@@ -185,10 +182,6 @@ class SlidingWindow:
     def drop(self, record: Record, credit: Credit) -> None:
         """A record that is not wanted after all, because it cannot be read."""
         self._give_back(credit, record.size)
-
-    def unconsumed_from(self, lsn: int) -> Iterator[Record | Gap]:
-        """What has to be offered again after the application rejected the item at `lsn`."""
-        return (delivered.item for delivered in self._delivered if delivered.end > lsn)
 
     @property
     def has_unconsumed(self) -> bool:

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from logdevice.protocol.chain.epoch import ChainEpoch
-from logdevice.protocol.chain.events import (
-    AnswerNext,
-    AnswerSettle,
-    ChainConfig,
-    CompletedReceived,
-    NextReceived,
-    SendChain,
-    SettleReceived,
-)
 from logdevice.protocol.chain.messages import (
     ChainCompleted,
-    ChainStatus,
-    ChainStored,
-    Issued,
-    Next,
-    Position,
+    ChainRead,
     Settle,
     Settled,
 )
-from logdevice.protocol.chain.sequencer import ChainSequencer
 from logdevice.protocol.epoch_state import (
     MetadataLogRead,
     MetadataLogWritten,
     ReadEpochStore,
     WriteMetadataLog,
 )
+from logdevice.protocol.io import Ask, Lost, Reply
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
+    ChainConfig,
+    Effect,
+    Event,
     OwnerChanged,
     RecoveryCompleted,
     SequencerConfig,
+    SequencerContext,
 )
 from logdevice.protocol.tests.sequencing import CONFIG, LOG, ME, METADATA, Sequencing, state
+from logdevice.protocol.write_messages import Append, Appended, Claim, Position, Stored, StoreStatus
 from logdevice.types import Epoch, Lsn, NodeId, Replication, nodes
 from logdevice.write_settings import ChainSettings, WriteSettings
 
@@ -58,27 +49,37 @@ class Chaining(Sequencing):
 
     def __init__(self, config: SequencerConfig = THREE, settings: WriteSettings | None = None) -> None:
         super().__init__(settings, config)
-        self.machine: ChainSequencer = ChainSequencer(
-            LOG, ME, config, self.settings, random.Random(1), SETTINGS
-        )
-        self.issued: dict[int, Issued] = {}
         self.settled: dict[int, Settled] = {}
 
-    def feed(self, event: object) -> list[object]:  # type: ignore[override]
-        effects = super().feed(event)  # type: ignore[arg-type]
-        for effect in self.effects:
-            if isinstance(effect, AnswerNext):
-                self.issued[effect.request_id] = effect.issued
-            elif isinstance(effect, AnswerSettle):
-                self.settled[effect.request_id] = effect.settled
-        return list(effects)
+    @property
+    def issued(self) -> dict[int, Appended]:
+        return self.answers
+
+    def context(self) -> SequencerContext:
+        return replace(super().context(), chain=SETTINGS)
+
+    def feed(self, event: Event) -> list[Effect]:
+        effects = super().feed(event)
+        for effect in self.wanted(Reply):
+            if isinstance(effect.answer, Settled):
+                self.settled[effect.id] = effect.answer
+        return effects
+
+    def lose(self, node: NodeId, lsn: Lsn) -> None:
+        self.feed(Lost(node, ChainRead(LOG, lsn)))
 
     def next(self, token: int, *, size: int = 10, seen: int = 0, clock_ms: int = 0) -> int:
+        """Asks for a position."""
         self.requests += 1
-        asked = Next(
-            log=LOG, token=token, entries=2, body_bytes=size, seen_epoch=Epoch(seen), clock_ms=clock_ms
+        append = Append(
+            log=LOG,
+            body=b"",
+            entries=2,
+            seen_epoch=Epoch(seen),
+            clock_ms=clock_ms,
+            claim=Claim(token, size),
         )
-        self.feed(NextReceived(self.requests, asked))
+        self.ask(self.requests, append)
         return self.requests
 
     def position(self, token: int) -> Position:
@@ -88,14 +89,15 @@ class Chaining(Sequencing):
 
     def settle(self, lsn: Lsn, token: int = 0) -> int:
         self.requests += 1
-        self.feed(SettleReceived(self.requests, Settle(log=LOG, lsn=lsn, token=token)))
+        self.ask(self.requests, Settle(log=LOG, lsn=lsn, token=token))
         return self.requests
 
-    def complete(self, *lsns: Lsn, holes: tuple[Lsn, ...] = ()) -> None:
-        self.feed(CompletedReceived(ChainCompleted(log=LOG, records=lsns, holes=holes)))
+    def complete(self, *lsns: Lsn, is_hole: bool = False) -> None:
+        for lsn in lsns:
+            self.ask(0, ChainCompleted(LOG, lsn, is_hole))
 
     def sent(self) -> list[tuple[NodeId, str]]:
-        return [(effect.node, type(effect.request).__name__) for effect in self.wanted(SendChain)]
+        return [(effect.node, type(effect.request).__name__) for effect in self.wanted(Ask)]
 
     @property
     def chain_epoch(self) -> ChainEpoch:
@@ -120,5 +122,5 @@ def active(config: SequencerConfig = THREE) -> Chaining:
     return chaining
 
 
-def stored(lsn: Lsn, status: ChainStatus = ChainStatus.DATA) -> ChainStored:
-    return ChainStored(log=LOG, lsn=lsn, status=status, seal_epoch=Epoch(9), sealed_by=NodeId(4))
+def stored(lsn: Lsn, status: StoreStatus = StoreStatus.OK) -> Stored:
+    return Stored(lsn=lsn, wave=0, status=status, seal_epoch=Epoch(9), sealed_by=NodeId(4))

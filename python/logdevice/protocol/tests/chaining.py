@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.messages import (
-    ChainCopy,
-    ChainStatus,
-    ChainStore,
-    ChainStored,
-    Issued,
-    Position,
-    Settled,
-    SettleStatus,
-)
-from logdevice.protocol.write_messages import AppendStatus
+from logdevice.protocol.chain.messages import ChainCopy, Fate, Settled
+from logdevice.protocol.write_messages import Appended, AppendStatus, Position, Store, Stored, StoreStatus
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, nodes
 
 LOG = LogId(7)
@@ -30,16 +21,16 @@ def record(at: Lsn = LSN, *, flags: int = 0, copyset: tuple[NodeId, ...] = nodes
 
 def chain_store(
     at: Lsn = LSN, *, flags: int = 0, copyset: tuple[NodeId, ...] = nodes([3, 2]), good: Lsn = LSN
-) -> ChainStore:
+) -> Store:
     kept = record(at, flags=flags, copyset=copyset)
-    return ChainStore(log=LOG, record=kept, good_end=good, sequencer=NodeId(9))
+    return Store(log=LOG, record=kept, good_end=good, sequencer=NodeId(9), write_once=True)
 
 
-def chain_stored(status: ChainStatus = ChainStatus.DATA, at: Lsn = LSN) -> ChainStored:
-    is_sealed = status is ChainStatus.PREEMPTED
-    return ChainStored(
-        log=LOG,
+def chain_stored(status: StoreStatus = StoreStatus.OK, at: Lsn = LSN) -> Stored:
+    is_sealed = status is StoreStatus.PREEMPTED
+    return Stored(
         lsn=at,
+        wave=0,
         status=status,
         seal_epoch=Epoch(4) if is_sealed else Epoch(0),
         sealed_by=NodeId(8) if is_sealed else None,
@@ -47,22 +38,25 @@ def chain_stored(status: ChainStatus = ChainStatus.DATA, at: Lsn = LSN) -> Chain
 
 
 def copy(*records: Record, at: Lsn = LSN, failed: bool = False) -> ChainCopy:
-    return ChainCopy(log=LOG, lsn=at, records=records, has_failed=failed)
+    return ChainCopy(lsn=at, records=records, has_failed=failed)
 
 
-def issued(at: Lsn = LSN, chain: tuple[NodeId, ...] = CHAIN) -> Issued:
-    position = Position(
+def position(at: Lsn = LSN, chain: tuple[NodeId, ...] = CHAIN) -> Position:
+    return Position(
         lsn=at,
         chain=chain,
         copies=2,
         timestamp_ms=3,
         entry_end=9,
         byte_end=99,
-        good_end=Lsn.of(at.epoch, 1),
+        good_end=Lsn.of(at.epoch, 3),
         sequencer=NodeId(9),
     )
-    return Issued(log=LOG, status=AppendStatus.OK, position=position)
 
 
-def settled(status: SettleStatus, at: Lsn = LSN) -> Settled:
-    return Settled(log=LOG, lsn=at, status=status)
+def issued(at: Lsn = LSN) -> Appended:
+    return Appended(status=AppendStatus.OK, position=position(at))
+
+
+def settled(fate: Fate, at: Lsn = LSN) -> Settled:
+    return Settled(status=AppendStatus.OK, lsn=at, fate=fate)

@@ -2,7 +2,7 @@
 
 The sequencers and the cut are the real machines; nodes, the epoch store and recovery are played. Sequencers
 are replaced at any moment, and the old ones go on to answer whoever still asks them. Everything is drawn
-from one seed. `Rules` removes what the promise rests on, to see that it is missed.
+from one seed.
 """
 
 from __future__ import annotations
@@ -10,28 +10,19 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from logdevice.protocol.appender import SendStore
 from logdevice.protocol.cutting import CutFailed, CutFound, CutTaking
-from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed, EpochState, LogTail
-from logdevice.protocol.sequencer_events import AnswerBarrier, BarrierAsked, Event
-from logdevice.protocol.tests.sequencing import LOG, METADATA, Sequencing
-from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs, GetTail, Tail
-from logdevice.types import Epoch, LogId, Lsn, NodeId
+from logdevice.protocol.epoch_state import EpochState, EpochStoreRead, ReadEpochStore
+from logdevice.protocol.io import Ask
+from logdevice.protocol.sequencer_events import Effect, Event
+from logdevice.protocol.tests.sequencing import LOG, METADATA, Sequencing, state
+from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs, GetTail, Store, Tail
+from logdevice.types import Epoch, LogId, LogPoint, Lsn, NodeId
 from logdevice.write_settings import WriteSettings
 
 Key = tuple[int, Lsn]  # a record: of which log, and where
 LOGS = 3
 SKEW_MS = 40
 SETTINGS = WriteSettings(release_interval_ms=0, clock_places_max=8)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """All true: as the product is."""
-
-    clients_carry_time: bool = True  # T11
-    is_confirmed: bool = True  # T23
-    is_tails: bool = False  # the cut is one look at the tail of each log
 
 
 @dataclass
@@ -56,15 +47,12 @@ class _Machine(Sequencing):
         self.questions: list[int] = []  # to the epoch store, on their way
         self.released_end = Lsn(0)
 
-    def feed(self, event: Event) -> list[object]:  # type: ignore[override]
+    def feed(self, event: Event) -> list[Effect]:
         effects = super().feed(event)
-        for effect in self.effects:
-            if isinstance(effect, AnswerBarrier):
-                self.barriers[effect.request_id] = effect.barrier
-            elif isinstance(effect, ConfirmEpoch):
-                self.questions.append(effect.question)
+        self.barriers |= self.replies(BarrierIs)
+        self.questions += [effect.question for effect in self.wanted(ReadEpochStore) if effect.question]
         self.released_end = max([self.released_end, *self.released().values()])
-        return list(effects)
+        return effects
 
 
 class _Log:
@@ -73,14 +61,14 @@ class _Log:
         self.records: dict[Lsn, _Kept] = {}  # that are in the log for good
         self.machine = _Machine(0)
         self.old: _Machine | None = None
-        self.flights: list[tuple[_Client, int, list[SendStore], frozenset[Key]]] = []
+        self.flights: list[tuple[_Client, int, list[Ask[Store]], frozenset[Key]]] = []
 
     def replace_sequencer(self, now_ms: int, offset_ms: int) -> None:
         """What is on its way is lost; nobody was told of it."""
         self.flights = []
         last = max(self.records, default=Lsn(0))
         time_ms = self.records[last].time_ms if last else 0
-        tail = LogTail(end=Lsn(last + 1), timestamp_ms=time_ms)
+        tail = LogPoint(lsn=Lsn(last + 1), timestamp_ms=time_ms)
         self.old, self.machine = self.machine, _Machine(offset_ms)
         self.machine.now_ms = now_ms + offset_ms
         read = EpochState(
@@ -100,15 +88,14 @@ class CutOutcome:
 
 
 def simulate_cut(seed: int) -> CutOutcome:
-    """For `tools/mutants.py`: one cut, with all rules."""
-    problem = CutWorld(seed, Rules()).play(is_consistent=True)
+    """For `make mutants`: one cut."""
+    problem = CutWorld(seed).play(is_consistent=True)
     return CutOutcome([] if problem is None else [problem])
 
 
 class CutWorld:
-    def __init__(self, seed: int, rules: Rules) -> None:
+    def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
-        self._rules = rules
         self._now_ms = 10_000
         self._requests = 1_000
         self._logs = [_Log() for _ in range(LOGS)]
@@ -121,7 +108,7 @@ class CutWorld:
         """Takes one cut in the midst of everything. What is wrong with it, if something is."""
         self._noise(self._rng.randint(5, 25))
         before = [max(log.records, default=Lsn(0)) for log in self._logs]
-        found = self._look_at_tails() if self._rules.is_tails else self._cut(is_consistent)
+        found = self._cut(is_consistent)
         if found is None:
             return None  # given up: sequencers were replaced too often
         self._noise(5)
@@ -140,13 +127,6 @@ class CutWorld:
                 return f"log {number} has {lsn} in the cut, and not its causes {sorted(missing)}"
         return None
 
-    def _look_at_tails(self) -> list[Lsn]:
-        found = dict.fromkeys(range(LOGS), Lsn(0))
-        for number in self._rng.sample(range(LOGS), LOGS):
-            found[number] = self._logs[number].machine.tail().next
-            self._noise(self._rng.randint(0, 3))
-        return [found[number] for number in range(LOGS)]
-
     def _cut(self, is_consistent: bool) -> list[Lsn] | None:
         taking = CutTaking(
             [LogId(number) for number in range(LOGS)],
@@ -156,11 +136,9 @@ class CutWorld:
         )
         while True:
             answers = self._round(taking.questions())
-            if not self._rules.is_confirmed and all(isinstance(a, BarrierIs) and a.end for a in answers):
-                return [answer.end for answer in answers if isinstance(answer, BarrierIs)]
             outcome = taking.answered(answers)
             if isinstance(outcome, CutFound):
-                return [end.end for end in outcome.ends]
+                return [end.end.lsn for end in outcome.ends]
             if isinstance(outcome, CutFailed):
                 return None
             assert outcome is None, f"{outcome}"
@@ -190,7 +168,7 @@ class CutWorld:
                 return None
             del asked[number]
             final = (AppendStatus.OK, AppendStatus.TOO_LATE)
-            return replace(answer, log=LogId(number)) if answer.status in final else None
+            return answer if answer.status in final else None
         is_outdated = log.old is not None and self._rng.random() < 0.2
         machine = log.old if log.old is not None and is_outdated else log.machine
         machine.now_ms = max(machine.now_ms, self._now_ms + machine.offset_ms)
@@ -199,7 +177,7 @@ class CutWorld:
             return tail if tail.status is AppendStatus.OK else None
         self._requests += 1
         asked[number] = machine, self._requests
-        machine.feed(BarrierAsked(self._requests, replace(question, log=LOG)))
+        machine.ask(self._requests, replace(question, log=LOG))
         return None
 
     def _noise(self, steps: int) -> None:
@@ -223,8 +201,7 @@ class CutWorld:
 
     def _append(self, log: _Log) -> None:
         client = self._rng.choice(self._clients)
-        seen_ms = client.seen_ms if self._rules.clients_carry_time else 0
-        request = log.machine.append(clock_ms=seen_ms)
+        request = log.machine.append(clock_ms=client.seen_ms)
         log.flights.append((client, request, log.machine.stores(), frozenset(client.knows)))
         if self._rng.random() < 0.7:
             self._finish(log)
@@ -253,7 +230,7 @@ class CutWorld:
     def _confirm(self, log: _Log) -> None:
         for machine in (log.machine, log.old):
             if machine is not None and machine.questions:
-                machine.feed(EpochConfirmed(machine.questions.pop(0), Epoch(log.epoch)))
+                machine.feed(EpochStoreRead(3, state(log.epoch), machine.questions.pop(0)))
 
     def _skew(self) -> int:
         return self._rng.randint(-SKEW_MS, SKEW_MS)

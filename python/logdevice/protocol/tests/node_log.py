@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from logdevice.protocol.epoch_state import MetadataLogRead
+from logdevice.protocol.io import Answered, Asked, Reply
 from logdevice.protocol.log_state import LogState
-from logdevice.protocol.log_state_events import (
-    Answer,
-    CopyFound,
-    Effect,
-    Event,
-    FindCopy,
-    Reply,
-    Request,
-    RequestReceived,
-)
+from logdevice.protocol.log_state_events import Answer, Effect, Event, Request
+from logdevice.protocol.store_read import ReadEnd, RecordsRead, StoreRead
 from logdevice.protocol.store_write import (
     Persist,
     Persisted,
@@ -30,8 +24,8 @@ from logdevice.protocol.store_write import (
 )
 from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Clean, DigestRequest, Release, Seal, Store
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, nodes
+from logdevice.protocol.write_messages import Clean, DigestRequest, EpochRecovered, Release, Seal, Store
+from logdevice.types import Epoch, EpochMetadata, LogId, Lsn, NodeId, Record, RecordFlags, Replication, nodes
 from logdevice.write_settings import RecoverySettings
 
 LOG = LogId(7)
@@ -103,6 +97,11 @@ def release(end: str, *, sender: int = 0) -> Release:
     return Release(LOG, lsn(end), NodeId(sender))
 
 
+def is_look_up(read: StoreRead) -> bool:
+    """Of the header of one copy."""
+    return read.headers_only and read.end == read.start.next
+
+
 class Node:
     def __init__(
         self, stored: StoredLog | None = None, *, prompt: bool = True, rebuilding: bool = False
@@ -111,6 +110,7 @@ class Node:
             LOG, NodeId(1), RecoverySettings(), stored or StoredLog(), rebuilding=rebuilding
         )
         self.prompt = prompt
+        self.finds = True  # what is looked up is found at once
         self.now_ms = 0
         self.effects: list[Effect] = []
         self.replies: dict[int, Answer] = {}
@@ -130,10 +130,10 @@ class Node:
                     self.unwritten.append(effect)
                     if self.prompt:
                         others += self.write()
-                case FindCopy() if self.prompt:
+                case StoreRead() if self.prompt and self.finds and is_look_up(effect):
                     others += self.find(effect)
                 case Reply():
-                    self.replies[effect.reply_to] = effect.answer
+                    self.replies[effect.id] = effect.answer
                 case WakeAt():
                     pass
                 case _:
@@ -143,8 +143,23 @@ class Node:
     def feed(self, event: Event) -> list[Effect]:
         return self.perform(self.machine.handle(event, self.now_ms))
 
-    def find(self, effect: FindCopy) -> list[Effect]:
-        return self.feed(CopyFound(effect.look_up_id, self.copies.get(effect.lsn)))
+    def find(self, read: StoreRead) -> list[Effect]:
+        items = (self.copies[read.start],) if read.start in self.copies else ()
+        return self.feed(RecordsRead(read.read_id, items, read.end, ReadEnd.LIMIT))
+
+    @property
+    def look_ups(self) -> list[StoreRead]:
+        """What the last event made the machine look up."""
+        return [read for read in self.wanted(StoreRead) if is_look_up(read)]
+
+    @property
+    def reads(self) -> list[StoreRead]:
+        return [read for read in self.wanted(StoreRead) if not is_look_up(read)]
+
+    def answer(self, node: int, answer: EpochRecovered) -> list[Effect]:
+        """Of the only other node that a purge can ask."""
+        self.feed(MetadataLogRead((EpochMetadata(Epoch(1), nodes([1, node]), Replication.parse("2")),)))
+        return self.feed(Answered(NodeId(node), answer))
 
     def write(self) -> list[Effect]:
         """The oldest write becomes durable."""
@@ -160,7 +175,7 @@ class Node:
 
     def request(self, request: Request) -> int:
         self._requests += 1
-        self.others = self.feed(RequestReceived(self._requests, request))
+        self.others = self.feed(Asked(self._requests, request))
         return self._requests
 
     def ask(self, request: Request) -> Answer | None:

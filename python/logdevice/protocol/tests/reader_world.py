@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from logdevice.protocol.messages import GapReason, Start, StartedStatus
-from logdevice.protocol.read_stream.events import (
-    Deliver,
-    Effect,
-    EndStream,
-    FetchMetadata,
-    SendStart,
-    SendStop,
-    SendWindow,
-)
+from logdevice.protocol.io import Tell
+from logdevice.protocol.messages import GapReason, GetEpochMetadata, Start, StartedStatus, Window
+from logdevice.protocol.read_stream.events import Deliver, Effect, EndStream, SendStart
 from logdevice.protocol.tests.reading import Reading, lsn
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.protocol.timers import WakeAt
@@ -134,15 +127,14 @@ class ReaderWorld:
                 case SendStart():
                     how = "on a new connection, " if effect.reconnect else ""
                     told.setdefault(f"{how}{_describe_start(effect.message)}", []).append(effect.node)
-                case SendWindow():
-                    window_end = effect.message.window_end
-                    told.setdefault(f"WINDOW up to {_text(window_end)}", []).append(effect.node)
-                case SendStop():
-                    told.setdefault("STOP", []).append(effect.node)
+                case Tell():
+                    what = effect.message
+                    text = f"WINDOW up to {_text(what.window_end)}" if isinstance(what, Window) else "STOP"
+                    told.setdefault(text, []).append(effect.node)
                 case EndStream():
                     yield from _flush(told)
                     yield "ends"
-                case FetchMetadata() | WakeAt():
+                case GetEpochMetadata() | WakeAt():
                     pass
                 case _:
                     assert_never(effect)

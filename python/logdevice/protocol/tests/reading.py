@@ -11,15 +11,20 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import (
+    EpochMetadataIs,
     GapNotice,
     GapReason,
+    GetEpochMetadata,
     ReadMode,
     Records,
     Start,
     Started,
     StartedStatus,
     StatusNotice,
+    Stop,
+    Window,
 )
 from logdevice.protocol.read_stream.events import (
     ConfigChanged,
@@ -29,17 +34,9 @@ from logdevice.protocol.read_stream.events import (
     Effect,
     EndStream,
     Event,
-    FetchMetadata,
-    GapReceived,
-    MetadataFetched,
     ReadConfig,
     ReadRequest,
-    RecordsReceived,
     SendStart,
-    SendStop,
-    SendWindow,
-    StartedReceived,
-    StatusReceived,
 )
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.protocol.read_stream.stream import ClientReadStream
@@ -65,6 +62,7 @@ from logdevice.types import (
 LOG = LogId(7)
 RELEASED = 1_000
 EffectType = TypeVar("EffectType")
+ToldType = TypeVar("ToldType", Stop, Window)
 
 
 def lsn(position: int) -> Lsn:
@@ -140,14 +138,14 @@ class Reading:
         released_end = Lsn(0) if released == 0 else lsn(released)
         for node in nodes or self.nodes:
             answer = Started(LOG, version or self.version, status, released_end)
-            self.feed(StartedReceived(NodeId(node), answer), keep_effects=True)
+            self.feed(Answered(NodeId(node), answer), keep_effects=True)
 
     def records(
         self, node: int, *records: int | Record, version: int = 0, under_replicated: bool = False
     ) -> None:
         batch = tuple(item if isinstance(item, Record) else record(item) for item in records)
         message = Records(LOG, version or self.version, batch, under_replicated)
-        self.feed(RecordsReceived(NodeId(node), message))
+        self.feed(Answered(NodeId(node), message))
 
     def gap(
         self,
@@ -160,7 +158,7 @@ class Reading:
         """A gap notice for [start, end) from one or several nodes."""
         for sender in [node] if isinstance(node, int) else node:
             notice = GapNotice(LOG, version or self.version, lsn(start), lsn(end), reason)
-            self.feed(GapReceived(NodeId(sender), notice))
+            self.feed(Answered(NodeId(sender), notice))
 
     def lost(self, *nodes: int) -> None:
         for node in nodes:
@@ -169,7 +167,7 @@ class Reading:
     def status(self, version: int, **statuses: AuthoritativeStatus) -> None:
         """`status(1, N5=AuthoritativeStatus.UNAVAILABLE)`."""
         pairs = tuple((NodeId(int(name[1:])), status) for name, status in statuses.items())
-        self.feed(StatusReceived(StatusNotice(version, pairs)))
+        self.feed(Answered(NodeId(0), StatusNotice(version, pairs)))
 
     def configure(self, *, scd: bool = True, local_scd: bool = False) -> None:
         self._modes = {"scd": scd, "local_scd": local_scd}
@@ -232,7 +230,7 @@ class Reading:
                     self.delivered += effect.items
                     if self.consumes:
                         self.consume(effect.items)
-                case FetchMetadata() if self.answers_metadata:
+                case GetEpochMetadata() if self.answers_metadata:
                     self.answer_metadata(effect.epoch)
                 case SendStart():
                     self.starts.append(effect)
@@ -255,7 +253,7 @@ class Reading:
         last_epoch: int | None = None,
         source: MetadataSource | None = None,
     ) -> None:
-        answer = MetadataFetched(
+        answer = EpochMetadataIs(
             Epoch(epoch),
             metadata or self.metadata,
             Epoch(self.last_epoch if last_epoch is None else last_epoch),
@@ -267,17 +265,21 @@ class Reading:
         """The effects of one kind that the last event caused."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
+    def told(self, kind: type[ToldType]) -> list[Tell[ToldType]]:
+        """The messages of one kind, and to whom, that the last event caused."""
+        return [effect for effect in self.sent(Tell) if isinstance(effect.message, kind)]
+
     def start_of(self, node: int) -> Start:
         """The latest START that went to a node."""
         return [start.message for start in self.starts if start.node == node][-1]
 
     @property
     def stops(self) -> list[int]:
-        return [stop.node for stop in self.sent(SendStop)]
+        return [stop.node for stop in self.told(Stop)]
 
     @property
     def windows(self) -> dict[int, Lsn]:
-        return {window.node: window.message.window_end for window in self.sent(SendWindow)}
+        return {window.node: window.message.window_end for window in self.told(Window)}
 
     @property
     def version(self) -> int:

@@ -10,16 +10,15 @@ import random
 from collections.abc import Iterable
 from typing import TypeVar
 
-from logdevice.protocol.epoch_recovery import RecoveryContext
 from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     WriteEpochStore,
 )
+from logdevice.protocol.io import Answered, Ask, Lost
 from logdevice.protocol.log_recovery import LogRecovery
-from logdevice.protocol.recovery_events import AnswerReceived, Effect, Event, SendRequest
+from logdevice.protocol.recovery_context import Effect, Event, RecoveryContext, Request
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import (
     Clean,
@@ -40,6 +39,7 @@ from logdevice.types import (
     EpochMetadata,
     Location,
     LogId,
+    LogPoint,
     Lsn,
     NodeId,
     Record,
@@ -64,10 +64,7 @@ def tail(epoch: int, good: int, end: int) -> EpochTail:
     return EpochTail(
         epoch=Epoch(epoch),
         good_end=Lsn.of(epoch, good),
-        record_end=Lsn.of(epoch, end),
-        timestamp_ms=end,
-        entry_end=end * 10,
-        byte_end=end * 100,
+        end=LogPoint(Lsn.of(epoch, end), entry_end=end * 10, byte_end=end * 100, timestamp_ms=end),
     )
 
 
@@ -111,7 +108,7 @@ class Recovering:
             rng=random.Random(1),
         )
         self.machine = LogRecovery(context, Epoch(last_clean), history, statuses or {}, tail_end)
-        self.bridge_asks: list[SendRequest] = []  # after the bridge of the last clean epoch
+        self.bridge_asks: list[Ask[Request]] = []  # after the bridge of the last clean epoch
         self.now_ms = 0
         self._seal = Epoch(seal)
         self.state = EpochState(
@@ -128,13 +125,18 @@ class Recovering:
         asks = [
             effect
             for effect in effects
-            if isinstance(effect, SendRequest)
+            if isinstance(effect, Ask)
             and isinstance(effect.request, DigestRequest)
             and effect.request.attempt == 0
         ]
         self.bridge_asks = asks or self.bridge_asks
         self.all += [effect for effect in effects if effect not in asks]
         return [effect for effect in effects if effect not in asks and not isinstance(effect, WakeAt)]
+
+    def lose(self, node: int) -> list[Effect]:
+        """The connection breaks; what is asked of a node first, and again, is its seal."""
+        seal = Seal(log=LOG, epoch=self._seal, sealed_by=NodeId(9), last_clean=Epoch(1))
+        return self.feed(Lost(NodeId(node), seal))
 
     def find_bridge(
         self,
@@ -149,7 +151,6 @@ class Recovering:
         request = self.bridge_asks[0].request
         assert isinstance(request, DigestRequest)
         answer = DigestRecords(
-            log=LOG,
             epoch=request.epoch,
             start=request.start if start is None else start,
             attempt=0,
@@ -173,7 +174,7 @@ class Recovering:
         return {
             effect.node: effect.request
             for effect in self.all
-            if isinstance(effect, SendRequest) and isinstance(effect.request, kind)
+            if isinstance(effect, Ask) and isinstance(effect.request, kind)
         }
 
     def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
@@ -182,7 +183,7 @@ class Recovering:
     def _answer(self, answers: Iterable[tuple[int, Sealed | DigestRecords | Stored | Cleaned]]) -> None:
         collected: list[Effect] = []
         for node, answer in answers:
-            self.feed(AnswerReceived(NodeId(node), answer))
+            self.feed(Answered(NodeId(node), answer))
             collected += self.all
         self.all = collected
 
@@ -195,7 +196,6 @@ class Recovering:
     ) -> None:
         is_preempted = status is SealStatus.PREEMPTED
         answer = Sealed(
-            log=LOG,
             epoch=self._seal,
             status=status,
             tails=tails,
@@ -217,7 +217,6 @@ class Recovering:
         lossy: bool = False,
     ) -> None:
         answer = DigestRecords(
-            log=LOG,
             epoch=Epoch(epoch),
             start=Lsn.of(epoch, start),
             attempt=attempt,
@@ -233,7 +232,6 @@ class Recovering:
     ) -> None:
         is_preempted = status is StoreStatus.PREEMPTED
         answer = Stored(
-            log=LOG,
             lsn=lsn,
             wave=self._seal,
             status=status,
@@ -253,7 +251,6 @@ class Recovering:
     ) -> None:
         is_preempted = status is SealStatus.PREEMPTED
         answer = Cleaned(
-            log=LOG,
             epoch=Epoch(epoch),
             attempt=attempt,
             status=status,
@@ -279,9 +276,7 @@ class Recovering:
     def write(self, epoch: int, members: Iterable[int] = ALL, *, attempt: int = 1) -> None:
         """The stores that the last step brought, whatever they bring, and the clean marks."""
         while stores := [
-            effect
-            for effect in self.all
-            if isinstance(effect, SendRequest) and isinstance(effect.request, Store)
+            effect for effect in self.all if isinstance(effect, Ask) and isinstance(effect.request, Store)
         ]:
             self._answer((effect.node, self._stored(effect.request, attempt)) for effect in stores)
         self.clean(members, epoch=epoch, attempt=attempt)
@@ -289,7 +284,7 @@ class Recovering:
     def _stored(self, store: object, attempt: int) -> Stored:
         assert isinstance(store, Store)
         record = store.record
-        return Stored(log=LOG, lsn=record.lsn, wave=record.wave, status=StoreStatus.OK, attempt=attempt)
+        return Stored(lsn=record.lsn, wave=record.wave, status=StoreStatus.OK, attempt=attempt)
 
 
-__all__ = ["ALL", "LOG", "METADATA", "NODESET", "LogTail", "Recovering", "bridge", "copy", "tail"]
+__all__ = ["ALL", "LOG", "METADATA", "NODESET", "LogPoint", "Recovering", "bridge", "copy", "tail"]

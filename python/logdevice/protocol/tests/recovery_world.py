@@ -9,25 +9,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from logdevice.protocol.epoch_recovery import RecoveryContext
-from logdevice.protocol.epoch_state import ReadEpochStore
+from logdevice.protocol.epoch_state import MetadataLogRead, ReadEpochStore, ReadMetadataLog
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.log_recovery import LogRecovery
 from logdevice.protocol.log_state import LogState
-from logdevice.protocol.log_state_events import (
-    Answer,
-    CopyFound,
-    Effect,
-    Event,
-    FindCopy,
-    PurgeAnswered,
-    ReadCopies,
-    Reply,
-    Request,
-    RequestReceived,
-    StartPurge,
-)
-from logdevice.protocol.recovery_events import AnswerReceived, NodeLost, SendRequest
-from logdevice.protocol.recovery_events import Effect as RecoveryEffect
+from logdevice.protocol.log_state_events import Answer, Effect, Event, Request
+from logdevice.protocol.recovery_context import Effect as RecoveryEffect
+from logdevice.protocol.recovery_context import RecoveryContext
+from logdevice.protocol.recovery_context import Request as RecoveryRequest
+from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog
 from logdevice.protocol.write_messages import (
@@ -36,6 +26,7 @@ from logdevice.protocol.write_messages import (
     EpochRecovered,
     GetEpochRecovery,
     Release,
+    Seal,
     Sealed,
     Store,
     Stored,
@@ -73,7 +64,7 @@ class StorageNode:
 
     def ask(self, request: Request) -> Answer | None:
         self._answers = []
-        self.feed(RequestReceived(1, request))
+        self.feed(Asked(1, request))
         return self._answers[0] if self._answers else None
 
     def feed(self, event: Event) -> None:
@@ -85,13 +76,11 @@ class StorageNode:
                 case Persist():
                     for event in self._store.write([effect]):
                         self.feed(event)
-                case FindCopy():
-                    self.feed(CopyFound(effect.look_up_id, self._store.get(LOG, effect.lsn)))
-                case ReadCopies():
-                    self.feed(self._store.scan(effect.read))
+                case StoreRead():
+                    self.feed(self._store.scan(effect))
                 case Reply():
                     self._answers.append(effect.answer)
-                case StartPurge():
+                case ReadMetadataLog():
                     self.has_to_purge = True
                 case _:
                     pass
@@ -130,7 +119,8 @@ class RecoveryWorld:
         known = [node.recovered() for node in self.nodes.values() if node.recovered().is_known]
         for node in self.nodes.values():
             if node.has_to_purge:
-                node.feed(PurgeAnswered(known[0]))
+                node.feed(MetadataLogRead((EpochMetadata(EPOCH, tuple(self.nodes), Replication.parse("2")),)))
+                node.feed(Answered(NodeId(9), known[0]))
 
 
 class Recovery:
@@ -157,7 +147,7 @@ class Recovery:
             effect = self._waiting.pop(0)
             if isinstance(effect, ReadEpochStore):
                 return True
-            if isinstance(effect, SendRequest):
+            if isinstance(effect, Ask):
                 self._waiting += self._deliver(effect, reach)
                 if until is not None and isinstance(effect.request, until):
                     break
@@ -165,11 +155,12 @@ class Recovery:
 
     def lose(self, node: int) -> None:
         """The connection breaks; what is on its way to others is lost with it."""
-        self._waiting = self._machine.handle(NodeLost(NodeId(node)), 0)
+        seal = Seal(log=LOG, epoch=EPOCH, sealed_by=NodeId(9), last_clean=Epoch(0))
+        self._waiting = self._machine.handle(Lost(NodeId(node), seal), 0)
 
-    def _deliver(self, effect: SendRequest, reach: tuple[NodeId, ...]) -> list[RecoveryEffect]:
+    def _deliver(self, effect: Ask[RecoveryRequest], reach: tuple[NodeId, ...]) -> list[RecoveryEffect]:
         answer = self._world.nodes[effect.node].ask(effect.request) if effect.node in reach else None
         if answer is None:
-            return self._machine.handle(NodeLost(effect.node), 0)
+            return self._machine.handle(Lost(effect.node, effect.request), 0)
         assert isinstance(answer, Sealed | DigestRecords | Stored | Cleaned)
-        return self._machine.handle(AnswerReceived(effect.node, answer), 0)
+        return self._machine.handle(Answered(effect.node, answer), 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from logdevice.protocol.copy_selection import CopyFilter
+from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import (
     GapNotice,
     ReadMode,
@@ -13,26 +14,13 @@ from logdevice.protocol.messages import (
     Start,
     Started,
     StatusNotice,
+    Stop,
     ToReader,
     Window,
 )
 from logdevice.protocol.quorum import Quorum
-from logdevice.protocol.server_read_stream import (
-    EndStream,
-    Event,
-    MessageSent,
-    ReadFailed,
-    ReadStore,
-    RebuildingChanged,
-    ReleaseAdvanced,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StopReceived,
-    StoreRead,
-    TrimAdvanced,
-    WindowReceived,
-)
+from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.store_read import ReadFailed, StoreRead
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.settings import NodeReadSettings
 from logdevice.storage.memory_log_store import MemoryLogStore
@@ -180,9 +168,9 @@ class NodeWorld:
         return {
             "record": self.record,
             "lost": self.lost,
-            "start": lambda arguments: self._feed(StartReceived(start_message(arguments))),
+            "start": lambda arguments: self._feed(start_message(arguments)),
             "window": self.window,
-            "stop": lambda _: self._feed(StopReceived()),
+            "stop": lambda _: self._feed(Stop(LOG)),
             "release": lambda arguments: self._feed(ReleaseAdvanced(arguments.lsn("end"))),
             "trim": self.trim,
             "rebuilding": self.rebuilding,
@@ -206,7 +194,7 @@ class NodeWorld:
             arguments.lsn("end"),
             arguments.integer("bytes", 1_000_000),
         )
-        return self._feed(WindowReceived(window))
+        return self._feed(window)
 
     def trim(self, arguments: Arguments) -> Iterator[str]:
         end = arguments.lsn("end")
@@ -230,15 +218,13 @@ class NodeWorld:
     def _feed(self, event: Event) -> Iterator[str]:
         for effect in self._stream.handle(event, 0):
             match effect:
-                case Send():
-                    yield f"-> {describe(effect.message)}"
-                case ReadStore():
-                    self._read = effect.read
-                    yield f"reads [{effect.read.start}, {effect.read.end})"
+                case StoreRead():
+                    self._read = effect
+                    yield f"reads [{effect.start}, {effect.end})"
                 case EndStream():
                     yield "ends"
                 case _:
-                    assert_never(effect)
+                    yield f"-> {describe(effect)}"
 
 
 def describe(message: ToReader) -> str:

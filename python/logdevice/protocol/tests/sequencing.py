@@ -7,37 +7,55 @@ the machine wants; answers that a test has no interest in are given by `activate
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TypeVar
 
-from logdevice.protocol.appender import SendStore, StoredReceived
 from logdevice.protocol.copysets import Candidates
-from logdevice.protocol.epoch_sequencer import AnswerAppend
 from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     MetadataLogRead,
     MetadataLogWritten,
     WriteEpochStore,
     WriteMetadataLog,
 )
+from logdevice.protocol.io import Answered, Ask, Asked, Reply, Tell
 from logdevice.protocol.sequencer import Sequencer
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
-    AnswerTail,
-    AppendReceived,
     Effect,
     Event,
     OwnerChanged,
     RecoveryCompleted,
-    SendRelease,
+    Request,
     SequencerConfig,
-    TailAsked,
+    SequencerContext,
 )
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Stored, StoreStatus, Tail
-from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId, Replication, WriterTag, nodes
+from logdevice.protocol.write_messages import (
+    Append,
+    Appended,
+    AppendStatus,
+    GetTail,
+    Release,
+    Store,
+    Stored,
+    StoreStatus,
+    Tail,
+)
+from logdevice.types import (
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogId,
+    LogPoint,
+    Lsn,
+    NodeId,
+    Replication,
+    WriterTag,
+    nodes,
+)
 from logdevice.write_settings import WriteSettings
 
 LOG = LogId(7)
@@ -49,7 +67,7 @@ CONFIG = SequencerConfig(
     replication=METADATA.replication,
     candidates=Candidates(locations=dict.fromkeys(nodes(range(8)), Location())),
 )
-AnyEffect = TypeVar("AnyEffect", bound=Effect)
+AnyEffect = TypeVar("AnyEffect")
 
 
 def state(epoch: int, last_clean: int | None = None, *, owner: int | None = None) -> EpochState:
@@ -58,25 +76,30 @@ def state(epoch: int, last_clean: int | None = None, *, owner: int | None = None
         last_clean=Epoch(epoch if last_clean is None else last_clean),
         metadata=METADATA,
         owner=None if owner is None else NodeId(owner),
-        tail=LogTail(end=Lsn.of(epoch, 9), timestamp_ms=50, entry_end=100, byte_end=1000),
+        tail=LogPoint(lsn=Lsn.of(epoch, 9), timestamp_ms=50, entry_end=100, byte_end=1000),
     )
 
 
 class Sequencing:
     def __init__(self, settings: WriteSettings | None = None, config: SequencerConfig = CONFIG) -> None:
         self.settings = settings or WriteSettings(release_interval_ms=0)
-        self.machine = Sequencer(LOG, ME, config, self.settings, random.Random(1))
+        self.machine = Sequencer(self.context(), config)
         self.now_ms = 1000
         self.effects: list[Effect] = []
         self.answers: dict[int, Appended] = {}
         self.requests = 0
 
+    def context(self) -> SequencerContext:
+        return SequencerContext(log=LOG, me=ME, settings=self.settings, rng=random.Random(1))
+
     def feed(self, event: Event) -> list[Effect]:
+        if isinstance(event, MetadataLogRead) and not event.epoch and self.machine.epoch is not None:
+            event = replace(event, epoch=self.machine.epoch)  # the answer to its last question
         self.effects = self.machine.handle(event, self.now_ms)
         for effect in self.effects:
-            if isinstance(effect, AnswerAppend):
-                assert effect.request_id not in self.answers, "an append is answered once"
-                self.answers[effect.request_id] = effect.appended
+            if isinstance(effect, Reply) and isinstance(effect.answer, Appended):
+                assert effect.id not in self.answers, "an append is answered once"
+                self.answers[effect.id] = effect.answer
         return [effect for effect in self.effects if not isinstance(effect, WakeAt)]
 
     def wait(self, duration_ms: int) -> list[Effect]:
@@ -86,6 +109,17 @@ class Sequencing:
     def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
         """The effects of this kind that the last event had."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    def ask(self, id: int, request: Request) -> None:
+        self.feed(Asked(id, request))
+
+    def replies(self, kind: type[AnyEffect]) -> dict[int, AnyEffect]:
+        """The answers of this kind that the last event had, by request."""
+        return {reply.id: reply.answer for reply in self.wanted(Reply) if isinstance(reply.answer, kind)}
+
+    def told(self, kind: type[AnyEffect]) -> dict[NodeId, AnyEffect]:
+        """The messages of this kind that the last event had, by node."""
+        return {tell.node: tell.message for tell in self.wanted(Tell) if isinstance(tell.message, kind)}
 
     def take_epoch(self, read: EpochState) -> list[Effect]:
         """Reads and writes the epoch store, when the machine has asked."""
@@ -117,20 +151,19 @@ class Sequencing:
         append = Append(
             log=LOG, body=body, entries=entries, seen_epoch=Epoch(seen), tag=tag, clock_ms=clock_ms
         )
-        self.feed(AppendReceived(self.requests, append))
+        self.ask(self.requests, append)
         return self.requests
 
-    def stores(self, lsn: Lsn | None = None) -> list[SendStore]:
-        return [effect for effect in self.wanted(SendStore) if lsn is None or effect.store.record.lsn == lsn]
+    def stores(self, lsn: Lsn | None = None) -> list[Ask[Store]]:
+        return [ask for ask in self.wanted(Ask) if lsn is None or ask.request.lsn == lsn]
 
     def store(
-        self, stores: list[SendStore], status: StoreStatus = StoreStatus.OK, *, soft: bool = False
+        self, stores: list[Ask[Store]], status: StoreStatus = StoreStatus.OK, *, soft: bool = False
     ) -> None:
         """The nodes answer these stores."""
-        for effect in stores:
-            record = effect.store.record
+        for ask in stores:
+            record = ask.request.record
             stored = Stored(
-                log=LOG,
                 lsn=record.lsn,
                 wave=record.wave,
                 status=status,
@@ -138,7 +171,7 @@ class Sequencing:
                 sealed_by=NodeId(4) if status is StoreStatus.PREEMPTED else None,
                 is_soft=soft,
             )
-            self.feed(StoredReceived(effect.node, stored))
+            self.feed(Answered(ask.node, stored))
 
     def append_and_store(self) -> Lsn:
         request = self.append()
@@ -149,8 +182,8 @@ class Sequencing:
         return self.answers[request].status if request in self.answers else None
 
     def released(self) -> dict[NodeId, Lsn]:
-        return {effect.node: effect.release.end for effect in self.wanted(SendRelease)}
+        return {node: release.end for node, release in self.told(Release).items()}
 
     def tail(self) -> Tail:
-        self.feed(TailAsked(99))
-        return self.wanted(AnswerTail)[0].tail
+        self.ask(99, GetTail(LOG, confirm=False))
+        return self.replies(Tail)[99]

@@ -6,6 +6,7 @@ collect in `reads`. The functions below build the messages a test expects.
 
 from __future__ import annotations
 
+from logdevice.protocol.log_state_events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import (
     GapNotice,
     GapReason,
@@ -16,21 +17,8 @@ from logdevice.protocol.messages import (
     StartedStatus,
     Window,
 )
-from logdevice.protocol.server_read_stream import (
-    Effect,
-    Event,
-    FilteredOut,
-    ReadEnd,
-    ReadStore,
-    RecordsRead,
-    ReleaseAdvanced,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StoreRead,
-    TrimAdvanced,
-    WindowReceived,
-)
+from logdevice.protocol.server_read_stream import Effect, Event, ServerReadStream
+from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
 from logdevice.settings import NodeReadSettings
 from logdevice.types import LogId, Lsn, NodeId, Record, nodes
 
@@ -76,14 +64,14 @@ class Stream:
     def feed(self, event: Event) -> list[Effect]:
         """What the machine does, without the read it asks for."""
         effects = self.machine.handle(event, 0)
-        self.reads += [effect.read for effect in effects if isinstance(effect, ReadStore)]
-        return [effect for effect in effects if not isinstance(effect, ReadStore)]
+        self.reads += [effect for effect in effects if isinstance(effect, StoreRead)]
+        return [effect for effect in effects if not isinstance(effect, StoreRead)]
 
     def start(self, start: Start = START) -> list[Effect]:
-        return self.feed(StartReceived(start))
+        return self.feed(start)
 
     def window(self, end: int, *, size: int = 10_000, version: int = 1) -> list[Effect]:
-        return self.feed(WindowReceived(Window(LOG, version, Lsn(end), size)))
+        return self.feed(Window(LOG, version, Lsn(end), size))
 
     def release(self, end: int) -> list[Effect]:
         return self.feed(ReleaseAdvanced(Lsn(end)))
@@ -111,14 +99,14 @@ class Stream:
         return int(self.reads[-1].start), int(self.reads[-1].end)
 
 
-def started(status: StartedStatus = StartedStatus.OK, *, version: int = 1, released: int = 1000) -> Send:
-    return Send(Started(LOG, version, status, Lsn(released)))
+def started(status: StartedStatus = StartedStatus.OK, *, version: int = 1, released: int = 1000) -> Started:
+    return Started(LOG, version, status, Lsn(released))
 
 
-def records(*items: int | Record, version: int = 1, thin: bool = False) -> Send:
+def records(*items: int | Record, version: int = 1, thin: bool = False) -> Records:
     sent = tuple(record(item) if isinstance(item, int) else item for item in items)
-    return Send(Records(LOG, version, sent, thin))
+    return Records(LOG, version, sent, thin)
 
 
-def gap(start: int, end: int, reason: GapReason = GapReason.NO_RECORDS, *, version: int = 1) -> Send:
-    return Send(GapNotice(LOG, version, Lsn(start), Lsn(end), reason))
+def gap(start: int, end: int, reason: GapReason = GapReason.NO_RECORDS, *, version: int = 1) -> GapNotice:
+    return GapNotice(LOG, version, Lsn(start), Lsn(end), reason)

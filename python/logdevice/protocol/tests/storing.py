@@ -17,14 +17,11 @@ from logdevice.protocol.appender import (
     Finish,
     Preempt,
     Retire,
-    SendDelete,
-    SendStore,
-    StoredReceived,
-    StoreUnanswered,
 )
 from logdevice.protocol.copysets import Candidates, NodeHealth, StickyCopysets
+from logdevice.protocol.io import Answered, Ask, Lost, Tell
 from logdevice.protocol.timers import Woken
-from logdevice.protocol.write_messages import Store, Stored, StoreStatus
+from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
 from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Record, Replication, nodes
 from logdevice.write_settings import WriteSettings
 
@@ -67,8 +64,8 @@ class Storing:
             [None if copyset is None else nodes(copyset) for copyset in copysets], candidates
         )
         self.now_ms = 0
-        self.stores: list[SendStore] = []
-        self.deletes: list[SendDelete] = []
+        self.stores: list[Ask[Store]] = []
+        self.deletes: list[Tell[Delete]] = []
         self.deadlines: list[int] = []
         record = Record(LSN, timestamp_ms=3, copyset=(), body=b"body", entries=2, entry_end=9, byte_end=99)
         plan = AppendPlan(
@@ -97,7 +94,6 @@ class Storing:
     ) -> list[str]:
         is_preempted = status is StoreStatus.PREEMPTED
         stored = Stored(
-            log=LOG,
             lsn=LSN,
             wave=self.last_wave if wave is None else wave,
             status=status,
@@ -105,11 +101,12 @@ class Storing:
             sealed_by=NodeId(8) if is_preempted else None,
             is_soft=soft,
         )
-        return self.feed(StoredReceived(NodeId(node), stored))
+        return self.feed(Answered(NodeId(node), stored))
 
     def lose(self, node: int, *, was_sent: bool = True, wave: int | None = None) -> list[str]:
         wave = self.last_wave if wave is None else wave
-        return self.feed(StoreUnanswered(NodeId(node), LSN, wave, was_sent))
+        (store,) = [ask.request for ask in self.stores if (ask.node, ask.request.record.wave) == (node, wave)]
+        return self.feed(Lost(NodeId(node), store, was_sent))
 
     def wait(self, duration_ms: int) -> list[str]:
         self.now_ms += duration_ms
@@ -117,20 +114,20 @@ class Storing:
 
     @property
     def last_wave(self) -> int:
-        return self.stores[-1].store.record.wave
+        return self.stores[-1].request.record.wave
 
     def last_store(self, node: int) -> Store:
-        return [effect.store for effect in self.stores if effect.node == node][-1]
+        return [ask.request for ask in self.stores if ask.node == node][-1]
 
     def _texts(self, effects: list[Effect]) -> list[str]:
         return [text for effect in effects if (text := self._text(effect))]
 
     def _text(self, effect: Effect) -> str:
         match effect:
-            case SendStore():
+            case Ask():
                 self.stores.append(effect)
-                return f"{'amend' if effect.store.is_amend else 'store'} {effect.node}"
-            case SendDelete():
+                return f"{'amend' if effect.request.is_amend else 'store'} {effect.node}"
+            case Tell():
                 self.deletes.append(effect)
                 return f"delete {effect.node}"
             case Acknowledge():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.appender import DrainingStarted, SendDelete, Stage
+from logdevice.protocol.appender import DrainingStarted, Stage
+from logdevice.protocol.io import Tell
 from logdevice.protocol.tests.storing import LOG, LSN, Storing
 from logdevice.protocol.write_messages import Delete, StoreStatus
 from logdevice.types import Location, Lsn, NodeId, nodes
@@ -204,7 +205,7 @@ def test_a_delete_names_the_wave_it_belongs_to() -> None:
     storing.wait(10)
     for node in (3, 2, 1, 0):
         storing.answer(node)
-    assert storing.deletes == [SendDelete(NodeId(0), Delete(LOG, LSN, 2))]
+    assert storing.deletes == [Tell(NodeId(0), Delete(LOG, LSN, 2))]
 
 
 def test_who_has_not_answered_in_the_end_is_told_to_delete() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed, EpochStoreRead, LogTail
+from logdevice.protocol.epoch_state import EpochStoreRead, ReadEpochStore
 from logdevice.protocol.sequencer_events import (
-    AnswerBarrier,
-    BarrierAsked,
     OwnerChanged,
     RecoveryPreempted,
     TailFound,
 )
 from logdevice.protocol.tests.sequencing import LOG, ME, Sequencing, state
 from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs
-from logdevice.types import Epoch, Lsn, NodeId
+from logdevice.types import Epoch, LogPoint, Lsn, NodeId
 from logdevice.write_settings import WriteSettings
 
 
@@ -23,11 +21,11 @@ def active(**settings: int) -> Sequencing:
 
 
 def ask(sequencing: Sequencing, time_ms: int = 0, *, confirm: bool = False, request: int = 50) -> None:
-    sequencing.feed(BarrierAsked(request, Barrier(LOG, time_ms, confirm)))
+    sequencing.ask(request, Barrier(LOG, time_ms, confirm))
 
 
 def answers(sequencing: Sequencing) -> list[BarrierIs]:
-    return [effect.barrier for effect in sequencing.wanted(AnswerBarrier)]
+    return list(sequencing.replies(BarrierIs).values())
 
 
 def answer(sequencing: Sequencing) -> BarrierIs:
@@ -36,7 +34,7 @@ def answer(sequencing: Sequencing) -> BarrierIs:
 
 
 def confirm(sequencing: Sequencing, epoch: int | None, question: int = 1) -> None:
-    sequencing.feed(EpochConfirmed(question, None if epoch is None else Epoch(epoch)))
+    sequencing.feed(EpochStoreRead(3, None if epoch is None else state(epoch), question))
 
 
 def test_a_barrier_without_a_time_ends_behind_all_that_was_given_out_once_it_is_released() -> None:
@@ -49,8 +47,8 @@ def test_a_barrier_without_a_time_ends_behind_all_that_was_given_out_once_it_is_
     assert not answers(sequencing)
     sequencing.store(stores)
     found = answer(sequencing)
-    assert (found.status, found.epoch, found.end) == (AppendStatus.OK, 2, Lsn.of(2, 3))
-    assert (found.entry_end, found.byte_end, found.clock_ms) == (104, 1008, 1000)
+    assert (found.status, found.epoch, found.end.lsn) == (AppendStatus.OK, 2, Lsn.of(2, 3))
+    assert (found.end.entry_end, found.end.byte_end, found.clock_ms) == (104, 1008, 1000)
 
 
 def test_a_barrier_with_a_time_ends_behind_its_last_record_and_none_follows() -> None:
@@ -60,15 +58,15 @@ def test_a_barrier_with_a_time_ends_behind_its_last_record_and_none_follows() ->
     sequencing.now_ms = 1010
     last = sequencing.append_and_store()
     ask(sequencing, 1005)
-    assert answer(sequencing).end == last
+    assert answer(sequencing).end.lsn == last
     ask(sequencing, 1020)
-    assert answer(sequencing).end == last.next
+    assert answer(sequencing).end.lsn == last.next
     assert answer(sequencing).clock_ms == 1021
     sequencing.append()
-    assert sequencing.stores()[0].store.record.timestamp_ms == 1021
+    assert sequencing.stores()[0].request.record.timestamp_ms == 1021
     sequencing.store(sequencing.stores())
     ask(sequencing, 1020)
-    assert answer(sequencing).end == last.next
+    assert answer(sequencing).end.lsn == last.next
 
 
 def test_a_time_that_has_long_passed_is_refused_with_the_clock_of_the_log() -> None:
@@ -86,7 +84,7 @@ def test_a_time_too_far_ahead_is_refused() -> None:
     refused = sequencing.append(clock_ms=1101)
     assert sequencing.status(refused) is AppendStatus.CLOCK_AHEAD
     sequencing.append(clock_ms=1100)
-    assert sequencing.stores()[0].store.record.timestamp_ms == 1100
+    assert sequencing.stores()[0].request.record.timestamp_ms == 1100
 
 
 def test_before_the_past_is_recovered_nothing_is_said() -> None:
@@ -107,7 +105,7 @@ def test_the_time_of_a_tail_that_was_found_late_counts() -> None:
     sequencing.feed(OwnerChanged(ME))
     ask(sequencing)
     sequencing.take_epoch(state(3, 1))
-    sequencing.feed(TailFound(Epoch(4), LogTail(end=Lsn.of(3, 20), timestamp_ms=7000)))
+    sequencing.feed(TailFound(Epoch(4), LogPoint(lsn=Lsn.of(3, 20), timestamp_ms=7000)))
     assert sequencing.tail().clock_ms == 7000
 
 
@@ -115,18 +113,18 @@ def test_whoever_wants_to_be_sure_waits_for_the_epoch_store() -> None:
     """T18: which is asked after the barrier came, once for all that wait."""
     sequencing = active()
     ask(sequencing, confirm=True)
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 1)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 1)]
     assert not answers(sequencing)
     ask(sequencing, confirm=True, request=51)
     ask(sequencing, confirm=True, request=52)
-    assert not sequencing.wanted(ConfirmEpoch)
+    assert not sequencing.wanted(ReadEpochStore)
     confirm(sequencing, 2)
-    assert [effect.request_id for effect in sequencing.wanted(AnswerBarrier)] == [50]
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 2)]
+    assert list(sequencing.replies(BarrierIs)) == [50]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
     confirm(sequencing, 2, question=1)
     assert not answers(sequencing)
     confirm(sequencing, 2, question=2)
-    assert [effect.request_id for effect in sequencing.wanted(AnswerBarrier)] == [51, 52]
+    assert list(sequencing.replies(BarrierIs)) == [51, 52]
 
 
 def test_one_that_was_replaced_answers_nothing_and_steps_down() -> None:
@@ -149,7 +147,7 @@ def test_an_epoch_store_that_cannot_be_asked_confirms_nothing() -> None:
     confirm(sequencing, None)
     assert answer(sequencing).status is AppendStatus.NO_SEQUENCER
     ask(sequencing, confirm=True)
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 2)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
 
 
 def test_nobody_waits_for_ever() -> None:
@@ -159,10 +157,10 @@ def test_nobody_waits_for_ever() -> None:
     sequencing.append()
     ask(sequencing, request=51)
     sequencing.wait(500)
-    statuses = {effect.request_id: effect.barrier.status for effect in sequencing.wanted(AnswerBarrier)}
+    statuses = {request: found.status for request, found in sequencing.replies(BarrierIs).items()}
     assert statuses == dict.fromkeys((50, 51), AppendStatus.NO_SEQUENCER)
     ask(sequencing, confirm=True)
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 2)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
 
 
 def test_those_who_wait_are_told_when_somebody_takes_over() -> None:

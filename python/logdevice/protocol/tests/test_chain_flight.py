@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.events import SendChain
 from logdevice.protocol.chain.flight import Decide, Effect, Flight, FlightSealed, Phase, Suspect
-from logdevice.protocol.chain.messages import ChainCopy, ChainRead, ChainStatus, ChainStored
-from logdevice.protocol.tests.chaining import CHAIN, HOLE, LOG, LSN, chain_stored, copy, record
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead
+from logdevice.protocol.io import Ask
+from logdevice.protocol.tests.chaining import CHAIN, HOLE, LOG, LSN, chain_stored, copy, position, record
 from logdevice.protocol.timers import WakeAt
-from logdevice.types import Lsn, NodeId, RecordFlags
+from logdevice.protocol.write_messages import Store, Stored, StoreStatus
+from logdevice.types import NodeId, RecordFlags
 from logdevice.write_settings import ChainSettings
 
 SETTINGS = ChainSettings(chain_look_ms=10, chain_fill_ms=50, chain_answer_ms=20, chain_attempts_max=2)
 N1, N2, N3 = CHAIN
-DATA, IS_HOLE = ChainStatus.DATA, ChainStatus.HOLE
+OK, TAKEN = StoreStatus.OK, StoreStatus.TAKEN
 
 
 class Flying:
     def __init__(self, chain: tuple[NodeId, ...] = CHAIN, *, with_body: bool = False) -> None:
         carried = record(copyset=())
-        self.machine = Flight(LOG, NodeId(9), carried, chain, 2, Lsn.of(2, 3), SETTINGS, 0)
+        self.machine = Flight(LOG, carried, position(chain=chain), SETTINGS, 0)
         self.now_ms = 0
         self.deadline_ms = 0
         begin = self.machine.bring if with_body else self.machine.await_client
@@ -28,10 +29,10 @@ class Flying:
         found = []
         for effect in effects:
             match effect:
-                case SendChain(node, ChainRead()):
+                case Ask(node, ChainRead()):
                     found.append(f"read {node}")
-                case SendChain(node, request):
-                    kind = "hole" if request.record.flags & HOLE else "record"  # type: ignore[union-attr]
+                case Ask(node, Store() as request):
+                    kind = "hole" if request.record.flags & HOLE else "record"
                     found.append(f"{kind} to {node}")
                 case Decide():
                     found.append("hole" if effect.is_hole else "decided")
@@ -43,7 +44,7 @@ class Flying:
                     self.deadline_ms = effect.time_ms
         return found
 
-    def answer(self, node: NodeId, answer: ChainStored | ChainCopy) -> list[str]:
+    def answer(self, node: NodeId, answer: Stored | ChainCopy) -> list[str]:
         return self.texts(self.machine.answered(node, answer, self.now_ms))
 
     def wait(self) -> list[str]:
@@ -70,8 +71,8 @@ def test_what_the_head_has_is_brought_to_the_end_of_the_chain_at_once() -> None:
     flying = Flying()
     assert flying.wait() == ["read N1"]
     assert flying.answer(N1, copy(record())) == ["record to N2"]
-    assert flying.answer(N2, chain_stored(DATA)) == ["record to N3"]
-    assert flying.answer(N3, chain_stored(DATA)) == ["decided"]
+    assert flying.answer(N2, chain_stored(OK)) == ["record to N3"]
+    assert flying.answer(N3, chain_stored(OK)) == ["decided"]
 
 
 def test_a_hole_at_the_head_is_brought_along_as_well() -> None:
@@ -79,8 +80,8 @@ def test_a_hole_at_the_head_is_brought_along_as_well() -> None:
     flying = Flying()
     flying.wait()
     assert flying.answer(N1, copy(record(flags=HOLE))) == ["hole to N2"]
-    assert flying.answer(N2, chain_stored(IS_HOLE)) == ["hole to N3"]
-    assert flying.answer(N3, chain_stored(IS_HOLE)) == ["hole"]
+    assert flying.answer(N2, chain_stored(OK)) == ["hole to N3"]
+    assert flying.answer(N3, chain_stored(OK)) == ["hole"]
 
 
 def test_an_empty_position_is_filled_when_the_time_of_its_client_is_up() -> None:
@@ -91,7 +92,7 @@ def test_an_empty_position_is_filled_when_the_time_of_its_client_is_up() -> None
     assert flying.deadline_ms == 50
     assert flying.wait() == ["read N1"]
     assert flying.answer(N1, copy()) == ["hole to N1"]
-    assert flying.answer(N1, chain_stored(IS_HOLE)) == ["hole to N2"]
+    assert flying.answer(N1, chain_stored(OK)) == ["hole to N2"]
 
 
 def test_a_client_that_is_faster_than_the_hole_wins() -> None:
@@ -101,7 +102,7 @@ def test_a_client_that_is_faster_than_the_hole_wins() -> None:
     flying.answer(N1, copy())
     flying.wait()
     flying.answer(N1, copy())
-    assert flying.answer(N1, chain_stored(DATA)) == ["read N1"]
+    assert flying.answer(N1, chain_stored(TAKEN)) == ["read N1"]
     assert flying.answer(N1, copy(record())) == ["record to N2"]
 
 
@@ -126,7 +127,7 @@ def test_a_record_that_came_with_its_body_is_brought_from_the_head_on() -> None:
     flying = Flying(with_body=True)
     assert flying.started == ["record to N1"]
     for node, effects in ((N1, ["record to N2"]), (N2, ["record to N3"]), (N3, ["decided"])):
-        assert flying.answer(node, chain_stored(DATA)) == effects
+        assert flying.answer(node, chain_stored(OK)) == effects
 
 
 def test_a_node_that_does_not_answer_is_suspected_after_a_few_times() -> None:
@@ -142,12 +143,12 @@ def test_a_node_that_does_not_answer_is_suspected_after_a_few_times() -> None:
 def test_a_broken_connection_is_a_failure_at_once() -> None:
     # P12
     flying = Flying(with_body=True)
-    flying.answer(N1, chain_stored(DATA))
-    assert flying.texts(flying.machine.unanswered(N1, 1)) == []  # it was not asked
-    assert flying.texts(flying.machine.unanswered(N2, 1)) == []
+    flying.answer(N1, chain_stored(OK))
+    assert flying.texts(flying.machine.lost(N1, 1)) == []  # it was not asked
+    assert flying.texts(flying.machine.lost(N2, 1)) == []
     assert flying.wait() == ["record to N2"]
-    assert flying.texts(flying.machine.unanswered(N2, 2)) == ["suspect N2"]
-    assert flying.texts(flying.machine.unanswered(N2, 2)) == []  # it pauses
+    assert flying.texts(flying.machine.lost(N2, 2)) == ["suspect N2"]
+    assert flying.texts(flying.machine.lost(N2, 2)) == []  # it pauses
 
 
 def test_an_answer_forgives() -> None:
@@ -164,9 +165,9 @@ def test_an_answer_forgives() -> None:
 def test_a_node_that_refuses_or_cannot_read_has_failed() -> None:
     # P12
     flying = Flying(with_body=True)
-    assert flying.answer(N1, chain_stored(ChainStatus.NO_SPACE)) == []
+    assert flying.answer(N1, chain_stored(StoreStatus.NO_SPACE)) == []
     assert flying.wait() == ["record to N1"]
-    assert flying.answer(N1, chain_stored(ChainStatus.FAILED)) == ["suspect N1"]
+    assert flying.answer(N1, chain_stored(StoreStatus.FAILED)) == ["suspect N1"]
     for answer in (copy(failed=True), copy(record(flags=int(RecordFlags.CORRUPT)))):
         flying = Flying()
         flying.wait()
@@ -177,16 +178,16 @@ def test_a_node_that_refuses_or_cannot_read_has_failed() -> None:
 def test_a_node_in_the_middle_that_has_something_else_has_failed() -> None:
     # P12: it cannot be, so the epoch is better left
     flying = Flying(with_body=True)
-    flying.answer(N1, chain_stored(DATA))
-    assert flying.answer(N2, chain_stored(IS_HOLE)) == []
+    flying.answer(N1, chain_stored(OK))
+    assert flying.answer(N2, chain_stored(TAKEN)) == []
     assert flying.wait() == ["record to N2"]
-    assert flying.answer(N2, chain_stored(IS_HOLE)) == ["suspect N2"]
+    assert flying.answer(N2, chain_stored(TAKEN)) == ["suspect N2"]
 
 
 def test_a_sealed_node_ends_the_epoch() -> None:
     # P13
     flying = Flying(with_body=True)
-    assert flying.answer(N1, chain_stored(ChainStatus.PREEMPTED)) == ["sealed by N8"]
+    assert flying.answer(N1, chain_stored(StoreStatus.PREEMPTED)) == ["sealed by N8"]
     assert flying.machine.phase is Phase.PAUSING
 
 
@@ -195,9 +196,9 @@ def test_answers_that_come_late_or_from_others_change_nothing() -> None:
     assert flying.answer(N1, copy(record())) == []
     flying.wait()
     assert flying.answer(N2, copy(record())) == []
-    assert flying.answer(N1, chain_stored(DATA)) == []
+    assert flying.answer(N1, chain_stored(OK)) == []
     flying.answer(N1, copy(record()))
-    assert flying.answer(N1, chain_stored(DATA)) == []
+    assert flying.answer(N1, chain_stored(OK)) == []
     assert flying.answer(N1, copy()) == []
 
 

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.chain.events import (
-    ChainAnswered,
-    ChainConfig,
-    ChainUnanswered,
-)
-from logdevice.protocol.chain.messages import (
-    ChainStatus,
-    SettleStatus,
-)
+from logdevice.protocol.chain.messages import Fate
 from logdevice.protocol.epoch_state import (
     ReadEpochStore,
 )
+from logdevice.protocol.io import Answered
 from logdevice.protocol.sequencer_events import (
+    ChainConfig,
     ConfigChanged,
     NodeConnected,
     RecoveryCompleted,
 )
 from logdevice.protocol.tests.chain_sequencing import THREE, active, stored
 from logdevice.protocol.tests.sequencing import state
-from logdevice.protocol.write_messages import AppendStatus
+from logdevice.protocol.write_messages import AppendStatus, StoreStatus
 from logdevice.types import Epoch, Lsn, NodeId, nodes
 
 
@@ -33,7 +27,7 @@ def test_a_chain_has_all_the_copies_and_the_epoch_counts_on_fewer() -> None:
     position = chaining.position(1)
     assert sorted(position.chain) == list(nodes([0, 1, 2]))
     assert position.copies == 2
-    assert chaining.machine.copies == 3
+    assert chaining.chain_epoch.copies == 3
 
 
 def test_a_node_that_does_not_answer_is_left_out_of_the_next_chains() -> None:
@@ -42,25 +36,25 @@ def test_a_node_that_does_not_answer_is_left_out_of_the_next_chains() -> None:
     position = chaining.position(1)
     head = position.chain[0]
     request = chaining.settle(position.lsn)
-    chaining.feed(ChainUnanswered(head, position.lsn))
+    chaining.lose(head, position.lsn)
     chaining.begin_next_epoch()
-    assert chaining.settled[request].status is SettleStatus.READ  # recovery decides
+    assert chaining.settled[request].fate is Fate.READ  # recovery decides
     assert head not in chaining.chain_epoch.chains[0]
     assert len(chaining.chain_epoch.chains[0]) == 2
-    assert chaining.machine.copies == 2
+    assert chaining.chain_epoch.copies == 2
 
 
 def test_answers_about_an_epoch_that_was_left_are_dropped() -> None:
     # P13
     chaining = active()
     position = chaining.position(1)
-    chaining.feed(ChainUnanswered(position.chain[0], Lsn.of(2, 9)))
+    chaining.lose(position.chain[0], Lsn.of(2, 9))
     chaining.settle(position.lsn)
-    chaining.feed(ChainUnanswered(position.chain[0], position.lsn))
+    chaining.lose(position.chain[0], position.lsn)
     chaining.begin_next_epoch()
-    chaining.feed(ChainAnswered(position.chain[0], stored(position.lsn)))
-    chaining.feed(ChainUnanswered(position.chain[0], position.lsn))
-    chaining.feed(ChainAnswered(position.chain[0], stored(Lsn.of(3, 9))))
+    chaining.feed(Answered(position.chain[0], stored(position.lsn)))
+    chaining.lose(position.chain[0], position.lsn)
+    chaining.feed(Answered(position.chain[0], stored(Lsn.of(3, 9))))
     assert chaining.sent() == []
 
 
@@ -77,24 +71,24 @@ def test_a_chain_grows_again_when_a_node_is_back() -> None:
     chaining = active()
     position = chaining.position(1)
     chaining.settle(position.lsn)
-    chaining.feed(ChainUnanswered(position.chain[0], position.lsn))
+    chaining.lose(position.chain[0], position.lsn)
     chaining.begin_next_epoch()
     chaining.feed(RecoveryCompleted(Epoch(3)))
     chaining.wait(100)
     assert not chaining.wanted(ReadEpochStore)  # it is still suspected
     chaining.feed(NodeConnected(position.chain[0]))
     chaining.begin_next_epoch(3)
-    assert chaining.machine.copies == 3
+    assert chaining.chain_epoch.copies == 3
 
 
 def test_a_chain_grows_again_when_the_cluster_sees_a_node_again() -> None:
     # P17
     away = replace(THREE, away=frozenset(nodes([1])))
     chaining = active(away)
-    assert chaining.machine.copies == 2
+    assert chaining.chain_epoch.copies == 2
     chaining.feed(ConfigChanged(THREE))
     chaining.begin_next_epoch()
-    assert chaining.machine.copies == 3
+    assert chaining.chain_epoch.copies == 3
 
 
 def test_positions_wait_for_the_chains_that_are_on_their_way() -> None:
@@ -114,11 +108,11 @@ def test_a_suspicion_ends_by_itself() -> None:
     chaining = active()
     position = chaining.position(1)
     chaining.settle(position.lsn)
-    chaining.feed(ChainUnanswered(position.chain[0], position.lsn))
+    chaining.lose(position.chain[0], position.lsn)
     chaining.begin_next_epoch()
     chaining.wait(600)
     chaining.begin_next_epoch(3)
-    assert chaining.machine.copies == 3
+    assert chaining.chain_epoch.copies == 3
 
 
 def test_two_of_three_gone_leave_a_chain_of_one_if_the_log_allows_it() -> None:
@@ -140,10 +134,10 @@ def test_a_log_may_forbid_chains_that_are_too_short() -> None:
     chaining = active(replace(config, away=frozenset(nodes([1, 2]))))
     assert chaining.issued[chaining.next(1)].status is AppendStatus.TOO_FEW_NODES
     assert chaining.status(chaining.append()) is AppendStatus.TOO_FEW_NODES
-    assert chaining.machine.copies == 0
+    assert chaining.chain_epoch.copies == 0
     chaining.feed(ConfigChanged(config))
     chaining.begin_next_epoch()
-    assert chaining.machine.copies == 3
+    assert chaining.chain_epoch.copies == 3
 
 
 def test_a_sealed_chain_makes_the_sequencer_step_down() -> None:
@@ -151,15 +145,13 @@ def test_a_sealed_chain_makes_the_sequencer_step_down() -> None:
     chaining = active()
     request = chaining.append()
     waiting = chaining.settle(Lsn.of(2, 1))
-    chaining.feed(
-        ChainAnswered(chaining.chain_epoch.chains[0][0], stored(Lsn.of(2, 1), ChainStatus.PREEMPTED))
-    )
+    chaining.feed(Answered(chaining.chain_epoch.chains[0][0], stored(Lsn.of(2, 1), StoreStatus.PREEMPTED)))
     assert chaining.machine.current is None
     assert chaining.status(request) is AppendStatus.UNKNOWN
-    assert chaining.settled[waiting].status is SettleStatus.READ
+    assert chaining.settled[waiting].fate is Fate.READ
     refused = chaining.issued[chaining.next(2)]
     assert (refused.status, refused.node) == (AppendStatus.REDIRECTED, NodeId(4))
-    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].status is SettleStatus.REDIRECTED
+    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].status is AppendStatus.REDIRECTED
 
 
 def test_nothing_is_changed_while_an_epoch_is_being_taken() -> None:

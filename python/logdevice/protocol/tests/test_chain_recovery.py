@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from logdevice.protocol.chain.walk import hole_at
 from logdevice.protocol.digest import Decisions, Digest
-from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.tests.chaining import record
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.types import Lsn, NodeId, Record, RecordFlags, epoch_start
+from logdevice.types import LogPoint, Lsn, NodeId, Record, RecordFlags, epoch_start
 
 BRIDGE, FILLED = RecordFlags.BRIDGE, RecordFlags.FILLED
 
@@ -22,7 +21,7 @@ def decide(*copies: Record) -> Decisions:
     digest = Digest()
     for copy in copies:
         digest.add(NodeId(1), copy)
-    return digest.decide(epoch_start(2), LogTail(), ReceivedTable(), is_authoritative=True)
+    return digest.decide(epoch_start(2), LogPoint(), ReceivedTable(), is_authoritative=True)
 
 
 def bridge_of(decisions: Decisions) -> Lsn:

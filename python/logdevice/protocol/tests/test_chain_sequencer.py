@@ -6,27 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from logdevice.protocol.chain.events import (
-    ChainAnswered,
-    ChainConfig,
-    ChainUnanswered,
-)
 from logdevice.protocol.chain.messages import (
     ChainCopy,
     ChainRead,
-    SettleStatus,
+    Fate,
 )
 from logdevice.protocol.epoch_state import (
     EpochStoreRead,
     ReadEpochStore,
 )
+from logdevice.protocol.io import Answered
 from logdevice.protocol.sequencer_events import (
+    ChainConfig,
     ConfigChanged,
     OwnerChanged,
     RecoveryCompleted,
 )
 from logdevice.protocol.tests.chain_sequencing import THREE, Chaining, active, stored
-from logdevice.protocol.tests.sequencing import CONFIG, LOG, ME, state
+from logdevice.protocol.tests.sequencing import CONFIG, ME, state
 from logdevice.protocol.timers import WakeAt
 from logdevice.protocol.write_messages import AppendStatus
 from logdevice.types import ESN_MAX, Epoch, Lsn, NodeId, WriterTag
@@ -42,7 +39,7 @@ def test_positions_are_given_out_with_times_and_counters() -> None:
     assert (second.entry_end, second.byte_end) == (104, 1020)
     assert first.timestamp_ms == 1000
     assert (first.sequencer, first.good_end) == (ME, Lsn.of(2, 1))
-    assert chaining.tail().next == Lsn.of(2, 3)  # a look does not give out anything
+    assert chaining.tail().end.lsn == Lsn.of(2, 3)  # a look does not give out anything
 
 
 def test_the_same_token_gets_the_same_position_until_that_is_decided() -> None:
@@ -67,9 +64,9 @@ def test_what_the_tails_report_is_released_in_order() -> None:
     chaining = active()
     first, second = chaining.position(1).lsn, chaining.position(2).lsn
     chaining.complete(second)
-    assert chaining.chain_epoch.good_end == first
-    chaining.complete(first, second, Lsn.of(2, 77))
-    assert chaining.chain_epoch.good_end == second.next
+    assert chaining.chain_epoch.numbering.good_end == first
+    chaining.complete(second, Lsn.of(2, 77), first)
+    assert chaining.chain_epoch.numbering.good_end == second.next
     assert chaining.released()[NodeId(1)] == second.next
 
 
@@ -80,17 +77,32 @@ def test_a_position_is_settled_when_it_is_decided() -> None:
     request = chaining.settle(lsn)
     assert chaining.sent() == [(chaining.chain_epoch.chains[0][0], "ChainRead")]
     assert request not in chaining.settled
-    chaining.complete(holes=(lsn,))
-    assert chaining.settled[request].status is SettleStatus.HOLE
+    chaining.complete(lsn, is_hole=True)
+    assert chaining.settled[request].fate is Fate.HOLE
     other = chaining.position(2).lsn
     third = chaining.position(3).lsn
     chaining.complete(third)
-    assert chaining.settled[chaining.settle(third)].status is SettleStatus.DATA
-    chaining.complete(holes=(chaining.position(4).lsn,))
-    assert chaining.settled[chaining.settle(Lsn(third + 1))].status is SettleStatus.HOLE
+    assert chaining.settled[chaining.settle(third)].fate is Fate.READ  # it is decided
     request = chaining.settle(other)
     chaining.complete(other)
-    assert chaining.settled[request].status is SettleStatus.DATA
+    assert chaining.settled[request].fate is Fate.DATA
+
+
+def test_a_record_of_an_ordered_writer_is_settled_by_the_log() -> None:
+    # P11, O7: recovery gives it up if the first one is missing
+    chaining = active()
+    tag = WriterTag(writer=5, incarnation=1, first_seq=1, count=1, stable_upto=1)
+    for seq in (1, 2):
+        chaining.append(tag=replace(tag, first_seq=seq))
+    second = Lsn.of(2, 2)
+    waiting = chaining.settle(second)
+    chaining.complete(second)
+    assert chaining.settled[waiting].fate is Fate.READ
+    assert chaining.settled[chaining.settle(second)].fate is Fate.READ
+    chaining.append(tag=replace(tag, writer=6, is_ordered=False))
+    waiting = chaining.settle(second.next)
+    chaining.complete(second.next)
+    assert chaining.settled[waiting].fate is Fate.DATA
 
 
 def test_only_so_many_may_wait_for_one_position() -> None:
@@ -100,7 +112,7 @@ def test_only_so_many_may_wait_for_one_position() -> None:
     for _ in range(64):
         chaining.settle(lsn)
     assert not chaining.settled
-    assert chaining.settled[chaining.settle(lsn)].status is SettleStatus.NO_SEQUENCER
+    assert chaining.settled[chaining.settle(lsn)].status is AppendStatus.OVERLOADED
 
 
 def test_what_is_decided_long_ago_is_read_and_what_nobody_has_is_refused() -> None:
@@ -108,10 +120,10 @@ def test_what_is_decided_long_ago_is_read_and_what_nobody_has_is_refused() -> No
     chaining = active()
     lsn = chaining.position(1).lsn
     chaining.complete(lsn)
-    assert chaining.settled[chaining.settle(lsn)].status is SettleStatus.READ
-    assert chaining.settled[chaining.settle(lsn.next)].status is SettleStatus.UNISSUED
-    assert chaining.settled[chaining.settle(Lsn.of(1, 5))].status is SettleStatus.READ
-    assert chaining.settled[chaining.settle(Lsn.of(9, 5))].status is SettleStatus.UNISSUED
+    assert chaining.settled[chaining.settle(lsn)].fate is Fate.READ
+    assert chaining.settled[chaining.settle(lsn.next)].fate is Fate.UNISSUED
+    assert chaining.settled[chaining.settle(Lsn.of(1, 5))].fate is Fate.READ
+    assert chaining.settled[chaining.settle(Lsn.of(9, 5))].fate is Fate.UNISSUED
 
 
 def test_a_client_that_gives_up_has_its_position_filled_at_once() -> None:
@@ -121,8 +133,8 @@ def test_a_client_that_gives_up_has_its_position_filled_at_once() -> None:
     head = position.chain[0]
     chaining.settle(position.lsn, token=1)
     assert chaining.sent() == [(head, "ChainRead")]
-    chaining.feed(ChainAnswered(head, ChainCopy(log=LOG, lsn=position.lsn)))
-    assert chaining.sent() == [(head, "ChainStore")]
+    chaining.feed(Answered(head, ChainCopy(lsn=position.lsn)))
+    assert chaining.sent() == [(head, "Store")]
 
 
 def test_positions_are_looked_at_after_a_while() -> None:
@@ -139,8 +151,8 @@ def test_a_record_that_comes_with_its_body_is_brought_along_the_chain() -> None:
     request = chaining.append(b"body")
     chain = chaining.chain_epoch.chains[0]
     for node in chain:
-        assert chaining.sent() == [(node, "ChainStore")]
-        chaining.feed(ChainAnswered(node, stored(Lsn.of(2, 1))))
+        assert chaining.sent() == [(node, "Store")]
+        chaining.feed(Answered(node, stored(Lsn.of(2, 1))))
     assert chaining.status(request) is AppendStatus.OK
     assert chaining.answers[request].lsn == Lsn.of(2, 1)
 
@@ -154,7 +166,7 @@ def test_a_tagged_record_is_taken_once() -> None:
     assert chaining.status(first) is AppendStatus.OK
     assert chaining.status(second) is AppendStatus.DUPLICATE
     third = chaining.append(tag=replace(tag, first_seq=2, stable_upto=2))
-    chaining.feed(ChainUnanswered(chaining.chain_epoch.chains[0][0], Lsn.of(2, 2)))
+    chaining.lose(chaining.chain_epoch.chains[0][0], Lsn.of(2, 2))
     chaining.begin_next_epoch()
     assert chaining.status(third) is AppendStatus.UNKNOWN
 
@@ -163,7 +175,7 @@ def test_what_was_filled_though_it_was_brought_from_here_is_unknown() -> None:
     # P18
     chaining = active()
     request = chaining.append()
-    chaining.complete(holes=(Lsn.of(2, 1),))
+    chaining.complete(Lsn.of(2, 1), is_hole=True)
     assert chaining.status(request) is AppendStatus.UNKNOWN
 
 
@@ -171,11 +183,10 @@ def test_a_log_without_chains_gives_out_no_positions() -> None:
     # P18
     chaining = active(CONFIG)
     assert chaining.issued[chaining.next(1)].status is AppendStatus.UNCHAINED
-    assert chaining.machine.copies is None
     chaining.complete(Lsn.of(2, 1))
-    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].status is SettleStatus.UNISSUED
+    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].fate is Fate.UNISSUED
     chaining.append_and_store()
-    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].status is SettleStatus.READ
+    assert chaining.settled[chaining.settle(Lsn.of(2, 1))].fate is Fate.READ
 
 
 def test_a_log_may_change_from_copysets_to_chains() -> None:
@@ -243,8 +254,8 @@ def test_what_is_too_big_or_too_much_is_refused() -> None:
 def test_an_epoch_without_numbers_is_followed_by_the_next() -> None:
     # U9
     chaining = active()
-    chaining.chain_epoch.next_lsn = Lsn.of(2, ESN_MAX)
-    chaining.chain_epoch.good_end = Lsn.of(2, ESN_MAX)
+    chaining.chain_epoch.numbering.next_lsn = Lsn.of(2, ESN_MAX)
+    chaining.chain_epoch.numbering.good_end = Lsn.of(2, ESN_MAX)
     request = chaining.next(1)
     assert request not in chaining.issued
     chaining.begin_next_epoch()

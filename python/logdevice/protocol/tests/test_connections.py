@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from logdevice.protocol.messages import StartedStatus
-from logdevice.protocol.read_stream.events import Deliver, Rejected, SendStart
+from logdevice.protocol.read_stream.events import SendStart
 from logdevice.protocol.tests.reading import RELEASED, Reading, lsn
 
 
@@ -213,15 +213,3 @@ def test_nobody_is_started_again_once_everything_is_delivered() -> None:
     assert bench.sent(SendStart) == []
     bench.expand(6)
     assert bench.sent(SendStart) == []
-
-
-def test_what_was_rejected_is_offered_again_though_everything_is_delivered() -> None:
-    """W7"""
-    bench = Reading(end=3, consumes=False)
-    bench.started(released=RELEASED)
-    bench.records(1, 1, 2)
-    bench.feed(Rejected(lsn(2)))
-    bench.wait(1_000)
-    (again,) = bench.sent(Deliver)
-    bench.consume(again.items)
-    assert bench.has_ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logdevice.protocol.cutting import CutFailed, CutFound, CutRefused, CutTaking
 from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs, GetTail, Tail
-from logdevice.types import Epoch, LogId, Lsn
+from logdevice.types import Epoch, LogId, LogPoint, Lsn
 
 ONE, TWO = LogId(1), LogId(2)
 LOGS = (ONE, TWO)
@@ -16,7 +16,7 @@ def consistent(seen_ms: int = 0, attempts: int = 2) -> CutTaking:
 
 def tails(*clocks: int, epochs: tuple[int, int] = (4, 4)) -> list[Tail]:
     return [
-        Tail(log=log, status=AppendStatus.OK, next=Lsn.of(epoch, 9), clock_ms=clock_ms)
+        Tail(status=AppendStatus.OK, end=LogPoint(Lsn.of(epoch, 9)), clock_ms=clock_ms)
         for log, clock_ms, epoch in zip(LOGS, clocks, epochs, strict=True)
     ]
 
@@ -28,7 +28,7 @@ def ends(
     clock_ms: int = 0,
 ) -> list[BarrierIs]:
     return [
-        BarrierIs(log=log, status=status, epoch=Epoch(epoch), end=Lsn.of(epoch, place), clock_ms=clock_ms)
+        BarrierIs(status=status, epoch=Epoch(epoch), end=LogPoint(Lsn.of(epoch, place)), clock_ms=clock_ms)
         for log, place, epoch in zip(LOGS, places, epochs, strict=True)
     ]
 
@@ -84,4 +84,4 @@ def test_a_clock_that_will_not_follow_ends_it() -> None:
     taking = consistent()
     taking.answered(tails(1, 2_000_000))
     refused = ends(0, 0, status=AppendStatus.CLOCK_AHEAD, clock_ms=7)
-    assert taking.answered(refused) == CutRefused(2_000_000, refused[0])
+    assert taking.answered(refused) == CutRefused(2_000_000, LOGS[0], refused[0])

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.protocol.digest import Decision, Decisions, Digest
-from logdevice.protocol.epoch_state import LogTail
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.types import Lsn, NodeId, Record, RecordFlags, WriterTag, epoch_start
+from logdevice.types import LogPoint, Lsn, NodeId, Record, RecordFlags, WriterTag, epoch_start
 
 HOLE = int(RecordFlags.HOLE)
 BRIDGE = int(RecordFlags.BRIDGE)
@@ -51,7 +50,7 @@ def decide(
     *copies: tuple[int, Record],
     start: int = 1,
     authoritative: bool = True,
-    before: LogTail | None = None,
+    before: LogPoint | None = None,
     writers: ReceivedTable | None = None,
 ) -> Decisions:
     digest = Digest()
@@ -59,7 +58,7 @@ def decide(
         digest.add(NodeId(node), record)
     return digest.decide(
         Lsn.of(5, start),
-        before or LogTail(),
+        before or LogPoint(),
         ReceivedTable() if writers is None else writers,
         is_authoritative=authoritative,
     )
@@ -200,14 +199,14 @@ def test_times_and_counters_stand_still_over_holes() -> None:
         (decision.record.timestamp_ms, decision.record.entry_end) for decision in decisions.decisions
     ]
     assert positions == [(0, 0), (20, 200), (20, 200), (40, 400), (40, 400)]
-    assert decisions.tail == LogTail(end=Lsn.of(5, 5), timestamp_ms=40, entry_end=400, byte_end=4000)
+    assert decisions.tail == LogPoint(lsn=Lsn.of(5, 5), timestamp_ms=40, entry_end=400, byte_end=4000)
 
 
 def test_the_last_good_record_gives_the_counters_of_an_end_without_records() -> None:
     """V11: or what is known from before the epoch."""
     decisions = decide((1, copy(3)), start=4)
     assert decisions.decisions[0].record.entry_end == 300
-    before = LogTail(end=Lsn.of(4, 9), timestamp_ms=5, entry_end=50, byte_end=500)
+    before = LogPoint(lsn=Lsn.of(4, 9), timestamp_ms=5, entry_end=50, byte_end=500)
     decisions = decide(before=before)
     assert decisions.decisions[0].record.entry_end == 50
     assert decisions.tail == before
@@ -220,7 +219,7 @@ def again(
     digest = Digest(decided, seal)
     for node, record in copies:
         digest.add(NodeId(node), record)
-    return digest.decide(START, LogTail(), ReceivedTable(), is_authoritative=authoritative)
+    return digest.decide(START, LogPoint(), ReceivedTable(), is_authoritative=authoritative)
 
 
 def test_another_attempt_keeps_what_was_decided_though_nobody_shows_it() -> None:

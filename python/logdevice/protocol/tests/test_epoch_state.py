@@ -1,30 +1,25 @@
-"""What the epoch store keeps: tails, and the metadata that holds for an epoch."""
+"""Where logs end, and the metadata that holds for an epoch."""
 
 from __future__ import annotations
 
 import pytest
 
-from logdevice.protocol.epoch_state import LogTail, metadata_of
-from logdevice.types import Epoch, EpochMetadata, Lsn, Record, Replication, nodes
+from logdevice.protocol.epoch_state import metadata_of
+from logdevice.types import Epoch, EpochMetadata, LogPoint, Lsn, Record, Replication, nodes
 
 THREE_COPIES = Replication.parse("3")
 
 
-def test_a_tail_survives_being_written_down() -> None:
-    tail = LogTail(end=Lsn.of(7, 9), timestamp_ms=1_700_000_000_000, entry_end=12, byte_end=1 << 40)
-    assert LogTail.decode(tail.encode()) == tail
-
-
 def test_a_tail_lies_behind_its_record() -> None:
     record = Record(Lsn.of(1, 4), timestamp_ms=5, copyset=(), entry_end=6, byte_end=7)
-    assert LogTail.after(record) == LogTail(end=Lsn.of(1, 5), timestamp_ms=5, entry_end=6, byte_end=7)
+    assert LogPoint.after(record) == LogPoint(lsn=Lsn.of(1, 5), timestamp_ms=5, entry_end=6, byte_end=7)
 
 
 def test_joined_tails_go_back_in_nothing() -> None:
     """U6."""
-    one = LogTail(end=Lsn.of(1, 9), timestamp_ms=5, entry_end=9, byte_end=1)
-    other = LogTail(end=Lsn.of(2, 1), timestamp_ms=4, entry_end=10, byte_end=0)
-    expected = LogTail(end=Lsn.of(2, 1), timestamp_ms=5, entry_end=10, byte_end=1)
+    one = LogPoint(lsn=Lsn.of(1, 9), timestamp_ms=5, entry_end=9, byte_end=1)
+    other = LogPoint(lsn=Lsn.of(2, 1), timestamp_ms=4, entry_end=10, byte_end=0)
+    expected = LogPoint(lsn=Lsn.of(2, 1), timestamp_ms=5, entry_end=10, byte_end=1)
     assert one.joined(other) == other.joined(one) == expected
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from logdevice.protocol.messages import EpochMetadataIs
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import MetadataFetched
 from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, Replication, nodes
 
 METADATA = EpochMetadata(Epoch(1), nodes([1, 2, 3]), Replication.parse("2"))
@@ -14,8 +14,8 @@ def ask(epochs: Epochs, epoch: int, released_end: int = 0) -> Epoch | None:
     return epochs.question(Epoch(epoch), Lsn.of(epoch, 1), released_end)
 
 
-def answer(epoch: int, source: MetadataSource, last_epoch: int = 0) -> MetadataFetched:
-    return MetadataFetched(Epoch(epoch), METADATA, Epoch(last_epoch or epoch), source)
+def answer(epoch: int, source: MetadataSource, last_epoch: int = 0) -> EpochMetadataIs:
+    return EpochMetadataIs(Epoch(epoch), METADATA, Epoch(last_epoch or epoch), source)
 
 
 def test_before_the_first_answer_nothing_is_known_and_the_question_is_open() -> None:

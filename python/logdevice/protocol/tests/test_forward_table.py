@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import pytest
 
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.protocol.writers.forward_events import (
-    AnswerLost,
-    AnswerReceived,
     Effect,
     Event,
     FindSequencer,
@@ -18,12 +15,9 @@ from logdevice.protocol.writers.forward_events import (
     GiveUp,
     IncarnationRenewed,
     Numbered,
-    Refuse,
     RenewIncarnation,
-    SendAppend,
+    Resumed,
     SequencerFound,
-    Settle,
-    Submitted,
     WriterIdentity,
 )
 from logdevice.protocol.writers.forward_table import ForwardTable
@@ -32,26 +26,38 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId
 LOG = LogId(7)
 N1, N2 = NodeId(1), NodeId(2)
 LIMITS = ForwardLimits(window_max=4, resend_ms_min=100, resend_ms_max=400, pause_ms_min=10, pause_ms_max=40)
-AnyEffect = TypeVar("AnyEffect", bound=Effect)
+
+
+def number_of(ask: Ask[Append]) -> int:
+    assert ask.request.tag is not None
+    return ask.request.tag.first_seq
+
+
+def answer_of(seq: int, status: AppendStatus = AppendStatus.OK, **fields: object) -> Appended:
+    if status is AppendStatus.OK:
+        fields.setdefault("lsn", Lsn.of(3, seq))
+    return Appended(status=status, **fields)  # type: ignore[arg-type]
 
 
 class Writing:
-    def __init__(self, *, ordered: bool = True, incarnation: int = 2, since: Lsn = Lsn(0)) -> None:
+    def __init__(
+        self, *, ordered: bool = True, incarnation: int = 2, since: Lsn = Lsn(0), first_seq: int = 1
+    ) -> None:
         identity = WriterIdentity(log=LOG, writer=5, incarnation=incarnation, is_ordered=ordered, since=since)
-        self.table = ForwardTable(identity, LIMITS, 1)
+        self.table = ForwardTable(identity, LIMITS, first_seq)
         self.now_ms = 0
-        self.tickets = 0
+        self.requests = 0
         self.effects: list[Effect] = []
-        self.sent: dict[int, SendAppend] = {}  # the newest of each number
+        self.sent: dict[int, Ask[Append]] = {}  # the newest of each number
 
     def feed(self, event: Event) -> list[Effect]:
         self.effects = self.table.handle(event, self.now_ms)
-        for effect in self.wanted(SendAppend):
-            self.sent[effect.seq] = effect
+        for ask in self.asks():
+            self.sent[number_of(ask)] = ask
         return [effect for effect in self.effects if not isinstance(effect, WakeAt)]
 
-    def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
-        return [effect for effect in self.effects if isinstance(effect, kind)]
+    def asks(self) -> list[Ask[Append]]:
+        return [effect for effect in self.effects if isinstance(effect, Ask)]
 
     def wait(self, duration_ms: int) -> list[Effect]:
         self.now_ms += duration_ms
@@ -60,19 +66,24 @@ class Writing:
     def submit(self, count: int = 1, *, seq: int | None = None) -> list[Effect]:
         effects: list[Effect] = []
         for _ in range(count):
-            self.tickets += 1
-            effects += self.feed(Submitted(self.tickets, b"%d" % self.tickets, 1, seq))
+            self.requests += 1
+            append = Append(log=LOG, body=b"%d" % self.requests, entries=1)
+            effects += self.feed(
+                Asked(self.requests, append) if seq is None else Resumed(self.requests, append, seq)
+            )
         return effects
 
     def answer(self, seq: int, status: AppendStatus = AppendStatus.OK, **fields: object) -> list[Effect]:
-        send_id = self.sent[seq].send_id
-        if status is AppendStatus.OK:
-            fields.setdefault("lsn", Lsn.of(3, seq))
-        appended = Appended(log=LOG, status=status, **fields)  # type: ignore[arg-type]
-        return self.feed(AnswerReceived(seq, send_id, appended))
+        return self.answer_to(self.sent[seq], answer_of(seq, status, **fields))
+
+    def answer_to(self, ask: Ask[Append], answer: Appended) -> list[Effect]:
+        return self.feed(Answered(ask.node, answer, ask.id))
+
+    def lose(self, ask: Ask[Append]) -> list[Effect]:
+        return self.feed(Lost(ask.node, ask.request, id=ask.id))
 
     def sends(self) -> list[int]:
-        return [effect.seq for effect in self.wanted(SendAppend)]
+        return [number_of(ask) for ask in self.asks()]
 
     def run_in(self) -> None:
         """The sequencer is found, and the window is open."""
@@ -88,10 +99,10 @@ def test_the_first_append_goes_alone_to_whoever_numbers_the_log() -> None:
     assert writing.submit() == [Numbered(1, 1), FindSequencer(None)]
     assert writing.submit() == [Numbered(2, 2)]
     (sent,) = writing.feed(SequencerFound(N1))
-    assert isinstance(sent, SendAppend)
-    assert (sent.seq, sent.node) == (1, N1)
-    tag = sent.append.tag
-    assert sent.append == Append(log=LOG, body=b"1", entries=1, tag=tag, since=Lsn.of(2, 9))
+    assert isinstance(sent, Ask)
+    assert sent.node == N1
+    tag = sent.request.tag
+    assert sent.request == Append(log=LOG, body=b"1", entries=1, tag=tag, since=Lsn.of(2, 9))
     assert tag is not None
     assert (tag.writer, tag.incarnation, tag.first_seq, tag.stable_upto, tag.is_ordered) == (5, 2, 1, 1, True)
 
@@ -102,14 +113,14 @@ def test_every_answer_doubles_the_window_up_to_its_limit() -> None:
     writing.submit(20)
     writing.feed(SequencerFound(N1))
     assert writing.sends() == [1]
-    assert writing.answer(1)[0] == Settle(1, Lsn.of(3, 1))
+    assert writing.answer(1)[0] == Reply(1, answer_of(1))
     assert writing.sends() == [2, 3]
     writing.answer(2)
     assert writing.sends() == [4, 5, 6]
     writing.answer(3)
     assert writing.sends() == [7]
     assert writing.table.unsettled == 17
-    assert writing.sent[7].append.seen_epoch == Epoch(3)
+    assert writing.sent[7].request.seen_epoch == Epoch(3)
 
 
 def test_after_trouble_everything_is_sent_again_in_order_the_first_alone() -> None:
@@ -117,16 +128,21 @@ def test_after_trouble_everything_is_sent_again_in_order_the_first_alone() -> No
     writing = Writing()
     writing.run_in()
     writing.submit(4)
-    older = writing.sent[4]
+    asks = [writing.sent[4]]
     writing.answer(5, AppendStatus.OUT_OF_ORDER, expected=4)
     assert writing.sends() == [4]
-    refused = Appended(log=LOG, status=AppendStatus.FENCED)
-    assert writing.feed(AnswerReceived(4, older.send_id, refused)) == []
-    assert writing.feed(AnswerLost(4, older.send_id)) == []
-    stored = Appended(log=LOG, status=AppendStatus.OK, lsn=Lsn.of(3, 4))
-    assert writing.feed(AnswerReceived(4, older.send_id, stored))[0] == Settle(4, Lsn.of(3, 4))
+    asks.append(writing.sent[4])
+    for pause_ms in (10, 20):
+        writing.wait(100)
+        assert writing.wait(pause_ms) == [FindSequencer(N1)]
+        writing.feed(SequencerFound(N1))
+        assert writing.sends() == [4]
+        asks.append(writing.sent[4])
+    assert writing.answer_to(asks[0], answer_of(4, AppendStatus.FENCED)) == []
+    assert writing.lose(asks[1]) == []
+    assert writing.answer_to(asks[2], answer_of(4))[0] == Reply(4, answer_of(4))
     assert writing.sends() == [5, 6]
-    assert writing.feed(AnswerReceived(4, older.send_id, stored)) == []
+    assert writing.answer_to(asks[3], answer_of(4)) == []
 
 
 def test_silence_sends_the_writer_looking_for_another_sequencer() -> None:
@@ -158,7 +174,7 @@ def test_a_broken_connection_is_noticed_at_once() -> None:
     writing = Writing()
     writing.run_in()
     writing.submit()
-    writing.feed(AnswerLost(4, writing.sent[4].send_id))
+    writing.lose(writing.sent[4])
     assert writing.wait(10) == [FindSequencer(N1)]
 
 
@@ -205,7 +221,7 @@ def test_an_answer_that_comes_while_the_writer_pauses_counts() -> None:
     writing.run_in()
     writing.submit(2)
     writing.answer(5, AppendStatus.OVERLOADED)
-    assert writing.answer(4)[0] == Settle(4, Lsn.of(3, 4))
+    assert writing.answer(4)[0] == Reply(4, answer_of(4))
     writing.wait(10)
     assert writing.sends() == [5]
 
@@ -218,24 +234,24 @@ def test_a_number_that_an_earlier_process_has_used_is_not_taken_for_this_ones() 
     effects = writing.answer(1, AppendStatus.DUPLICATE, lsn=Lsn.of(2, 5), incarnation=1, expected=9)
     assert effects[:2] == [Numbered(1, 9), Numbered(2, 10)]
     assert writing.sends() == [9]
-    assert writing.answer(9)[0] == Settle(1, Lsn.of(3, 9))
+    assert writing.answer(9)[0] == Reply(1, answer_of(9))
     assert writing.sends() == [10]
-    assert writing.answer(10, AppendStatus.DUPLICATE, expected=11)[0] == Settle(2, Lsn(0))
-    assert writing.table.next_seq == 11
+    forgotten = answer_of(10, AppendStatus.DUPLICATE, expected=11)
+    assert writing.answer_to(writing.sent[10], forgotten)[0] == Reply(2, forgotten)
+    assert writing.submit()[0] == Numbered(3, 11)
 
 
 def test_what_an_earlier_process_numbered_is_sent_first_and_may_be_there_already() -> None:
     """O17."""
-    writing = Writing()
-    writing.table.next_seq = 6
+    writing = Writing(first_seq=6)
     assert writing.submit(seq=4)[0] == Numbered(1, 4)
     writing.submit(seq=5)
     writing.submit()
     writing.feed(SequencerFound(N1))
-    effects = writing.answer(4, AppendStatus.DUPLICATE, lsn=Lsn.of(2, 5), incarnation=1, expected=5)
-    assert effects[0] == Settle(1, Lsn.of(2, 5))
+    there = answer_of(4, AppendStatus.DUPLICATE, lsn=Lsn.of(2, 5), incarnation=1, expected=5)
+    assert writing.answer_to(writing.sent[4], there)[0] == Reply(1, there)
     assert writing.sends() == [5]
-    assert writing.answer(5)[0] == Settle(2, Lsn.of(3, 5))
+    assert writing.answer(5)[0] == Reply(2, answer_of(5))
     assert writing.sends() == [6]
 
 
@@ -247,8 +263,8 @@ def test_a_taken_number_of_an_unordered_writer_moves_that_append_only() -> None:
     effects = writing.answer(4, AppendStatus.DUPLICATE, lsn=Lsn.of(2, 5), incarnation=1, expected=4)
     assert effects[0] == Numbered(4, 6)
     assert writing.sends() == [5]
-    assert writing.sent[5].append.tag is not None
-    assert not writing.sent[5].append.tag.is_ordered
+    assert writing.sent[5].request.tag is not None
+    assert not writing.sent[5].request.tag.is_ordered
 
 
 def test_an_unordered_writer_stays_within_the_window_of_what_is_not_settled() -> None:
@@ -268,11 +284,11 @@ def test_a_record_that_is_too_big_does_not_hold_up_those_behind_it() -> None:
     writing = Writing()
     writing.run_in()
     writing.submit(2)
-    refused = Appended(log=LOG, status=AppendStatus.TOO_BIG)
-    assert writing.answer(4, AppendStatus.TOO_BIG)[0] == Refuse(4, refused)
+    refused = Appended(status=AppendStatus.TOO_BIG)
+    assert writing.answer(4, AppendStatus.TOO_BIG)[0] == Reply(4, refused)
     assert writing.sends() == [5]
-    assert writing.sent[5].append.tag is not None
-    assert writing.sent[5].append.tag.stable_upto == 5
+    assert writing.sent[5].request.tag is not None
+    assert writing.sent[5].request.tag.stable_upto == 5
 
 
 def test_a_writer_that_was_forgotten_goes_on_under_a_new_incarnation() -> None:
@@ -289,9 +305,9 @@ def test_a_writer_that_was_forgotten_goes_on_under_a_new_incarnation() -> None:
     effects = writing.feed(IncarnationRenewed(9))
     assert effects[:4] == [Numbered(4, 8), Numbered(5, 9), Numbered(6, 10), Numbered(7, 11)]
     sent = writing.sent[8]
-    assert sent.append.since == Lsn.of(8, 8)
-    assert sent.append.tag is not None
-    assert sent.append.tag.incarnation == writing.table.incarnation == 9
+    assert sent.request.since == Lsn.of(8, 8)
+    assert sent.request.tag is not None
+    assert sent.request.tag.incarnation == writing.table.incarnation == 9
 
 
 def test_a_writer_that_was_forgotten_with_appends_on_their_way_gives_up() -> None:
@@ -299,7 +315,7 @@ def test_a_writer_that_was_forgotten_with_appends_on_their_way_gives_up() -> Non
     writing = Writing()
     writing.run_in()
     writing.submit(2)
-    appended = Appended(log=LOG, status=AppendStatus.UNKNOWN_WRITER)
+    appended = Appended(status=AppendStatus.UNKNOWN_WRITER)
     assert writing.answer(4, AppendStatus.UNKNOWN_WRITER) == [GiveUp(appended)]
     assert writing.table.is_over
     assert writing.submit() == []
@@ -310,5 +326,5 @@ def test_a_writer_that_is_fenced_off_gives_up() -> None:
     writing = Writing()
     writing.run_in()
     writing.submit()
-    appended = Appended(log=LOG, status=AppendStatus.FENCED, incarnation=3)
+    appended = Appended(status=AppendStatus.FENCED, incarnation=3)
     assert writing.answer(4, AppendStatus.FENCED, incarnation=3) == [GiveUp(appended)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdevice.protocol.epoch_state import LogTail
-from logdevice.protocol.hybrid_clock import LogClock, Place
-from logdevice.types import Lsn
+from logdevice.protocol.hybrid_clock import LogClock
+from logdevice.types import LogPoint, Lsn
 from logdevice.write_settings import WriteSettings
 
-TAIL = LogTail(entry_end=10, byte_end=100)
+TAIL = LogPoint(entry_end=10, byte_end=100)
 
 
 def clock(**settings: int) -> LogClock:
@@ -38,7 +37,7 @@ def test_a_log_goes_on_from_the_time_of_its_last_record() -> None:
     times.begin_at(500)
     assert times.stamp(100, 0, lsn(1), TAIL) == 500
     assert times.place_after(499, lsn(2), TAIL) is None
-    assert times.place_after(500, lsn(2), TAIL) == Place(lsn(2), 10, 100)
+    assert times.place_after(500, lsn(2), TAIL) == LogPoint(lsn(2), 10, 100)
 
 
 def test_after_a_barrier_every_record_is_younger() -> None:
@@ -67,9 +66,9 @@ def test_what_somebody_else_numbered_is_not_taken_for_ones_own() -> None:
     times.stamp(100, 0, lsn(1), TAIL)
     times.stamp(200, 0, lsn(2), TAIL)
     times.forget()
-    assert times.place_after(150, lsn(9), TAIL) == Place(lsn(9), 10, 100)
+    assert times.place_after(150, lsn(9), TAIL) == LogPoint(lsn(9), 10, 100)
     assert times.stamp(100, 0, lsn(9), TAIL) == 200
-    assert times.place_after(199, lsn(10), TAIL) == Place(lsn(9), 10, 100)
+    assert times.place_after(199, lsn(10), TAIL) == LogPoint(lsn(9), 10, 100)
 
 
 @given(
@@ -84,13 +83,13 @@ def test_a_cut_lies_behind_the_last_record_of_its_time(
     times = clock(clock_places_max=places)
     stamped: list[int] = []
     for number, (now_ms, seen_ms) in enumerate(steps, start=1):
-        tail = LogTail(entry_end=number - 1, byte_end=10 * (number - 1))
+        tail = LogPoint(entry_end=number - 1, byte_end=10 * (number - 1))
         stamped.append(times.stamp(now_ms, seen_ms, lsn(number), tail))
     assert stamped == sorted(stamped)
     end = len(steps)
-    found = times.place_after(time_ms, lsn(end + 1), LogTail(entry_end=end, byte_end=10 * end))
+    found = times.place_after(time_ms, lsn(end + 1), LogPoint(entry_end=end, byte_end=10 * end))
     below = sum(stamp <= time_ms for stamp in stamped)
     if found is None:
         assert time_ms < 0 or len({stamp for stamp in stamped if stamp > time_ms}) >= places
     else:
-        assert found == Place(lsn(below + 1), below, 10 * below)
+        assert found == LogPoint(lsn(below + 1), below, 10 * below)

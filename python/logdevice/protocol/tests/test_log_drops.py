@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logdevice.protocol.compaction import COMPACTED, NO_MARKS, PURGED, Marks, dropped, marks_of
-from logdevice.protocol.log_state_events import ReadCopies
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
-from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead
+from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import PersistError
 from logdevice.protocol.tests.node_log import LOG, Node, lsn, record, release, store
 from logdevice.protocol.write_messages import Drop, Dropped, DropStatus
 from logdevice.types import Record, RecordFlags
 
-OK = Dropped(LOG, DropStatus.OK)
-AGAIN = Dropped(LOG, DropStatus.AGAIN)
-FAILED = Dropped(LOG, DropStatus.FAILED)
+OK = Dropped(DropStatus.OK)
+AGAIN = Dropped(DropStatus.AGAIN)
+FAILED = Dropped(DropStatus.FAILED)
 
 
 def drop(*ranges: tuple[str, str], end: str = "e1n9", purged: str = "e0n0") -> Drop:
@@ -28,19 +27,19 @@ def node_with_copies(count: int = 5) -> Node:
     for number in range(1, count + 1):
         node.ask(store(f"e1n{number}"))
     node.request(release(f"e1n{count + 1}"))
+    node.finds = False
     return node
 
 
-def read(node: Node, *, at_most: int = 100) -> ReadCopies:
+def read(node: Node, *, at_most: int = 100) -> StoreRead:
     """Answers the read that the node asks for, with headers, as a store would."""
-    [wanted] = [effect for effect in node.others if isinstance(effect, ReadCopies)]
-    asked = wanted.read
-    assert asked.headers_only
-    held = [copy for at, copy in sorted(node.copies.items()) if asked.start <= at < asked.end]
-    shipped = [copy for copy in held if asked.filter.ships(copy.copyset, copy.flags)]
+    [wanted] = [effect for effect in node.others if isinstance(effect, StoreRead)]
+    assert wanted.headers_only
+    held = [copy for at, copy in sorted(node.copies.items()) if wanted.start <= at < wanted.end]
+    shipped = [copy for copy in held if wanted.filter.ships(copy.copyset, copy.flags)]
     items: tuple[Record | FilteredOut, ...] = tuple(replace(copy, body=b"") for copy in shipped[:at_most])
-    next_lsn = asked.end if len(shipped) <= at_most else shipped[at_most].lsn
-    node.others = node.feed(RecordsRead(asked.read_id, items, next_lsn, ReadEnd.LIMIT))
+    next_lsn = wanted.end if len(shipped) <= at_most else shipped[at_most].lsn
+    node.others = node.feed(RecordsRead(wanted.read_id, items, next_lsn, ReadEnd.LIMIT))
     return wanted
 
 
@@ -115,8 +114,8 @@ def test_a_disk_that_fails_is_no_confirmation() -> None:
     """K22."""
     node = node_with_copies()
     number = node.request(drop(("e1n1", "e1n3")))
-    [wanted] = [effect for effect in node.others if isinstance(effect, ReadCopies)]
-    node.feed(ReadFailed(wanted.read.read_id))
+    [wanted] = [effect for effect in node.others if isinstance(effect, StoreRead)]
+    node.feed(ReadFailed(wanted.read_id))
     assert node.replies[number] == FAILED
     node.prompt = False
     number = node.request(drop(("e1n1", "e1n3")))
@@ -131,10 +130,26 @@ def test_rebuilding_waits_while_headers_are_written_back() -> None:
     node.request(drop(("e1n1", "e1n3")))
     asked = node.others
     for request in (PutCopies(LOG, 1, (record("e1n2"),)), AmendCopies(LOG, 1, (record("e1n2"),))):
-        assert node.ask(request) == CopiesStored(LOG, CopiesStatus.AGAIN)
+        assert node.ask(request) == CopiesStored(CopiesStatus.AGAIN)
     node.others = asked
     read(node)
-    assert node.ask(AmendCopies(LOG, 1, (record("e1n2"),))) == CopiesStored(LOG, CopiesStatus.OK)
+    assert node.ask(AmendCopies(LOG, 1, (record("e1n2"),))) == CopiesStored(CopiesStatus.OK)
+
+
+def test_a_drop_waits_while_copies_of_rebuilding_are_written() -> None:
+    """K24: the read of a drop may still show the header of before."""
+    node = node_with_copies()
+    node.prompt = False
+    for request in (PutCopies(LOG, 1, (record("e1n2"),)), AmendCopies(LOG, 1, (record("e1n2"),))):
+        node.request(request)
+        assert node.ask(drop(("e1n1", "e1n3"))) == AGAIN
+        node.write()
+    node.request(AmendCopies(LOG, 1, (record("e1n2"),)))
+    node.fail(PersistError.IO_ERROR)
+    number = node.request(drop(("e1n1", "e1n3")))
+    read(node)
+    node.write()
+    assert node.replies[number] == OK
 
 
 def test_what_is_dropped_stays_as_it_is_unless_deletions_go() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.log_state_events import PurgeAnswered
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PersistError, PutRecord
 from logdevice.protocol.tests.node_log import LOG, Node, lsn, record, release, seal
@@ -11,7 +10,7 @@ from logdevice.types import Epoch, nodes
 
 
 def stored(status: CopiesStatus) -> CopiesStored:
-    return CopiesStored(LOG, status)
+    return CopiesStored(status)
 
 
 def test_copies_of_released_records_are_kept() -> None:
@@ -38,7 +37,7 @@ def test_recovery_hears_of_copies_that_were_put_into_an_epoch_that_goes_on() -> 
     node.ask(PutCopies(LOG, 1, (record("e1n9"), record("e2n4"))))
     sealed = node.ask(seal(2))
     assert isinstance(sealed, Sealed)
-    assert [(tail.epoch, tail.record_end) for tail in sealed.tails] == [(2, lsn("e2n5"))]
+    assert [(tail.epoch, tail.end.lsn) for tail in sealed.tails] == [(2, lsn("e2n5"))]
 
 
 def test_copies_that_were_put_survive_a_recovery_that_goes_by_without_the_node() -> None:
@@ -48,21 +47,20 @@ def test_copies_that_were_put_survive_a_recovery_that_goes_by_without_the_node()
     node.ask(PutCopies(LOG, 1, (record("e1n3"),)))
     for life in (node, node.reboot()):
         life.request(release("e2n1"))
-        recovered = EpochRecovered(
-            log=LOG, epoch=Epoch(1), is_known=True, good_end=lsn("e1n2"), end=lsn("e1n9")
-        )
-        life.feed(PurgeAnswered(recovered))
+        recovered = EpochRecovered(epoch=Epoch(1), is_known=True, good_end=lsn("e1n2"), end=lsn("e1n9"))
+        life.answer(2, recovered)
         deleted = [write for write in life.written if isinstance(write, DeleteRecords)]
         assert [write.start for write in deleted] == [lsn("e1n5")]
 
 
-def test_copies_of_an_epoch_that_is_over_change_nothing_that_recovery_looks_at() -> None:
-    """P67."""
-    node = Node()
+def test_copies_of_an_epoch_that_is_over_are_not_purged_after_a_crash() -> None:
+    """P67: a node that lost its disk has forgotten how the epoch ended, and would ask and delete."""
+    node = Node(rebuilding=True)
     node.request(release("e2n5"))
-    written = len(node.written)
     node.ask(PutCopies(LOG, 1, (record("e1n9"),)))
-    assert [type(write) for write in node.written[written:]] == [PutRecord]
+    again = node.reboot()
+    assert again.machine.stored.released_end == lsn("e2n5")
+    assert not again.machine.stored.unclean(Epoch(3))
 
 
 def test_headers_of_copies_are_changed() -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.epoch_recovery import Stage
-from logdevice.protocol.epoch_state import LogTail
-from logdevice.protocol.recovery_events import (
-    CompleteRecovery,
-    NodeLost,
-    ReportTail,
-    SendRequest,
-)
+from logdevice.protocol.epoch_stages import Digesting, Mutating, Sealing, Stage
+from logdevice.protocol.io import Ask
+from logdevice.protocol.sequencer_events import RecoveryCompleted, TailFound
 from logdevice.protocol.tests.recovering import ALL, LOG, Recovering, copy, tail
 from logdevice.protocol.timers import WakeAt
 from logdevice.protocol.write_messages import (
@@ -24,6 +19,7 @@ from logdevice.types import (
     Epoch,
     EpochMetadata,
     Location,
+    LogPoint,
     Lsn,
     NodeId,
     RecordFlags,
@@ -37,9 +33,9 @@ BRIDGE = int(RecordFlags.BRIDGE)
 HOLE = int(RecordFlags.HOLE)
 
 
-def stage(recovering: Recovering) -> Stage | None:
+def stage(recovering: Recovering) -> type[Stage] | None:
     epoch = recovering.machine._recovering
-    return None if epoch is None else epoch.stage
+    return None if epoch is None else type(epoch.stage)
 
 
 # Sealing.
@@ -47,7 +43,7 @@ def stage(recovering: Recovering) -> Stage | None:
 
 def test_nothing_unclean_is_complete_at_once() -> None:
     """V1."""
-    assert Recovering(last_clean=0, seal=0).start == [CompleteRecovery()]
+    assert Recovering(last_clean=0, seal=0).start == [RecoveryCompleted(Epoch(1))]
 
 
 def test_all_nodes_of_all_unclean_epochs_are_sealed() -> None:
@@ -58,7 +54,7 @@ def test_all_nodes_of_all_unclean_epochs_are_sealed() -> None:
     )
     recovering = Recovering(last_clean=3, seal=6, history=history)
     seal = Seal(log=LOG, epoch=Epoch(6), sealed_by=NodeId(9), last_clean=Epoch(3))
-    assert recovering.start == [SendRequest(node, seal) for node in nodes([1, 2, 3, 4, 5])]
+    assert recovering.start == [Ask(node, seal) for node in nodes([1, 2, 3, 4, 5])]
 
 
 def test_who_is_not_sealed_is_asked_again_after_pauses_that_grow() -> None:
@@ -87,7 +83,7 @@ def test_strangers_and_seals_of_other_epochs_do_not_count() -> None:
     recovering.seal([7, 8])
     recovering._seal = Epoch(1)
     recovering.seal(ALL)
-    assert stage(recovering) is Stage.SEAL
+    assert stage(recovering) is Sealing
 
 
 def test_the_tail_is_told_when_an_f_majority_is_sealed() -> None:
@@ -95,12 +91,12 @@ def test_the_tail_is_told_when_an_f_majority_is_sealed() -> None:
     recovering = Recovering()
     recovering.seal([0], tail(2, 3, 9))
     recovering.seal([1], tail(2, 5, 7))
-    assert recovering.wanted(ReportTail) == []
+    assert recovering.wanted(TailFound) == []
     recovering.seal([2])
-    expected = LogTail(end=Lsn.of(2, 9), timestamp_ms=9, entry_end=90, byte_end=900)
-    assert recovering.wanted(ReportTail) == [ReportTail(expected)]
+    expected = LogPoint(lsn=Lsn.of(2, 9), timestamp_ms=9, entry_end=90, byte_end=900)
+    assert recovering.wanted(TailFound) == [TailFound(Epoch(3), expected)]
     recovering.seal([3], tail(2, 5, 20))
-    assert recovering.wanted(ReportTail) == []
+    assert recovering.wanted(TailFound) == []
 
 
 # Digest.
@@ -125,7 +121,7 @@ def test_a_node_that_is_sealed_while_copies_are_read_takes_part() -> None:
     assert list(recovering.sent(DigestRequest)) == [NodeId(3)]
     recovering.digest([0, 1, 2, 3])
     recovering.wait(100)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
     recovering.seal([4])
     assert recovering.sent(DigestRequest) == {}
 
@@ -135,12 +131,12 @@ def test_the_last_nodes_get_a_grace_period() -> None:
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest([0, 1, 2])
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     assert WakeAt(100) in recovering.all
     recovering.wait(99)
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.wait(1)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_when_everybody_has_spoken_nobody_waits() -> None:
@@ -148,7 +144,7 @@ def test_when_everybody_has_spoken_nobody_waits() -> None:
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest(ALL)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_a_long_digest_comes_in_pieces() -> None:
@@ -162,7 +158,7 @@ def test_a_long_digest_comes_in_pieces() -> None:
     recovering.digest([0], copy(2, 2), start=2)
     recovering.digest([0], copy(2, 2), start=2)
     recovering.digest([1, 2, 3, 4])
-    stores = [effect.request for effect in recovering.all if isinstance(effect, SendRequest)]
+    stores = [effect.request for effect in recovering.all if isinstance(effect, Ask)]
     decided = [store.record for store in stores if isinstance(store, Store)]
     assert sorted({record.lsn.esn for record in decided}) == [1, 2, 3]
     assert {record.lsn.esn for record in decided if record.flags & BRIDGE} == {3}
@@ -175,7 +171,7 @@ def test_digests_of_other_epochs_and_of_nodes_that_were_not_asked_are_dropped() 
     recovering.digest([3], copy(2, 1))
     recovering.digest([0], copy(1, 1), epoch=1)
     recovering.digest([0], copy(2, 1), attempt=7)
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
 
 
 def test_a_node_that_cannot_read_its_copies_does_not_take_part() -> None:
@@ -184,9 +180,9 @@ def test_a_node_that_cannot_read_its_copies_does_not_take_part() -> None:
     recovering.seal(ALL)
     recovering.digest([4], failed=True)
     recovering.digest([0, 1, 2, 3])
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.wait(100)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
     assert NodeId(4) not in recovering.sent(Store)
 
 
@@ -204,7 +200,7 @@ def test_nodes_that_lost_their_data_prove_nothing() -> None:
     recovering = Recovering(statuses={NodeId(node): LOST for node in (2, 3, 4)})
     recovering.seal([0, 1])
     recovering.digest([0, 1], copy(2, 1), copy(2, 3))
-    stores = [effect.request for effect in recovering.all if isinstance(effect, SendRequest)]
+    stores = [effect.request for effect in recovering.all if isinstance(effect, Ask)]
     decided = {store.record.lsn.esn for store in stores if isinstance(store, Store)}
     assert decided == {1, 3}
 
@@ -214,7 +210,7 @@ def test_a_node_that_is_away_counts_as_one_that_lost_its_data() -> None:
     away = {NodeId(node): AuthoritativeStatus.UNAVAILABLE for node in (2, 3, 4)}
     recovering = Recovering(statuses=away)
     recovering.seal([0, 1])
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.seal([2])
     recovering.digest([0, 1, 2])
     assert recovering.sent(Store)[NodeId(0)].record.flags & BRIDGE
@@ -225,18 +221,36 @@ def test_a_node_that_is_being_rebuilt_takes_copies_but_its_silence_does_not_coun
     recovering = Recovering()
     recovering.seal([0, 1])
     recovering.seal([2], status=SealStatus.REBUILDING)
-    assert stage(recovering) is Stage.SEAL, "two are too few"
+    assert stage(recovering) is Sealing, "two are too few"
     recovering.seal([3])
     recovering.digest([2], copy(2, 1), lossy=True)
     recovering.digest([0, 1, 3])
     recovering.wait(10_000)
-    stores = [effect for effect in recovering.all if isinstance(effect, SendRequest)]
+    stores = [effect for effect in recovering.all if isinstance(effect, Ask)]
     found = {effect.node for effect in stores if _lsn(effect.request) == Lsn.of(2, 1)}
     assert NodeId(2) in found, "what it has is kept, there too"
 
 
 def _lsn(request: object) -> Lsn | None:
     return request.record.lsn if isinstance(request, Store) else None
+
+
+def test_a_node_that_is_empty_gets_no_copies() -> None:
+    """V23: it would refuse them. What it had is elsewhere, so that the others prove that nothing is lost."""
+    metadata = EpochMetadata(Epoch(1), nodes(ALL), Replication.parse("2"))
+    statuses = {
+        NodeId(1): AuthoritativeStatus.AUTHORITATIVE_EMPTY,
+        NodeId(2): AuthoritativeStatus.UNAVAILABLE,
+    }
+    for count in (1, 9):  # so many that a copyset would be on N1, if it could
+        recovering = Recovering(history=(metadata,), statuses=statuses)
+        recovering.seal([0, 1, 3, 4])
+        recovering.digest([0, 1, 3, 4], *(copy(2, esn) for esn in range(1, count + 1)))
+        stores = [effect for effect in recovering.all if isinstance(effect, Ask)]
+        assert {effect.node for effect in stores} == set(nodes([0, 3, 4]))
+        copysets = [effect.request.record.copyset for effect in stores if isinstance(effect.request, Store)]
+        assert copysets
+        assert not any(NodeId(1) in copyset for copyset in copysets)
 
 
 def test_too_few_copies_are_stored_only_if_the_missing_nodes_were_given_up() -> None:
@@ -250,7 +264,7 @@ def test_too_few_copies_are_stored_only_if_the_missing_nodes_were_given_up() -> 
         recovering = Recovering(history=(small,), statuses={NodeId(2): status})
         recovering.seal([0, 1])
         recovering.digest([0, 1])
-        assert (stage(recovering) is not Stage.DIGEST) == goes_on
+        assert (stage(recovering) is not Digesting) == goes_on
 
 
 def test_a_node_that_left_the_configuration_counts_as_one_that_lost_its_data() -> None:
@@ -270,7 +284,7 @@ def test_a_node_that_says_it_may_have_lost_copies_here_proves_nothing() -> None:
     recovering.seal(ALL)
     recovering.digest([0, 1, 2], lossy=True)
     recovering.wait(100)
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.digest([3, 4])
     assert recovering.sent(Store) == {}
     assert len(recovering.sent(Clean)) == 5
@@ -283,10 +297,10 @@ def test_too_few_nodes_to_replicate_wait_for_more() -> None:
     recovering.seal([0])
     recovering.digest([0])
     recovering.wait(100)
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.seal([1])
     recovering.digest([1])
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_a_grace_period_ends_with_the_node_that_made_it_possible() -> None:
@@ -295,15 +309,15 @@ def test_a_grace_period_ends_with_the_node_that_made_it_possible() -> None:
     recovering = Recovering(history=(metadata,))
     recovering.seal([0, 1, 2, 3])
     recovering.digest([0, 1, 2])
-    recovering.feed(NodeLost(NodeId(2)))
+    recovering.lose(2)
     recovering.wait(100)
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     assert [effect for effect in recovering.all if isinstance(effect, WakeAt) and effect.time_ms <= 100] == []
     recovering.seal([2])
     recovering.digest([2])
-    assert stage(recovering) is Stage.DIGEST
+    assert stage(recovering) is Digesting
     recovering.wait(100)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_an_epoch_that_was_trimmed_altogether_needs_no_decision() -> None:
@@ -320,7 +334,7 @@ def test_what_was_trimmed_is_not_plugged() -> None:
     recovering = Recovering()
     recovering.seal([4], trim=Lsn.of(2, 5))
     recovering.seal([0, 1, 2, 3])
-    recovering.feed(NodeLost(NodeId(4)))
+    recovering.lose(4)
     recovering.digest([0, 1, 2, 3], start=4)
     recovering.wait(100)
     assert {store.record.lsn for store in recovering.sent(Store).values()} == {Lsn.of(2, 5)}

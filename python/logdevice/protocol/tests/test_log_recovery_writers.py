@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.recovery_events import AnswerReceived, CompleteRecovery, SendRequest
+from logdevice.protocol.io import Answered, Ask
+from logdevice.protocol.sequencer_events import RecoveryCompleted
 from logdevice.protocol.tests.recovering import (
     ALL,
     LOG,
@@ -59,7 +60,7 @@ def asks(recovering: Recovering) -> dict[NodeId, DigestRequest]:
 
 def completed(recovering: Recovering) -> ReceivedTable:
     recovering.note_clean()
-    (complete,) = recovering.wanted(CompleteRecovery)
+    (complete,) = recovering.wanted(RecoveryCompleted)
     return ReceivedTable.decode(complete.writers)
 
 
@@ -67,14 +68,13 @@ def seal(recovering: Recovering, *tails: EpochTail, keep: Lsn = Lsn(0), kept: by
     """All nodes; those that have an even number say what they were told of writers."""
     for node in ALL:
         sealed = Sealed(
-            log=LOG,
             epoch=Epoch(2),
             status=SealStatus.OK,
             tails=tails,
             writers_end=keep if node % 2 == 0 else Lsn(0),
             writers=kept if node % 2 == 0 else b"",
         )
-        recovering.feed(AnswerReceived(NodeId(node), sealed))
+        recovering.feed(Answered(NodeId(node), sealed))
 
 
 def test_the_bridge_of_the_last_clean_epoch_is_looked_for_behind_its_last_record() -> None:
@@ -101,7 +101,7 @@ def test_the_table_of_the_bridge_and_of_what_stays_goes_into_the_next_bridge() -
     written = {
         effect.request.record.lsn: effect.request.record
         for effect in recovering.all
-        if isinstance(effect, SendRequest) and isinstance(effect.request, Store)
+        if isinstance(effect, Ask) and isinstance(effect.request, Store)
     }
     assert ReceivedTable.decode(written[Lsn.of(2, 2)].body).progress(WRITER) == (1, 4)
     assert ReceivedTable.decode(written[Lsn.of(2, 2)].body).find(WRITER, 2) == (True, Lsn.of(1, 3))

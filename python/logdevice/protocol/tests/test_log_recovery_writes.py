@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.epoch_recovery import Stage
-from logdevice.protocol.epoch_state import EpochStoreRead, EpochStoreWritten, LogTail, ReadEpochStore
-from logdevice.protocol.recovery_events import (
-    CompleteRecovery,
-    NodeLost,
-    PreemptRecovery,
-    ReportTail,
-    SendRequest,
-    StatusesChanged,
-)
+from logdevice.protocol.epoch_stages import Cleaning, Mutating, Stage
+from logdevice.protocol.epoch_state import EpochStoreRead, EpochStoreWritten, ReadEpochStore
+from logdevice.protocol.io import Ask
+from logdevice.protocol.recovery_context import StatusesChanged
+from logdevice.protocol.sequencer_events import RecoveryCompleted, RecoveryPreempted, TailFound
 from logdevice.protocol.tests.recovering import ALL, LOG, METADATA, Recovering, copy, tail
 from logdevice.protocol.timers import Woken
 from logdevice.protocol.write_messages import (
@@ -25,6 +20,7 @@ from logdevice.protocol.write_messages import (
 from logdevice.types import (
     AuthoritativeStatus,
     Epoch,
+    LogPoint,
     Lsn,
     NodeId,
     RecordFlags,
@@ -38,9 +34,9 @@ BRIDGE = int(RecordFlags.BRIDGE)
 HOLE = int(RecordFlags.HOLE)
 
 
-def stage(recovering: Recovering) -> Stage | None:
+def stage(recovering: Recovering) -> type[Stage] | None:
     epoch = recovering.machine._recovering
-    return None if epoch is None else epoch.stage
+    return None if epoch is None else type(epoch.stage)
 
 
 # Mutation and clean.
@@ -54,7 +50,7 @@ def test_every_decided_lsn_is_brought_to_its_nodes() -> None:
     recovering.digest([1, 2, 3, 4])
     by_lsn: dict[Lsn, list[NodeId]] = {}
     for effect in recovering.all:
-        if isinstance(effect, SendRequest) and isinstance(effect.request, Store):
+        if isinstance(effect, Ask) and isinstance(effect.request, Store):
             by_lsn.setdefault(effect.request.record.lsn, []).append(effect.node)
     assert {lsn.esn: len(members) for lsn, members in by_lsn.items()} == {1: 3, 2: 3, 3: 3}
     for lsn in list(by_lsn)[:2]:
@@ -80,7 +76,7 @@ def test_only_so_many_lsns_are_written_at_a_time() -> None:
     first = {
         effect.request.record.lsn.esn
         for effect in recovering.all
-        if isinstance(effect, SendRequest) and isinstance(effect.request, Store)
+        if isinstance(effect, Ask) and isinstance(effect.request, Store)
     }
     assert first == {1, 2}
     recovering.store(E2N1, ALL)
@@ -100,7 +96,7 @@ def test_answers_about_other_lsns_waves_and_attempts_are_dropped() -> None:
     recovering.clean(ALL, epoch=7)
     recovering._seal = Epoch(1)
     recovering.store(E2N1, ALL)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_answers_to_an_earlier_attempt_bring_an_epoch_no_further() -> None:
@@ -109,11 +105,11 @@ def test_answers_to_an_earlier_attempt_bring_an_epoch_no_further() -> None:
     recovering.seal(ALL)
     recovering.digest(ALL)
     recovering.store(E2N1, ALL, attempt=7)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
     recovering.store(E2N1, ALL)
-    assert stage(recovering) is Stage.CLEAN
+    assert stage(recovering) is Cleaning
     recovering.clean(ALL, attempt=7)
-    assert stage(recovering) is Stage.CLEAN
+    assert stage(recovering) is Cleaning
     recovering.clean(ALL)
     assert recovering.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
 
@@ -142,8 +138,8 @@ def test_all_who_took_part_must_note_that_an_epoch_is_clean() -> None:
     write = recovering.note_clean()
     assert write.version == 3
     assert write.state.last_clean == 2
-    assert write.state.tail == LogTail(end=Lsn.of(2, 2), timestamp_ms=1, entry_end=10, byte_end=100)
-    assert recovering.wanted(CompleteRecovery) == [CompleteRecovery()]
+    assert write.state.tail == LogPoint(lsn=Lsn.of(2, 2), timestamp_ms=1, entry_end=10, byte_end=100)
+    assert recovering.wanted(RecoveryCompleted) == [RecoveryCompleted(Epoch(3))]
     assert recovering.feed(Woken()) == []
 
 
@@ -164,7 +160,7 @@ def test_a_node_that_was_lost_in_one_epoch_is_missing_in_the_next_until_it_is_se
     recovering = Recovering(seal=3)
     recovering.seal(ALL)
     recovering.recover(2)
-    recovering.feed(NodeLost(NodeId(4)))
+    recovering.lose(4)
     recovering.note_clean()
     assert sorted(recovering.sent(DigestRequest)) == [0, 1, 2, 3]
 
@@ -177,7 +173,7 @@ def test_without_a_node_that_took_part_the_epoch_begins_again() -> None:
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest(ALL, copy(2, 1))
-    recovering.feed(NodeLost(NodeId(3)))
+    recovering.lose(3)
     requests = recovering.sent(DigestRequest)
     assert {request.attempt for request in requests.values()} == {2}
     assert sorted(requests) == [0, 1, 2, 4]
@@ -194,12 +190,12 @@ def test_a_node_that_was_sealed_too_late_takes_part_when_the_epoch_begins_again(
     recovering.digest([0, 1, 2], copy(2, 1))
     recovering.wait(100)
     recovering.seal([3])
-    assert stage(recovering) is Stage.MUTATION
-    recovering.feed(NodeLost(NodeId(0)))
+    assert stage(recovering) is Mutating
+    recovering.lose(0)
     assert sorted(recovering.sent(DigestRequest)) == [1, 2, 3]
     recovering.digest([1, 2, 3], copy(2, 1), attempt=2)
     recovering.wait(100)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
 
 
 def test_a_node_that_refuses_a_store_or_clean_is_lost() -> None:
@@ -223,8 +219,8 @@ def test_a_node_that_never_took_part_may_be_lost() -> None:
     recovering.seal([0, 1, 2, 3])
     recovering.digest([0, 1, 2, 3], copy(2, 1))
     recovering.wait(100)
-    assert recovering.feed(NodeLost(NodeId(4))) == []
-    assert stage(recovering) is Stage.MUTATION
+    assert recovering.lose(4) == []
+    assert stage(recovering) is Mutating
 
 
 def test_a_changed_status_begins_the_epoch_again() -> None:
@@ -234,7 +230,7 @@ def test_a_changed_status_begins_the_epoch_again() -> None:
     assert recovering.feed(StatusesChanged({})) == []
     recovering.feed(StatusesChanged({NodeId(node): LOST for node in (2, 3, 4)}))
     assert sorted(recovering.sent(DigestRequest)) == [0, 1]
-    assert len(recovering.wanted(ReportTail)) == 1
+    assert len(recovering.wanted(TailFound)) == 1
 
 
 def test_a_status_that_changes_after_the_last_answer_changes_nothing() -> None:
@@ -255,7 +251,7 @@ def test_recovery_begins_again_with_those_who_speak() -> None:
     members = sorted(recovering.sent(Store))
     recovering.store(E2N1, members[1:])
     recovering.wait(29_999)
-    assert stage(recovering) is Stage.MUTATION
+    assert stage(recovering) is Mutating
     recovering.wait(1)
     assert members[0] not in recovering.sent(DigestRequest)
     assert len(recovering.sent(DigestRequest)) == 4
@@ -263,7 +259,7 @@ def test_recovery_begins_again_with_those_who_speak() -> None:
 
 def test_a_higher_seal_preempts_at_every_step() -> None:
     """V16: nothing more is written then."""
-    preempted = PreemptRecovery(Epoch(8), NodeId(4))
+    preempted = RecoveryPreempted(Epoch(3), Epoch(8), NodeId(4))
     sealing = Recovering()
     sealing.seal([0], status=SealStatus.PREEMPTED)
     storing = Recovering()
@@ -276,7 +272,7 @@ def test_a_higher_seal_preempts_at_every_step() -> None:
     cleaning.store(E2N1, ALL)
     cleaning.clean([0], SealStatus.PREEMPTED)
     for recovering in (sealing, storing, cleaning):
-        assert recovering.wanted(PreemptRecovery) == [preempted]
+        assert recovering.wanted(RecoveryPreempted) == [preempted]
         assert recovering.machine.is_over
         assert recovering.wait(100_000) == []
 
@@ -289,7 +285,7 @@ def test_a_higher_epoch_in_the_epoch_store_preempts() -> None:
     state = recovering.state.__class__(
         epoch=Epoch(7), last_clean=Epoch(1), metadata=METADATA, owner=NodeId(6)
     )
-    assert recovering.feed(EpochStoreRead(3, state)) == [PreemptRecovery(Epoch(7), NodeId(6))]
+    assert recovering.feed(EpochStoreRead(3, state)) == [RecoveryPreempted(Epoch(3), Epoch(7), NodeId(6))]
 
 
 def test_an_epoch_that_somebody_else_noted_clean_is_done() -> None:
@@ -300,7 +296,7 @@ def test_an_epoch_that_somebody_else_noted_clean_is_done() -> None:
     state = recovering.state.__class__(
         epoch=Epoch(3), last_clean=Epoch(2), metadata=METADATA, owner=NodeId(9)
     )
-    assert recovering.feed(EpochStoreRead(3, state)) == [CompleteRecovery()]
+    assert recovering.feed(EpochStoreRead(3, state)) == [RecoveryCompleted(Epoch(3))]
 
 
 def test_an_epoch_store_that_fails_or_is_silent_is_asked_again() -> None:
@@ -323,7 +319,7 @@ def test_a_log_whose_nodes_all_lost_their_data_is_declared_clean() -> None:
     """V19: there is nobody left to ask; readers are told of the loss."""
     recovering = Recovering(statuses=dict.fromkeys(nodes(ALL), LOST))
     assert ReadEpochStore(LOG) in recovering.start
-    assert recovering.wanted(ReportTail) == [ReportTail(LogTail())]
+    assert recovering.wanted(TailFound) == [TailFound(Epoch(3), LogPoint())]
 
 
 def test_a_log_whose_data_was_all_moved_elsewhere_has_nobody_to_write_to() -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.log_state_events import (
-    FindCopy,
-    PurgeAnswered,
-    ReadCopies,
-    RebuildingChanged,
-)
+from logdevice.protocol.log_state_events import RebuildingChanged
 from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead
 from logdevice.protocol.store_write import (
     AmendRecord,
@@ -15,6 +10,7 @@ from logdevice.protocol.store_write import (
     PersistError,
     PutRecord,
 )
+from logdevice.protocol.stored_log import StoredLog
 from logdevice.protocol.tests.node_log import (
     LOG,
     Node,
@@ -29,7 +25,6 @@ from logdevice.protocol.write_messages import (
     Cleaned,
     Delete,
     DigestRecords,
-    EpochRecovered,
     Sealed,
     SealStatus,
     Stored,
@@ -52,12 +47,6 @@ def sealed(answer: object) -> Sealed:
     return answer
 
 
-def recovered(epoch: int, good_end: str, end: str, *, known: bool = True) -> PurgeAnswered:
-    return PurgeAnswered(
-        EpochRecovered(log=LOG, epoch=Epoch(epoch), is_known=known, good_end=lsn(good_end), end=lsn(end))
-    )
-
-
 # Stores.
 
 
@@ -65,11 +54,11 @@ def test_a_copy_is_durable_before_it_is_answered() -> None:
     """J7."""
     node = Node(prompt=False)
     request = node.request(store("e1n1"))
-    node.find(node.wanted(FindCopy)[0])
+    node.find(node.look_ups[0])
     assert node.replies == {}
     node.write()
     assert node.written == [PutRecord(LOG, record("e1n1"))]
-    stored = Stored(log=LOG, lsn=lsn("e1n1"), wave=1, status=OK)
+    stored = Stored(lsn=lsn("e1n1"), wave=1, status=OK)
     assert node.replies[request] == stored
 
 
@@ -81,7 +70,7 @@ def test_a_copy_that_could_not_be_written_is_answered_with_the_reason() -> None:
     ):
         node = Node(prompt=False)
         request = node.request(store("e1n1"))
-        node.find(node.wanted(FindCopy)[0])
+        node.find(node.look_ups[0])
         node.fail(error)
         assert status(node.replies[request]) is expected
 
@@ -92,9 +81,9 @@ def test_what_comes_in_order_is_written_without_a_look() -> None:
     node.ask(store("e1n1"))
     node.prompt = False
     node.request(store("e1n5"))
-    assert node.wanted(FindCopy) == []
+    assert node.look_ups == []
     node.request(store("e1n3"))
-    assert [effect.lsn for effect in node.wanted(FindCopy)] == [lsn("e1n3")]
+    assert [read.start for read in node.look_ups] == [lsn("e1n3")]
 
 
 def test_a_store_of_a_sealed_epoch_is_refused() -> None:
@@ -150,20 +139,20 @@ def test_a_copy_is_replaced_by_one_that_takes_precedence_only() -> None:
             assert node.copies[lsn("e1n1")] == order[max(lower, higher)].record
 
 
-def test_a_copy_on_its_way_to_the_store_takes_precedence_too() -> None:
-    """J4: a look at the store would not find it."""
+def test_stores_of_one_lsn_take_turns() -> None:
+    """J4, P7: a look at the store would not find what is on its way there."""
     node = Node()
     node.ask(store("e1n9"))
     node.prompt = False
-    for wave in (2, 1):
-        node.request(store("e1n1", wave=wave))
-        node.find(node.wanted(FindCopy)[0])
-    assert [
-        write.record.wave
-        for persist in node.unwritten
-        for write in persist.writes[:1]
-        if isinstance(write, PutRecord)
-    ] == [2]
+    node.request(store("e1n1", wave=2))
+    (look_up,) = node.look_ups
+    node.request(store("e1n1", wave=1))
+    assert not node.look_ups
+    node.find(look_up)
+    node.write()
+    node.find(node.look_ups[0])
+    assert node.copies[lsn("e1n1")].wave == 2
+    assert not node.unwritten
 
 
 def test_a_header_is_amended_and_the_body_stays() -> None:
@@ -183,7 +172,7 @@ def test_a_seal_that_comes_during_a_look_at_the_store_counts() -> None:
     """J1: asked again, refused."""
     node = Node(prompt=False)
     request = node.request(store("e1n1"))
-    (look_up,) = node.wanted(FindCopy)
+    (look_up,) = node.look_ups
     node.request(seal(1))
     node.find(look_up)
     assert status(node.replies[request]) is PREEMPTED
@@ -203,8 +192,8 @@ def test_a_node_that_is_being_rebuilt_says_that_its_digest_may_lack_something() 
     """J9."""
     node = Node(rebuilding=True)
     node.request(digest(1, "e1n1"))
-    (read,) = node.wanted(ReadCopies)
-    node.feed(RecordsRead(read.read.read_id, (), read.read.end, ReadEnd.LIMIT))
+    (read,) = node.reads
+    node.feed(RecordsRead(read.read_id, (), read.end, ReadEnd.LIMIT))
     answer = node.replies[1]
     assert isinstance(answer, DigestRecords)
     assert (answer.has_failed, answer.under_replicated) == (False, True)
@@ -283,24 +272,22 @@ def test_a_sealed_node_says_what_it_knows_of_every_unclean_epoch() -> None:
     node.wait(1000)
     for life in (node, node.reboot()):
         tails = sealed(life.ask(seal(2, last_clean=1))).tails
-        assert [(tail.epoch, tail.good_end, tail.record_end) for tail in tails] == [
+        assert [(tail.epoch, tail.good_end, tail.end.lsn) for tail in tails] == [
             (2, lsn("e2n3"), lsn("e2n5"))
         ]
-        assert (tails[0].timestamp_ms, tails[0].entry_end, tails[0].byte_end) == (4, 40, 400)
+        assert (tails[0].end.timestamp_ms, tails[0].end.entry_end, tails[0].end.byte_end) == (4, 40, 400)
 
 
 def test_a_digest_reads_all_copies_to_the_end_of_the_epoch() -> None:
     """J12: released or not, whoever else has them."""
     node = Node()
     node.request(digest(1, "e1n3"))
-    (effect,) = node.wanted(ReadCopies)
-    read = effect.read
+    (read,) = node.reads
     assert (read.start, read.end, read.gap_end) == (lsn("e1n3"), Lsn.of(2, 0), Lsn.of(2, 0))
     assert read.filter.ships(nodes([8, 9]), 0)
     copies = (record("e1n3"), record("e1n5"))
     node.feed(RecordsRead(read.read_id, copies, lsn("e1n6"), ReadEnd.BYTES, under_replicated=True))
     assert node.replies[1] == DigestRecords(
-        log=LOG,
         epoch=Epoch(1),
         start=lsn("e1n3"),
         attempt=1,
@@ -314,7 +301,7 @@ def test_a_digest_of_a_broken_disk_has_failed() -> None:
     """J12."""
     node = Node()
     node.request(digest(1, "e1n3"))
-    node.feed(ReadFailed(node.wanted(ReadCopies)[0].read.read_id))
+    node.feed(ReadFailed(node.reads[0].read_id))
     answer = node.replies[1]
     assert isinstance(answer, DigestRecords)
     assert (answer.has_failed, answer.next, answer.records) == (True, lsn("e1n3"), ())
@@ -325,13 +312,50 @@ def test_a_digest_waits_for_the_stores_that_came_before_it() -> None:
     node = Node(prompt=False)
     node.request(store("e2n1"))
     node.request(store("e1n2", recovery=True, attempt=1))
-    (look_up,) = node.wanted(FindCopy)
+    (look_up,) = node.look_ups
     node.request(digest(1, "e1n1"))
-    assert node.wanted(ReadCopies) == []
+    assert node.reads == []
     node.find(look_up)
-    assert node.wanted(ReadCopies) == []
+    assert node.reads == []
     node.write()
-    assert len(node.wanted(ReadCopies)) == 1
+    assert len(node.reads) == 1
+
+
+def test_a_digest_waits_for_all_who_take_turns_at_an_lsn() -> None:
+    """J12."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.prompt = False
+    node.request(Delete(LOG, lsn("e1n1"), 1))
+    (look_up,) = node.look_ups
+    replaced = node.request(store("e1n1", wave=2))
+    node.request(digest(1, "e1n1"))
+    node.find(look_up)
+    node.write()
+    node.find(node.look_ups[0])
+    assert node.reads == []
+    node.write()
+    assert status(node.replies[replaced]) is OK
+    assert len(node.reads) == 1
+
+
+def test_a_delete_that_failed_leaves_the_lsn_to_the_next() -> None:
+    """J8."""
+    node = Node()
+    node.ask(store("e1n1"))
+    node.prompt = False
+    node.request(Delete(LOG, lsn("e1n1"), 1))
+    node.find(node.look_ups[0])
+    node.fail(PersistError.IO_ERROR)
+    node.request(store("e1n1", wave=2))
+    assert len(node.look_ups) == 1
+
+
+def test_a_store_of_a_clean_epoch_is_refused_though_its_seal_was_forgotten() -> None:
+    """J1: there is no seal to tell of."""
+    answer = Node(StoredLog(last_clean=Epoch(3))).ask(store("e3n1"))
+    assert isinstance(answer, Stored)
+    assert (answer.status, answer.seal_epoch, answer.sealed_by) == (PREEMPTED, Epoch(0), None)
 
 
 def test_a_digest_fences_off_what_an_earlier_attempt_sends() -> None:

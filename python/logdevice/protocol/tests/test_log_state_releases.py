@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.log_state_events import (
-    AdvanceRelease,
-    AdvanceTrim,
-    PurgeAnswered,
-    StartPurge,
-)
+from logdevice.protocol.epoch_state import ReadMetadataLog
+from logdevice.protocol.log_state_events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.store_write import (
     AmendRecord,
     DeleteRecords,
@@ -51,10 +47,8 @@ def sealed(answer: object) -> Sealed:
     return answer
 
 
-def recovered(epoch: int, good_end: str, end: str, *, known: bool = True) -> PurgeAnswered:
-    return PurgeAnswered(
-        EpochRecovered(log=LOG, epoch=Epoch(epoch), is_known=known, good_end=lsn(good_end), end=lsn(end))
-    )
+def recovered(epoch: int, good_end: str, end: str, *, known: bool = True) -> EpochRecovered:
+    return EpochRecovered(epoch=Epoch(epoch), is_known=known, good_end=lsn(good_end), end=lsn(end))
 
 
 # Clean and releases.
@@ -66,8 +60,8 @@ def test_a_clean_epoch_is_noted_durably() -> None:
     request = node.request(clean(1, "e1n3", "e1n9", seal=1))
     assert request not in node.replies
     node.write()
-    assert node.replies[request] == Cleaned(log=LOG, epoch=Epoch(1), attempt=1, status=SealStatus.OK)
-    expected = EpochRecovered(log=LOG, epoch=Epoch(1), is_known=True, good_end=lsn("e1n3"), end=lsn("e1n9"))
+    assert node.replies[request] == Cleaned(epoch=Epoch(1), attempt=1, status=SealStatus.OK)
+    expected = EpochRecovered(epoch=Epoch(1), is_known=True, good_end=lsn("e1n3"), end=lsn("e1n9"))
     for life in (node, node.reboot()):
         assert life.ask(GetEpochRecovery(LOG, Epoch(1))) == expected
     unknown = node.ask(GetEpochRecovery(LOG, Epoch(2)))
@@ -98,7 +92,7 @@ def test_a_release_moves_forward_only() -> None:
     """J10."""
     node = Node()
     node.ask(release("e1n5"))
-    assert node.others == [AdvanceRelease(lsn("e1n5"))]
+    assert node.others == [ReleaseAdvanced(lsn("e1n5"))]
     node.ask(release("e1n4"))
     assert node.others == []
 
@@ -116,7 +110,7 @@ def test_an_epoch_without_copies_does_not_hold_up_a_release() -> None:
     """J10, Y1: there is nothing to contradict."""
     node = Node()
     node.ask(release("e4n2"))
-    assert node.others == [AdvanceRelease(lsn("e4n2"))]
+    assert node.others == [ReleaseAdvanced(lsn("e4n2"))]
 
 
 def test_an_epoch_that_this_node_helped_to_recover_is_released() -> None:
@@ -125,7 +119,7 @@ def test_an_epoch_that_this_node_helped_to_recover_is_released() -> None:
     node.ask(store("e1n1"))
     node.ask(clean(1, "e1n2", "e1n3", seal=1))
     node.ask(release("e2n1"))
-    assert node.others == [AdvanceRelease(lsn("e2n1"))]
+    assert node.others == [ReleaseAdvanced(lsn("e2n1"))]
 
 
 def test_progress_is_written_now_and_then_and_survives_a_crash() -> None:
@@ -166,15 +160,15 @@ def test_a_node_that_missed_a_recovery_purges_before_it_releases_more() -> None:
     node = Node()
     node.ask(store("e1n3", good_end="e1n2"))
     node.ask(release("e2n5"))
-    assert node.others == [AdvanceRelease(lsn("e1n1")), StartPurge(LOG, Epoch(1))]
+    assert node.others == [ReleaseAdvanced(lsn("e1n1")), ReadMetadataLog(LOG)]
     node.ask(release("e2n6"))
     assert node.others == []
-    assert node.feed(recovered(1, "e1n3", "e1n7")) == [AdvanceRelease(lsn("e2n6"))]
+    assert node.answer(2, recovered(1, "e1n3", "e1n7")) == [ReleaseAdvanced(lsn("e2n6"))]
     assert DeleteRecords(LOG, lsn("e1n3"), Lsn.of(2, 0)) in node.written
     reborn = node.reboot()
     assert status(reborn.ask(store("e1n3"))) is PREEMPTED
     reborn.ask(release("e2n7"))
-    assert reborn.others == [AdvanceRelease(lsn("e2n7"))]
+    assert reborn.others == [ReleaseAdvanced(lsn("e2n7"))]
 
 
 def test_epochs_are_purged_one_after_the_other() -> None:
@@ -183,12 +177,12 @@ def test_epochs_are_purged_one_after_the_other() -> None:
     node.ask(store("e1n3"))
     node.ask(store("e2n3"))
     node.ask(release("e3n5"))
-    assert node.feed(recovered(1, "e1n1", "e1n2")) == [
-        AdvanceRelease(lsn("e2n1")),
-        StartPurge(LOG, Epoch(2)),
+    assert node.answer(2, recovered(1, "e1n1", "e1n2")) == [
+        ReleaseAdvanced(lsn("e2n1")),
+        ReadMetadataLog(LOG),
     ]
-    assert node.feed(recovered(1, "e1n1", "e1n2")) == []
-    assert node.feed(recovered(2, "e2n1", "e2n2")) == [AdvanceRelease(lsn("e3n5"))]
+    assert node.answer(2, recovered(1, "e1n1", "e1n2")) == []
+    assert node.answer(2, recovered(2, "e2n1", "e2n2")) == [ReleaseAdvanced(lsn("e3n5"))]
 
 
 def test_what_a_node_knows_to_be_good_is_not_purged() -> None:
@@ -196,7 +190,7 @@ def test_what_a_node_knows_to_be_good_is_not_purged() -> None:
     node = Node()
     node.ask(store("e1n9", good_end="e1n8"))
     node.ask(release("e2n1"))
-    node.feed(recovered(1, "e1n1", "e1n2"))
+    node.answer(2, recovered(1, "e1n1", "e1n2"))
     assert DeleteRecords(LOG, lsn("e1n8"), Lsn.of(2, 0)) in node.written
 
 
@@ -205,7 +199,7 @@ def test_where_nobody_knows_of_a_recovery_nothing_is_deleted() -> None:
     node = Node()
     node.ask(store("e1n3"))
     node.ask(release("e2n1"))
-    assert node.feed(recovered(1, "e0n0", "e0n0", known=False)) == [AdvanceRelease(lsn("e2n1"))]
+    assert node.answer(2, recovered(1, "e0n0", "e0n0", known=False)) == [ReleaseAdvanced(lsn("e2n1"))]
     assert not any(isinstance(write, DeleteRecords) for write in node.written)
 
 
@@ -215,10 +209,10 @@ def test_a_purge_that_could_not_be_written_is_tried_again() -> None:
     node.ask(store("e1n3"))
     node.ask(release("e2n1"))
     node.prompt = False
-    node.feed(recovered(1, "e1n1", "e1n2"))
+    node.answer(2, recovered(1, "e1n1", "e1n2"))
     node.fail(PersistError.IO_ERROR)
     node.ask(release("e2n1"))
-    assert node.others == [StartPurge(LOG, Epoch(1))]
+    assert node.others == [ReadMetadataLog(LOG)]
 
 
 def test_a_recovery_that_comes_during_a_purge_replaces_it() -> None:
@@ -227,8 +221,8 @@ def test_a_recovery_that_comes_during_a_purge_replaces_it() -> None:
     node.ask(store("e1n3"))
     node.ask(release("e2n1"))
     node.ask(clean(1, "e1n2", "e1n5", seal=1))
-    assert node.others == [AdvanceRelease(lsn("e2n1"))]
-    assert node.feed(recovered(1, "e1n1", "e1n2")) == []
+    assert node.others == [ReleaseAdvanced(lsn("e2n1"))]
+    assert node.answer(2, recovered(1, "e1n1", "e1n2")) == []
     assert not any(isinstance(write, DeleteRecords) for write in node.written)
 
 
@@ -240,9 +234,9 @@ def test_a_trim_point_is_durable_then_told_then_done() -> None:
     node = Node(prompt=False)
     request = node.request(Trim(LOG, lsn("e1n5")))
     assert node.others == []
-    assert node.write() == [AdvanceTrim(lsn("e1n5"))]
+    assert node.write() == [TrimAdvanced(lsn("e1n5"))]
     assert [persist.writes for persist in node.unwritten] == [(TrimLog(LOG, lsn("e1n5")),)]
-    assert node.replies[request] == Trimmed(LOG, lsn("e1n5"))
+    assert node.replies[request] == Trimmed(lsn("e1n5"))
 
 
 def test_a_trim_point_never_moves_back() -> None:
@@ -252,8 +246,8 @@ def test_a_trim_point_never_moves_back() -> None:
     late = node.request(Trim(LOG, lsn("e1n3")))
     node.write()
     node.write()
-    assert node.replies[late] == Trimmed(LOG, lsn("e1n5"))
-    assert node.ask(Trim(LOG, lsn("e1n4"))) == Trimmed(LOG, lsn("e1n5"))
+    assert node.replies[late] == Trimmed(lsn("e1n5"))
+    assert node.ask(Trim(LOG, lsn("e1n4"))) == Trimmed(lsn("e1n5"))
     reborn = node.reboot()
     assert reborn.machine.stored.trim_end == lsn("e1n5")
     assert reborn.written == [TrimLog(LOG, lsn("e1n5"))]
@@ -265,7 +259,7 @@ def test_a_store_into_an_epoch_that_is_clean_here_changes_nothing_about_it() -> 
     node.ask(release("e3n1"))
     assert status(node.ask(store("e2n1", recovery=True, wave=2))) is OK
     node.ask(release("e3n2"))
-    assert node.others == [AdvanceRelease(lsn("e3n2"))]
+    assert node.others == [ReleaseAdvanced(lsn("e3n2"))]
 
 
 def test_flags_of_recovery_are_kept_in_an_amended_header() -> None:

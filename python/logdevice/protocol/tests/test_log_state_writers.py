@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.log_state_events import ReadCopies
 from logdevice.protocol.store_write import PutRecord, PutState
 from logdevice.protocol.tests.node_log import LOG, Node, clean, digest, lsn, release, seal, store
 from logdevice.protocol.write_messages import KeepWriters, Sealed, SealStatus, Store
@@ -69,8 +68,8 @@ def test_below_a_point_a_digest_reads_headers_only() -> None:
     """O11."""
     node = Node()
     node.request(replace(digest(1, "e1n3"), headers_end=lsn("e1n7")))
-    (effect,) = node.wanted(ReadCopies)
-    assert (effect.read.headers_only, effect.read.start, effect.read.end) == (True, lsn("e1n3"), lsn("e1n7"))
+    (effect,) = node.reads
+    assert (effect.headers_only, effect.start, effect.end) == (True, lsn("e1n3"), lsn("e1n7"))
     node.request(replace(digest(1, "e1n7"), headers_end=lsn("e1n7")))
-    (effect,) = node.wanted(ReadCopies)
-    assert (effect.read.headers_only, effect.read.end) == (False, Lsn.of(2, 0))
+    (effect,) = node.reads
+    assert (effect.headers_only, effect.end) == (False, Lsn.of(2, 0))

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from logdevice.node_settings import NodeSettings
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.membership import (
     DeclareAlive,
     DeclareDead,
     Effect,
-    HeardFrom,
+    Event,
     Membership,
-    NodeLeft,
     NodesChanged,
-    PingRefused,
-    SendPing,
 )
+from logdevice.protocol.rebuilding_messages import Ping, Pong
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.types import NodeId, nodes
 
 ME, OTHER, THIRD = NodeId(0), NodeId(1), NodeId(2)
 INTERVAL_MS = 100
 MISSED_MAX = 3
+PING = Ping(ME, 7)
+PONG = Reply(0, Pong(7))
+
+
+def pinged(node: NodeId, generation: int) -> Event:
+    return Asked(0, Ping(node, generation))
+
+
+def refused(node: NodeId) -> Event:
+    return Lost(node, PING, was_sent=False)
 
 
 def membership(*registered: int) -> Membership:
     settings = NodeSettings(ping_interval_ms=INTERVAL_MS, pings_missed_max=MISSED_MAX)
-    machine = Membership(ME, settings)
+    machine = Membership(ME, 7, settings)
     assert machine.start(0) == [WakeAt(0)]
     assert machine.handle(NodesChanged(nodes(registered or (0, 1, 2))), 0) == []
     return machine
@@ -40,9 +49,13 @@ def ticks(machine: Membership, count: int, start_ms: int = 0) -> list[Effect]:
 def test_every_other_node_is_pinged_at_a_steady_pace() -> None:
     """Z2"""
     machine = membership()
-    assert machine.handle(Woken(), 0) == [SendPing(OTHER), SendPing(THIRD), WakeAt(INTERVAL_MS)]
+    assert machine.handle(Woken(), 0) == [Ask(OTHER, PING), Ask(THIRD, PING), WakeAt(INTERVAL_MS)]
     assert machine.handle(Woken(), INTERVAL_MS - 1) == []
-    assert machine.handle(Woken(), INTERVAL_MS) == [SendPing(OTHER), SendPing(THIRD), WakeAt(2 * INTERVAL_MS)]
+    assert machine.handle(Woken(), INTERVAL_MS) == [
+        Ask(OTHER, PING),
+        Ask(THIRD, PING),
+        WakeAt(2 * INTERVAL_MS),
+    ]
 
 
 def test_a_node_never_heard_of_is_given_the_time_to_answer() -> None:
@@ -65,36 +78,40 @@ def test_a_node_that_missed_its_pings_is_dead_and_told_so_once() -> None:
 def test_a_dead_node_is_pinged_on_and_alive_as_soon_as_it_is_heard() -> None:
     """Z2"""
     machine = membership(0, 1)
-    machine.handle(HeardFrom(OTHER, 7), 0)
+    machine.handle(Answered(OTHER, Pong(7)), 0)
     effects = ticks(machine, MISSED_MAX + 2)
-    assert effects[-2:] == [SendPing(OTHER), WakeAt((MISSED_MAX + 2) * INTERVAL_MS)]
-    assert machine.handle(HeardFrom(OTHER, 7), 1000) == [DeclareAlive(OTHER)]
+    assert effects[-2:] == [Ask(OTHER, PING), WakeAt((MISSED_MAX + 2) * INTERVAL_MS)]
+    assert machine.handle(Answered(OTHER, Pong(7)), 1000) == [DeclareAlive(OTHER)]
     assert machine.is_alive(OTHER)
 
 
 def test_a_node_that_answers_stays_alive_without_a_word() -> None:
     """Z2"""
     machine = membership(0, 1)
-    assert machine.handle(HeardFrom(OTHER, 7), 0) == [DeclareAlive(OTHER)]
+    assert machine.handle(Answered(OTHER, Pong(7)), 0) == [DeclareAlive(OTHER)]
     for number in range(10):
         effects = machine.handle(Woken(), number * INTERVAL_MS)
-        assert effects == [SendPing(OTHER), WakeAt((number + 1) * INTERVAL_MS)]
-        assert machine.handle(HeardFrom(OTHER, 7), number * INTERVAL_MS) == []
+        assert effects == [Ask(OTHER, PING), WakeAt((number + 1) * INTERVAL_MS)]
+        assert machine.handle(Answered(OTHER, Pong(7)), number * INTERVAL_MS) == []
 
 
 def test_who_has_pinged_since_the_last_beat_is_not_pinged() -> None:
     """Z9"""
     machine = membership()
-    machine.handle(HeardFrom(OTHER, 7, is_ping=True), 0)
-    machine.handle(HeardFrom(THIRD, 7), 0)
-    assert machine.handle(Woken(), 0) == [SendPing(THIRD), WakeAt(INTERVAL_MS)]
-    assert machine.handle(Woken(), INTERVAL_MS) == [SendPing(OTHER), SendPing(THIRD), WakeAt(2 * INTERVAL_MS)]
+    machine.handle(pinged(OTHER, 7), 0)
+    machine.handle(Answered(THIRD, Pong(7)), 0)
+    assert machine.handle(Woken(), 0) == [Ask(THIRD, PING), WakeAt(INTERVAL_MS)]
+    assert machine.handle(Woken(), INTERVAL_MS) == [
+        Ask(OTHER, PING),
+        Ask(THIRD, PING),
+        WakeAt(2 * INTERVAL_MS),
+    ]
 
 
 def test_who_does_not_ping_any_more_is_dead_one_beat_later_at_most() -> None:
     """Z9"""
     machine = membership(0, 1)
-    machine.handle(HeardFrom(OTHER, 7, is_ping=True), 0)
+    machine.handle(pinged(OTHER, 7), 0)
     assert DeclareDead(OTHER) not in ticks(machine, MISSED_MAX + 1)
     assert DeclareDead(OTHER) in machine.handle(Woken(), (MISSED_MAX + 1) * INTERVAL_MS)
 
@@ -102,16 +119,17 @@ def test_who_does_not_ping_any_more_is_dead_one_beat_later_at_most() -> None:
 def test_of_two_nodes_one_pings_the_other() -> None:
     """Z9"""
     settings = NodeSettings(ping_interval_ms=INTERVAL_MS, pings_missed_max=MISSED_MAX)
-    machines = {ME: Membership(ME, settings), OTHER: Membership(OTHER, settings)}
+    machines = {ME: Membership(ME, 7, settings), OTHER: Membership(OTHER, 7, settings)}
     for machine in machines.values():
+        machine.start(0)
         machine.handle(NodesChanged((ME, OTHER)), 0)
     pings = 0
     for time_ms in range(0, 100 * INTERVAL_MS, INTERVAL_MS // 2):
         here, there = (ME, OTHER) if time_ms % INTERVAL_MS == 0 else (OTHER, ME)
-        if SendPing(there) in machines[here].handle(Woken(), time_ms):
+        if Ask(there, Ping(here, 7)) in machines[here].handle(Woken(), time_ms):
             pings += 1
-            machines[there].handle(HeardFrom(here, 7, is_ping=True), time_ms)
-            machines[here].handle(HeardFrom(there, 7), time_ms)
+            machines[there].handle(pinged(here, 7), time_ms)
+            machines[here].handle(Answered(there, Pong(7)), time_ms)
     assert pings == 100
     assert all(machine.alive == (ME, OTHER) for machine in machines.values())
 
@@ -119,35 +137,35 @@ def test_of_two_nodes_one_pings_the_other() -> None:
 def test_a_restart_between_two_pings_is_noticed() -> None:
     """Z3"""
     machine = membership()
-    machine.handle(HeardFrom(OTHER, 7), 0)
-    assert machine.handle(HeardFrom(OTHER, 8), 10) == [DeclareAlive(OTHER)]
+    machine.handle(Answered(OTHER, Pong(7)), 0)
+    assert machine.handle(Answered(OTHER, Pong(8)), 10) == [DeclareAlive(OTHER)]
 
 
 def test_a_node_that_leaves_is_dead_at_once_and_its_last_words_do_not_count() -> None:
     """Z4"""
     machine = membership()
-    machine.handle(HeardFrom(OTHER, 7), 0)
-    assert machine.handle(NodeLeft(OTHER, 7), 10) == [DeclareDead(OTHER)]
-    assert machine.handle(NodeLeft(OTHER, 7), 11) == []
-    assert machine.handle(HeardFrom(OTHER, 7), 12) == []
+    machine.handle(Answered(OTHER, Pong(7)), 0)
+    assert machine.handle(pinged(OTHER, -7), 10) == [DeclareDead(OTHER), PONG]
+    assert machine.handle(pinged(OTHER, -7), 11) == [PONG]
+    assert machine.handle(Answered(OTHER, Pong(7)), 12) == []
     assert not machine.is_alive(OTHER)
-    assert machine.handle(HeardFrom(OTHER, 8), 13) == [DeclareAlive(OTHER)]
+    assert machine.handle(Answered(OTHER, Pong(8)), 13) == [DeclareAlive(OTHER)]
     assert machine.is_alive(OTHER)
 
 
 def test_a_node_that_leaves_before_it_was_heard_of_does_not_come_back_by_a_late_pong() -> None:
     """Z4"""
     machine = membership()
-    assert machine.handle(NodeLeft(OTHER, 7), 0) == [DeclareDead(OTHER)]
-    assert machine.handle(HeardFrom(OTHER, 7), 1) == []
+    assert machine.handle(pinged(OTHER, -7), 0) == [DeclareDead(OTHER), PONG]
+    assert machine.handle(Answered(OTHER, Pong(7)), 1) == []
     assert not machine.is_alive(OTHER)
 
 
 def test_the_last_word_of_a_process_does_not_count_against_its_successor() -> None:
     """Z4"""
     machine = membership()
-    machine.handle(HeardFrom(OTHER, 8), 0)
-    assert machine.handle(NodeLeft(OTHER, 7), 1) == []
+    machine.handle(Answered(OTHER, Pong(8)), 0)
+    assert machine.handle(pinged(OTHER, -7), 1) == [PONG]
     assert machine.is_alive(OTHER)
 
 
@@ -161,8 +179,8 @@ def test_a_pause_of_this_node_costs_the_others_one_ping() -> None:
 
 def test_strangers_are_neither_alive_nor_listened_to() -> None:
     machine = membership(0, 1)
-    assert machine.handle(HeardFrom(THIRD, 1), 0) == []
-    assert machine.handle(NodeLeft(THIRD, 7), 0) == []
+    assert machine.handle(Answered(THIRD, Pong(1)), 0) == []
+    assert machine.handle(pinged(THIRD, -7), 0) == [PONG]
     assert not machine.is_alive(THIRD)
 
 
@@ -174,9 +192,9 @@ def test_a_node_that_is_not_registered_yet_counts_on_the_others_only() -> None:
 
 def test_what_is_known_of_a_node_survives_a_change_of_the_cluster() -> None:
     machine = membership(0, 1)
-    machine.handle(HeardFrom(OTHER, 7), 0)
+    machine.handle(Answered(OTHER, Pong(7)), 0)
     machine.handle(NodesChanged(nodes([0, 1, 2])), 0)
-    assert machine.handle(HeardFrom(OTHER, 7), 1) == []
+    assert machine.handle(Answered(OTHER, Pong(7)), 1) == []
     machine.handle(NodesChanged(nodes([0, 2])), 2)
     assert not machine.is_alive(OTHER)
 
@@ -184,14 +202,23 @@ def test_what_is_known_of_a_node_survives_a_change_of_the_cluster() -> None:
 def test_a_node_whose_process_is_gone_is_dead_sooner() -> None:
     """Z8: unless it was never heard of, and may still be starting."""
     machine = membership()
-    machine.handle(HeardFrom(OTHER, 5), 0)
-    assert machine.handle(PingRefused(OTHER), 100) == []
-    machine.handle(HeardFrom(OTHER, 5), 150)
-    assert machine.handle(PingRefused(OTHER), 200) == []
-    assert machine.handle(PingRefused(OTHER), 300) == [DeclareDead(OTHER)]
-    assert machine.handle(PingRefused(OTHER), 400) == []
-    assert machine.handle(HeardFrom(OTHER, 6), 500) == [DeclareAlive(OTHER)]
+    machine.handle(Answered(OTHER, Pong(5)), 0)
+    assert machine.handle(refused(OTHER), 100) == []
+    machine.handle(Answered(OTHER, Pong(5)), 150)
+    assert machine.handle(refused(OTHER), 200) == []
+    assert machine.handle(refused(OTHER), 300) == [DeclareDead(OTHER)]
+    assert machine.handle(refused(OTHER), 400) == []
+    assert machine.handle(Answered(OTHER, Pong(6)), 500) == [DeclareAlive(OTHER)]
     for _ in range(5):
-        assert machine.handle(PingRefused(THIRD), 600) == []
+        assert machine.handle(refused(THIRD), 600) == []
     assert machine.is_alive(THIRD)
-    assert machine.handle(PingRefused(NodeId(99)), 700) == []
+    assert machine.handle(refused(NodeId(99)), 700) == []
+
+
+def test_a_ping_that_was_sent_and_not_answered_is_silence() -> None:
+    """Z8"""
+    machine = membership()
+    machine.handle(Answered(OTHER, Pong(5)), 0)
+    for _ in range(5):
+        assert machine.handle(Lost(OTHER, PING), 100) == []
+    assert machine.is_alive(OTHER)

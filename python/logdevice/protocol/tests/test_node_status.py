@@ -174,6 +174,8 @@ def test_a_node_that_is_drained_serves_until_it_holds_nothing_that_is_not_elsewh
     assert (status(moved, N3), moved.has_work) == (FULL, True)
     drained = after((KINDS.ACKNOWLEDGED, N3), begin=moved)
     assert (status(drained, N3), drained.has_work) == (EMPTY, False)
+    assert (events.fenced, moved.fenced, drained.fenced) == (frozenset(), frozenset({N3}), frozenset({N3}))
+    assert not drained.refilled, "what it had is elsewhere, so it lacks nothing"
 
 
 def test_a_drain_begins_again_when_the_node_finds_something_that_nobody_has_copied() -> None:

@@ -1,12 +1,10 @@
-"""The application's side: rejected items, filters, and the verdicts that end a stream early."""
+"""The application's side: filters, and the verdicts that end a stream early."""
 
 from __future__ import annotations
 
-import pytest
-
 from logdevice.protocol.messages import GapReason, StartedStatus
-from logdevice.protocol.read_stream.events import Consumed, Deliver, LogRemoved, Rejected, Resumed
-from logdevice.protocol.tests.reading import Reading, hole, lsn, record
+from logdevice.protocol.read_stream.events import Consumed, LogRemoved
+from logdevice.protocol.tests.reading import Reading, hole, lsn
 from logdevice.types import LSN_MAX, Gap, GapType, Lsn
 
 
@@ -15,136 +13,6 @@ def reading(**arguments: object) -> Reading:
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
-
-
-def rejected(*positions: int, at: int) -> Reading:
-    """An application that got records at these positions and took none from `at` on."""
-    bench = reading(consumes=False)
-    bench.records(1, *positions)
-    bench.feed(Consumed(lsn(at)))
-    bench.feed(Rejected(lsn(at)))
-    bench.delivered.clear()
-    return bench
-
-
-# ---- rejected -----------------------------------------------------------------------------------
-
-
-def test_a_rejected_record_and_all_behind_it_are_offered_again() -> None:
-    """W7."""
-    bench = rejected(1, 2, 3, at=2)
-    bench.wait(999)
-    assert bench.text == []
-    bench.wait(1)
-    assert bench.text == ["n2", "n3"]
-
-
-def test_nothing_else_is_delivered_before_the_rejected_item() -> None:
-    """W7."""
-    bench = rejected(1, 2, at=2)
-    bench.records(1, 3)
-    assert bench.text == []
-    bench.wait(1_000)
-    assert bench.text == ["n2", "n3"]
-
-
-def test_an_application_that_is_ready_again_does_not_have_to_wait() -> None:
-    """W7."""
-    bench = rejected(1, 2, at=1)
-    bench.feed(Resumed())
-    assert bench.text == ["n1", "n2"]
-    bench.wait(30_000)
-    assert bench.text == ["n1", "n2"]
-
-
-def test_the_pause_grows_while_the_application_keeps_rejecting() -> None:
-    """W7."""
-    bench = rejected(1, at=1)
-    pauses = []
-    for _ in range(7):
-        pauses.append(bench.wait_until(lambda: bench.text, step_ms=1_000) // 1_000)
-        bench.delivered.clear()
-        bench.feed(Rejected(lsn(1)))
-    assert pauses == [1, 2, 4, 8, 16, 30, 30]
-
-
-def test_the_pause_is_short_again_once_something_was_consumed() -> None:
-    """W7."""
-    bench = rejected(1, 2, at=1)
-    bench.wait(1_000)
-    bench.feed(Consumed(lsn(2)))
-    bench.feed(Rejected(lsn(2)))
-    bench.delivered.clear()
-    bench.wait(1_000)
-    assert bench.text == ["n2"]
-
-
-@pytest.mark.parametrize("special", [hole(1), record(1)])
-def test_exactly_the_same_item_is_offered_again(special: object) -> None:
-    """W7."""
-    bench = reading(consumes=False)
-    bench.records(1, special)  # type: ignore[arg-type]
-    first = bench.sent(Deliver)
-    bench.feed(Rejected(lsn(1)))
-    bench.feed(Resumed())
-    assert bench.sent(Deliver) == first
-
-
-def test_a_trim_does_not_skip_a_record_that_the_application_has_seen() -> None:
-    """W7 before T1."""
-    bench = rejected(1, 2, at=2)
-    bench.gap(1, 1, 10, GapReason.TRIM)
-    assert bench.text == []
-    bench.feed(Resumed())
-    assert bench.text == ["n2", "TRIM n3-n10"]
-
-
-def test_a_gap_that_grew_meanwhile_is_offered_again_as_it_was() -> None:
-    """W7: the rest is a gap of its own."""
-    bench = reading(consumes=False)
-    bench.gap(1, 1, 5, GapReason.TRIM)
-    bench.feed(Rejected(lsn(1)))
-    bench.gap(1, 5, 9, GapReason.TRIM)
-    bench.delivered.clear()
-    bench.feed(Resumed())
-    assert bench.text == ["TRIM n1-n5", "TRIM n5-n9"]
-
-
-def test_a_rewind_does_not_touch_what_was_rejected() -> None:
-    bench = Reading(consumes=False)
-    bench.started(released=100)
-    bench.records(1, 1, 2, 4)
-    bench.feed(Rejected(lsn(1)))
-    bench.lost(5)
-    bench.rewind()
-    assert bench.start_of(1).start == lsn(3)
-    bench.delivered.clear()
-    bench.feed(Resumed())
-    assert bench.text == ["n1", "n2"]
-
-
-def test_rejecting_what_is_not_there_stops_nothing() -> None:
-    bench = reading()
-    bench.records(1, 1)
-    bench.feed(Rejected(lsn(1)))
-    bench.records(1, 2)
-    assert bench.text == ["n1", "n2"]
-
-
-def test_being_ready_without_having_rejected_anything_does_nothing() -> None:
-    bench = reading(consumes=False)
-    bench.records(1, 1)
-    bench.feed(Resumed())
-    assert bench.text == ["n1"]
-
-
-def test_an_application_that_takes_the_rejected_item_after_all_gets_it_no_more() -> None:
-    bench = rejected(1, 2, at=2)
-    bench.feed(Consumed(lsn(3)))
-    bench.wait(1_000)
-    assert bench.text == []
-    bench.records(1, 3)
-    assert bench.text == ["n3"]
 
 
 # ---- filters ------------------------------------------------------------------------------------
@@ -212,25 +80,14 @@ def test_a_refusal_beats_a_loss_that_waits_for_its_grace_period() -> None:
     assert bench.text == ["ACCESS n1-n10"]
 
 
-def test_a_refusal_is_offered_until_the_application_takes_it() -> None:
+def test_a_refused_stream_ends_when_the_application_has_taken_the_refusal() -> None:
     bench = reading(end=10, consumes=False)
     bench.started(5, status=StartedStatus.ACCESS)
-    for _ in range(2):
-        bench.feed(Rejected(lsn(1)))
-        bench.wait(30_000)
-    assert bench.text == ["ACCESS n1-n10"] * 3
+    bench.wait(30_000)
+    assert bench.text == ["ACCESS n1-n10"]
     assert not bench.has_ended
     bench.feed(Consumed(lsn(10)))
     assert bench.has_ended
-
-
-def test_a_refusal_waits_behind_a_rejected_record() -> None:
-    bench = reading(end=10, consumes=False)
-    bench.records(1, 1)
-    bench.feed(Rejected(lsn(1)))
-    bench.started(5, status=StartedStatus.ACCESS)
-    bench.feed(Resumed())
-    assert bench.text == ["n1", "n1", "ACCESS n2-n10"]
 
 
 def test_a_removed_log_gets_one_gap_and_the_end() -> None:
@@ -257,15 +114,6 @@ def test_epoch_0_is_passed_before_anything_is_asked() -> None:
     """W6."""
     bench = Reading(start=Lsn(0), answers_metadata=False)
     assert bench.delivered == [Gap(GapType.BRIDGE, Lsn(0), lsn(1))]
-
-
-def test_epoch_0_is_passed_as_often_as_the_application_rejects_it() -> None:
-    """W6, W7."""
-    bench = Reading(start=Lsn(5), consumes=False)
-    for _ in range(3):
-        bench.feed(Rejected(Lsn(5)))
-        bench.wait(30_000)
-    assert bench.delivered == [Gap(GapType.BRIDGE, Lsn(5), lsn(1))] * 4
 
 
 def test_esn_0_holds_nothing() -> None:

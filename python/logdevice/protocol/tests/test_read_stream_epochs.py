@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.read_stream.events import ConfigChanged, FetchMetadata, MetadataUnavailable, SendStart
+from logdevice.protocol.messages import GetEpochMetadata
+from logdevice.protocol.read_stream.events import ConfigChanged, MetadataUnavailable, SendStart
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.protocol.tests.reading import LOG, Reading, bridge, lsn
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, MetadataSource, NodeId, Replication, nodes
@@ -22,7 +23,7 @@ def stored_on(*ids: int, copies: int = 2) -> EpochMetadata:
 
 def asked(bench: Reading) -> list[int]:
     """The epochs whose metadata the last event made the stream ask for."""
-    return [fetch.epoch for fetch in bench.sent(FetchMetadata)]
+    return [fetch.epoch for fetch in bench.sent(GetEpochMetadata)]
 
 
 def started_to(bench: Reading) -> list[int]:
@@ -44,7 +45,7 @@ def at_the_end_of_epoch_1(**arguments: object) -> Reading:
 def test_nobody_is_started_before_the_metadata_is_known() -> None:
     """M1."""
     bench = Reading(answers_metadata=False)
-    assert bench.effects == [FetchMetadata(LOG, Epoch(1))]
+    assert bench.effects == [GetEpochMetadata(LOG, Epoch(1))]
     bench.answer_metadata(1)
     assert started_to(bench) == list(ALL)
 
@@ -126,13 +127,13 @@ def test_an_entry_from_a_cache_never_decides() -> None:
     bench = Reading(answers_metadata=False)
     bench.answer_metadata(1, source=SOFT)
     bench.started(1, released=10)
-    assert bench.sent(FetchMetadata)[-1] == FetchMetadata(LOG, Epoch(1), confirm=True)
+    assert bench.sent(GetEpochMetadata)[-1] == GetEpochMetadata(LOG, Epoch(1), confirm=True)
     bench.records(1, 1)
     bench.answer_metadata(1, source=SOFT)
     assert bench.text == []
     assert asked(bench) == []
     bench.wait(1_000)
-    assert bench.sent(FetchMetadata) == [FetchMetadata(LOG, Epoch(1), confirm=True)]
+    assert bench.sent(GetEpochMetadata) == [GetEpochMetadata(LOG, Epoch(1), confirm=True)]
     bench.answer_metadata(1, source=LAST)
     assert bench.text == ["n1"]
 

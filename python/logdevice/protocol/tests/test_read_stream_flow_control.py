@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.read_stream.events import Consumed, SendWindow
+from logdevice.protocol.messages import Window
+from logdevice.protocol.read_stream.events import Consumed
 from logdevice.protocol.tests.reading import Reading, lsn, record
 
 RECORD_BYTES = record(1).size
@@ -101,9 +102,9 @@ def test_consumed_bytes_are_granted_again() -> None:
     """W3, W5: N1 sent 130 of its 200 bytes, and they are consumed."""
     bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6)
     bench.records(1, 1)
-    assert bench.sent(SendWindow) == []
+    assert bench.told(Window) == []
     bench.records(1, 2)
-    windows = bench.sent(SendWindow)
+    windows = bench.told(Window)
     assert [(window.node, window.message.window_bytes) for window in windows] == [(1, 200 + 2 * RECORD_BYTES)]
 
 
@@ -111,7 +112,7 @@ def test_bytes_that_are_not_consumed_are_not_granted_again() -> None:
     """W5."""
     bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6, consumes=False)
     bench.records(1, 1, 2, 3)
-    assert bench.sent(SendWindow) == []
+    assert bench.told(Window) == []
 
 
 def test_the_bytes_of_second_copies_are_granted_again() -> None:
@@ -119,7 +120,7 @@ def test_the_bytes_of_second_copies_are_granted_again() -> None:
     bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6, consumes=False)
     bench.records(1, 1, 2)
     bench.records(2, 1, 2)
-    assert [(window.node, window.message.window_bytes) for window in bench.sent(SendWindow)] == [
+    assert [(window.node, window.message.window_bytes) for window in bench.told(Window)] == [
         (2, 200 + 2 * RECORD_BYTES)
     ]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from logdevice.protocol.messages import GapReason
-from logdevice.protocol.read_stream.events import ConfigChanged, FetchMetadata
+from logdevice.protocol.messages import GapReason, GetEpochMetadata
+from logdevice.protocol.read_stream.events import ConfigChanged
 from logdevice.protocol.tests.reading import Reading, lsn, record
 from logdevice.types import AuthoritativeStatus, Lsn, MetadataSource, NodeId, RecordFlags, Replication
 
@@ -272,7 +272,7 @@ def test_when_nobody_has_data_any_more_the_newest_epoch_is_lost_up_to_the_releas
     bench = Reading(nodes=2, copies=2, scd=False, answers_metadata=False)
     bench.answer_metadata(1, source=MetadataSource.LAST)
     bench.started(released=10)
-    assert len(bench.sent(FetchMetadata)) == 2
+    assert len(bench.sent(GetEpochMetadata)) == 2
     bench.answer_metadata(1, source=MetadataSource.LAST)
     bench.records(1, 1)
     bench.lost(1, 2)

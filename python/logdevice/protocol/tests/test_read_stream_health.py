@@ -6,7 +6,6 @@ Rules H1 and H2 of read_path.md. Every value of `Waiting` has its cause here.
 from __future__ import annotations
 
 from logdevice.protocol.messages import ReadMode, StartedStatus
-from logdevice.protocol.read_stream.events import Rejected
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.protocol.tests.reading import RELEASED, Reading, lsn, reading, record
 from logdevice.types import (
@@ -93,14 +92,6 @@ def test_it_waits_for_an_application_that_does_not_consume() -> None:
     bench = reading(consumes=False, window_lsns=2)
     bench.records(1, 1, 2)
     assert waiting(bench) == (Waiting.APPLICATION, "it has consumed up to e1n1 only")
-
-
-def test_it_waits_for_an_application_that_rejected_something() -> None:
-    """H2"""
-    bench = reading(consumes=False)
-    bench.records(1, 1)
-    bench.feed(Rejected(lsn(1)))
-    assert waiting(bench) == (Waiting.APPLICATION, "it rejected what was delivered")
 
 
 def test_at_its_end_it_waits_for_the_application_to_consume_the_rest() -> None:

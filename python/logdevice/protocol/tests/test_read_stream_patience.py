@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.read_stream.events import Rejected, Resumed
 from logdevice.protocol.tests.reading import Reading, lsn
 from logdevice.types import AuthoritativeStatus
 
@@ -237,17 +236,3 @@ def test_no_gap_is_delivered_while_a_rewind_is_due() -> None:
     bench.gap(ALL, 3, 9)
     assert bench.text == []
     assert bench.health.rewinds == 0
-
-
-def test_no_gap_is_delivered_while_the_application_rejects_an_item() -> None:
-    """W7."""
-    bench = reading(consumes=False)
-    bench.records(1, 1)
-    bench.feed(Rejected(lsn(1)))
-    bench.gap(ALL, 2, 3)
-    assert bench.text == ["n1"]
-    bench.feed(Resumed())
-    bench.rewind()
-    bench.started(released=1_000)
-    bench.gap(ALL, 2, 3)
-    assert bench.text == ["n1", "n1", "DATALOSS n2-n3"]

@@ -5,8 +5,8 @@ Rules R1 to R3, D7, F2 and F3 of read_path.md.
 
 from __future__ import annotations
 
-from logdevice.protocol.messages import GapReason, ReadMode
-from logdevice.protocol.read_stream.events import SendStart, SendWindow
+from logdevice.protocol.messages import GapReason, ReadMode, Window
+from logdevice.protocol.read_stream.events import SendStart
 from logdevice.protocol.tests.reading import Reading, lsn, reading, rewound
 from logdevice.types import NodeId
 
@@ -121,7 +121,7 @@ def test_no_window_goes_out_while_a_rewind_is_pending() -> None:
     bench = reading(window_lsns=4)
     bench.lost(5)
     bench.records(1, 1, 2, 3, 4)
-    assert bench.sent(SendWindow) == []
+    assert bench.told(Window) == []
     bench.rewind()
     assert bench.start_of(1).window_end == lsn(9)
 

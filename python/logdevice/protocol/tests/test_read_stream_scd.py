@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus
-from logdevice.protocol.read_stream.events import Rejected, SendStart
-from logdevice.protocol.tests.reading import RELEASED, Reading, lsn, reading, record, rewound
+from logdevice.protocol.read_stream.events import SendStart
+from logdevice.protocol.tests.reading import RELEASED, Reading, reading, record, rewound
 from logdevice.types import Location, RecordFlags
 
 # ---- what START says ----------------------------------------------------------------------------
@@ -190,15 +190,6 @@ def test_an_idle_reader_gives_nodes_the_whole_period_once_something_is_released(
     assert bench.version == 1
     bench.rewind()
     assert bench.known_down == (1,)
-
-
-def test_an_application_that_takes_nothing_is_not_the_fault_of_nodes() -> None:
-    """D4"""
-    bench = reading(consumes=False, redelivery_delay_ms_min=500_000, redelivery_delay_ms_max=500_000)
-    bench.records(1, 1)
-    bench.feed(Rejected(lsn(1)))
-    bench.wait(100_000)
-    assert bench.version == 1
 
 
 def test_a_full_window_is_not_the_fault_of_nodes() -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pytest
 
 from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.read_stream.events import Rejected
-from logdevice.protocol.tests.reading import RELEASED, Reading, lsn
+from logdevice.protocol.tests.reading import RELEASED, Reading
 from logdevice.types import AuthoritativeStatus
 
 SCD, ALL_SEND_ALL = ReadMode.SCD, ReadMode.ALL_SEND_ALL
@@ -144,16 +143,6 @@ def test_short_waits_of_different_windows_do_not_add_up() -> None:
 def test_nobody_is_slow_while_nothing_is_released() -> None:
     """L1"""
     bench = reading(released=1)
-    bench.wait(10_000)
-    assert (bench.version, bench.health.slow) == (1, ())
-
-
-def test_nobody_is_slow_while_the_application_rejects() -> None:
-    """L1"""
-    bench = reading(consumes=False, redelivery_delay_ms_min=900_000, redelivery_delay_ms_max=900_000)
-    bench.records(1, 1)
-    bench.gap([2, 3, 4, 5], 1, 100)
-    bench.feed(Rejected(lsn(1)))
     bench.wait(10_000)
     assert (bench.version, bench.health.slow) == (1, ())
 

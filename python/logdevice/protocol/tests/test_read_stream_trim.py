@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.messages import GapReason, ReadMode
-from logdevice.protocol.read_stream.events import Consumed, FetchMetadata
+from logdevice.protocol.messages import GapReason, GetEpochMetadata, ReadMode
+from logdevice.protocol.read_stream.events import Consumed
 from logdevice.protocol.tests.reading import Reading, bridge, lsn
 from logdevice.types import AuthoritativeStatus, Lsn, MetadataSource
 
@@ -79,7 +79,7 @@ def test_a_trim_into_an_epoch_that_is_not_known_asks_who_stores_it() -> None:
     bench.answers_metadata = False
     bench.gap(1, 1, Lsn.of(3, 7), TRIM)
     assert bench.text == ["TRIM n1-e3n7"]
-    assert [fetch.epoch for fetch in bench.sent(FetchMetadata)] == [3]
+    assert [fetch.epoch for fetch in bench.sent(GetEpochMetadata)] == [3]
 
 
 def test_a_trim_across_a_change_of_the_nodeset_goes_on_with_the_new_nodes() -> None:

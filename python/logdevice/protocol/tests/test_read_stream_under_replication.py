@@ -5,8 +5,7 @@ Rules D1, D5 and G5 of read_path.md; the loss itself goes by G2, G6 and G7.
 
 from __future__ import annotations
 
-from logdevice.protocol.messages import GapReason, ReadMode
-from logdevice.protocol.read_stream.events import SendWindow
+from logdevice.protocol.messages import GapReason, ReadMode, Window
 from logdevice.protocol.tests.reading import Reading, reading, record, rewound
 from logdevice.types import Record, RecordFlags
 
@@ -286,5 +285,5 @@ def test_the_bytes_of_a_bad_copy_are_given_back() -> None:
     """W4: what is thrown away must not use up the byte window for good."""
     bench = reading(scd=False, window_bytes=5 * 65)
     bench.records(1, corrupt(1))
-    (window,) = bench.sent(SendWindow)
+    (window,) = bench.told(Window)
     assert (window.node, window.message.window_bytes) == (1, 2 * 65)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 from logdevice.protocol.copy_budget import CopyBudget
+from logdevice.protocol.io import Answered, Ask, Lost
 from logdevice.protocol.rebuilding import (
-    CopiesAnswered,
+    Copies,
     Effect,
     EndRebuilding,
     Event,
     LogRebuilding,
-    ReadStore,
     RebuildTask,
-    SendCopies,
 )
-from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, PutCopies
+from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses, MovePlan
-from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead
-from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.timers import Woken
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import (
     Epoch,
@@ -62,7 +62,7 @@ class Donor:
         task = RebuildTask(LOG, N1, 9, lsn("e1n1"), lsn(end), losses)
         settings = settings or RebuildSettings()
         self.budget = CopyBudget(settings)
-        self.machine = LogRebuilding(task, settings, self.plan, self.budget)
+        self.machine = LogRebuilding(task, settings, self.plan, self.budget, count(1).__next__)
         self.now_ms = 100
         self.effects: list[Effect] = []
         self.perform(self.machine.start(self.now_ms))
@@ -79,20 +79,25 @@ class Donor:
         return self.effects
 
     def read(self, *records: Record, next: str, end: ReadEnd = ReadEnd.BYTES) -> list[Effect]:
-        (order,) = (effect for effect in self.effects if isinstance(effect, ReadStore))
-        return self.feed(RecordsRead(order.read.read_id, records, lsn(next), end))
+        (order,) = self.reads
+        assert self.machine.is_waiting_for(order.read_id)
+        return self.feed(RecordsRead(order.read_id, records, lsn(next), end))
+
+    def answer(self, sent: Ask[Copies], status: CopiesStatus = OK) -> list[Effect]:
+        assert self.machine.is_waiting_for(sent.id)
+        return self.feed(Answered(sent.node, CopiesStored(status), sent.id))
 
     def wait(self, duration_ms: int) -> list[Effect]:
         self.now_ms += duration_ms
         return self.feed(Woken())
 
     @property
-    def sent(self) -> list[SendCopies]:
-        return [effect for effect in self.effects if isinstance(effect, SendCopies)]
+    def sent(self) -> list[Ask[Copies]]:
+        return [effect for effect in self.effects if isinstance(effect, Ask)]
 
     @property
-    def reads(self) -> list[ReadStore]:
-        return [effect for effect in self.effects if isinstance(effect, ReadStore)]
+    def reads(self) -> list[StoreRead]:
+        return [effect for effect in self.effects if isinstance(effect, StoreRead)]
 
     @property
     def end(self) -> EndRebuilding | None:
@@ -103,13 +108,13 @@ def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
     """P62: the nodeset of one epoch says nothing about the next."""
     donor = Donor()
     (order,) = donor.reads
-    assert (order.read.start, order.read.end, order.read.gap_end) == (lsn("e1n1"), lsn("e2n1"), lsn("e3n0"))
-    assert order.read.bytes_max == RebuildSettings().rebuild_chunk_bytes
-    assert order.read.filter.ships((N1, N2, N3), 0)
-    assert not order.read.filter.ships((N2, N1, N3), 0)
+    assert (order.start, order.end, order.gap_end) == (lsn("e1n1"), lsn("e2n1"), lsn("e3n0"))
+    assert order.bytes_max == RebuildSettings().rebuild_chunk_bytes
+    assert order.filter.ships((N1, N2, N3), 0)
+    assert not order.filter.ships((N2, N1, N3), 0)
     donor.read(next="e2n1", end=ReadEnd.LIMIT)
     (order,) = donor.reads
-    assert (order.read.start, order.read.end) == (lsn("e2n1"), lsn("e3n0"))
+    assert (order.start, order.end) == (lsn("e2n1"), lsn("e3n0"))
     donor.read(next="e3n0", end=ReadEnd.LIMIT)
     assert donor.end == EndRebuilding(True)
     assert donor.feed(Woken()) == []
@@ -125,8 +130,8 @@ def test_a_node_that_is_back_gets_its_copies_and_nobody_else_hears_of_it() -> No
     donor.read(record("e1n1"), record("e1n2"), next="e3n0")
     (put,) = donor.sent
     assert put.node == N3
-    assert put.message == PutCopies(LOG, 9, (record("e1n1"), record("e1n2")))
-    donor.feed(CopiesAnswered(put.request, OK))
+    assert put.request == PutCopies(LOG, 9, (record("e1n1"), record("e1n2")))
+    donor.answer(put)
     assert donor.end == EndRebuilding(True)
     assert donor.machine.bytes_copied == 2 * record("e1n1").size
 
@@ -137,15 +142,15 @@ def test_holders_hear_of_a_new_copyset_after_the_copies_are_safe_this_node_last(
     donor.read(record("e1n1"), next="e3n0")
     new = (N1, N2, N4)
     (put,) = donor.sent
-    assert (put.node, put.message) == (N4, PutCopies(LOG, 9, (record("e1n1", new),)))
-    donor.feed(CopiesAnswered(put.request, OK))
+    assert (put.node, put.request) == (N4, PutCopies(LOG, 9, (record("e1n1", new),)))
+    donor.answer(put)
     header = replace(record("e1n1", new), body=b"")
     (amend,) = donor.sent
-    assert (amend.node, amend.message) == (N2, AmendCopies(LOG, 9, (header,)))
-    donor.feed(CopiesAnswered(amend.request, OK))
+    assert (amend.node, amend.request) == (N2, AmendCopies(LOG, 9, (header,)))
+    donor.answer(amend)
     (amend,) = donor.sent
-    assert (amend.node, amend.message) == (N1, AmendCopies(LOG, 9, (header,)))
-    donor.feed(CopiesAnswered(amend.request, OK))
+    assert (amend.node, amend.request) == (N1, AmendCopies(LOG, 9, (header,)))
+    donor.answer(amend)
     assert donor.end == EndRebuilding(True)
 
 
@@ -154,12 +159,12 @@ def test_a_copy_on_a_node_that_leaves_is_marked() -> None:
     donor = Donor(LEAVING)
     donor.read(record("e1n1", flags=DRAINED), next="e3n0")
     (put,) = donor.sent
-    assert put.message.records[0].flags == 0
-    donor.feed(CopiesAnswered(put.request, OK))
-    assert {sent.node: sent.message.records[0].flags for sent in donor.sent} == {N2: 0, N3: 0}
+    assert put.request.records[0].flags == 0
+    donor.answer(put)
+    assert {sent.node: sent.request.records[0].flags for sent in donor.sent} == {N2: 0, N3: 0}
     for sent in donor.sent:
-        donor.feed(CopiesAnswered(sent.request, OK))
-    assert {sent.node: sent.message.records[0].flags for sent in donor.sent} == {N1: DRAINED}
+        donor.answer(sent)
+    assert {sent.node: sent.request.records[0].flags for sent in donor.sent} == {N1: DRAINED}
 
 
 def test_some_chunks_are_on_their_way_at_a_time() -> None:
@@ -170,7 +175,7 @@ def test_some_chunks_are_on_their_way_at_a_time() -> None:
     donor.read(record("e1n2"), next="e1n3")
     assert donor.reads == [], "both places are taken"
     assert donor.wait(1000) == []
-    donor.feed(CopiesAnswered(first.request, OK))
+    donor.answer(first)
     assert len(donor.reads) == 1
 
 
@@ -178,9 +183,9 @@ def test_it_copies_no_faster_than_it_may() -> None:
     """P66: 1000 bytes are a second."""
     size = record("e1n1").size
     donor = Donor(settings=RebuildSettings(rebuild_bytes_per_s_max=size))
-    effects = donor.read(record("e1n1"), record("e1n2"), next="e1n3")
-    assert effects[-1] == WakeAt(100 + 2_000)
-    assert donor.wait(1_999) == [WakeAt(2_100)]
+    donor.read(record("e1n1"), record("e1n2"), next="e1n3")
+    assert donor.machine.deadline_ms == 100 + 2_000
+    assert donor.wait(1_999) == []
     donor.wait(1)
     assert len(donor.reads) == 1
 
@@ -194,12 +199,14 @@ def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_a
     assert donor.reads == []
     (put,) = donor.sent
     donor.now_ms += 20
-    assert donor.feed(CopiesAnswered(put.request, OK)) == [WakeAt(120 + 180)]
+    assert donor.answer(put) == []
+    assert donor.machine.deadline_ms == 120 + 180
     donor.wait(180)
     assert len(donor.reads) == 1
     donor.now_ms += 10
     donor.budget.look(2 << 30, donor.now_ms)
-    assert donor.read(next="e1n9") == [WakeAt(310 + 90)]
+    assert donor.read(next="e1n9") == []
+    assert donor.machine.deadline_ms == 310 + 90
 
 
 def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
@@ -207,12 +214,14 @@ def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
     donor = Donor(settings=RebuildSettings(rebuild_retry_ms=480, rebuild_attempts_max=3))
     donor.read(record("e1n1"), next="e3n0")
     (put,) = donor.sent
-    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(100 + 30)]
-    assert donor.wait(29) == [WakeAt(100 + 30)]
+    assert donor.answer(put, AGAIN) == []
+    assert donor.machine.deadline_ms == 100 + 30
+    assert donor.wait(29) == []
     assert donor.wait(1) == [put]
-    assert donor.feed(CopiesAnswered(put.request, AGAIN)) == [WakeAt(130 + 60)]
+    assert donor.feed(Lost(put.node, put.request, True, put.id)) == [], "nobody knows whether it was stored"
+    assert donor.machine.deadline_ms == 130 + 60
     assert donor.wait(60) == [put]
-    donor.feed(CopiesAnswered(put.request, AGAIN))
+    donor.answer(put, AGAIN)
     assert donor.end == EndRebuilding(False), "with other nodes, perhaps"
 
 
@@ -221,14 +230,14 @@ def test_a_donor_that_is_behind_the_event_log_begins_again() -> None:
     for status in (CopiesStatus.OUTDATED, CopiesStatus.NO_SPACE, CopiesStatus.FAILED):
         donor = Donor()
         donor.read(record("e1n1"), next="e3n0")
-        donor.feed(CopiesAnswered(donor.sent[0].request, status))
+        donor.answer(donor.sent[0], status)
         assert donor.end == EndRebuilding(False)
 
 
 def test_a_disk_that_cannot_be_read_ends_it() -> None:
     """P65."""
     donor = Donor()
-    donor.feed(ReadFailed(donor.reads[0].read.read_id))
+    donor.feed(ReadFailed(donor.reads[0].read_id))
     assert donor.end == EndRebuilding(False)
 
 
@@ -239,23 +248,29 @@ def test_records_that_cannot_be_read_are_counted() -> None:
     assert donor.end == EndRebuilding(True, unreadable=1)
 
 
+def test_a_stretch_of_which_the_store_may_have_lost_records_is_counted() -> None:
+    """P59: it may be the only copy that is not there."""
+    donor = Donor()
+    read = donor.reads[0]
+    donor.feed(RecordsRead(read.read_id, (), lsn("e3n0"), ReadEnd.LIMIT, under_replicated=True))
+    assert donor.end == EndRebuilding(True, unreadable=1)
+
+
 def test_what_is_no_record_is_passed() -> None:
     donor = Donor()
-    order = donor.reads[0].read
+    order = donor.reads[0]
     donor.feed(
         RecordsRead(order.read_id, (FilteredOut(lsn("e1n1"), lsn("e1n2")),), lsn("e3n0"), ReadEnd.LIMIT)
     )
     assert donor.end == EndRebuilding(True)
 
 
-def test_records_for_which_there_are_too_few_nodes_are_counted() -> None:
-    """P61."""
-    donor = Donor(Losses(frozenset({N3, N4}), frozenset(), frozenset({N3, N4})))
-    donor.read(record("e1n1"), next="e3n0")
-    assert {sent.node for sent in donor.sent} == {N2}
-    donor.feed(CopiesAnswered(donor.sent[0].request, OK))
-    donor.feed(CopiesAnswered(donor.sent[0].request, OK))
-    assert donor.end == EndRebuilding(True, short=1)
+def test_records_for_which_there_are_too_few_nodes_are_left_as_they_are_and_counted() -> None:
+    """P61: a copy that was marked as being elsewhere would not be looked at again."""
+    donor = Donor(replace(LEAVING, lost=frozenset({N4}), gone=frozenset({N1, N4})))
+    donor.read(record("e1n1"), record("e1n2", (N1, N2, N4)), next="e3n0")
+    assert donor.sent == []
+    assert donor.end == EndRebuilding(True, short=2)
 
 
 def test_it_says_how_much_of_the_log_it_has_passed() -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from logdevice.protocol.tests.append_world import AppendWorld
+from logdevice.protocol.tests.donor_world import DonorWorld
+from logdevice.protocol.tests.metadata_world import MetadataWorld
 from logdevice.protocol.tests.reader_world import ReaderWorld
+from logdevice.protocol.tests.routing_world import RoutingWorld
 from logdevice.protocol.tests.scenario import Arguments, Handler, World, play
 from logdevice.protocol.tests.scenario_worlds import CopiesWorld, NodeWorld, VotesWorld
 
@@ -16,10 +19,13 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 # Which world each file is played in.
 WORLDS: dict[str, type[World]] = {
     "appender_stages": AppendWorld,
+    "donor": DonorWorld,
     "f_majority": VotesWorld,
     "local_scd": CopiesWorld,
+    "metadata_log": MetadataWorld,
     "primary_recipient": CopiesWorld,
     "rack_majority": ReaderWorld,
+    "redirects": RoutingWorld,
     "scd_all_send_all_and_back": ReaderWorld,
     "scd_node_dies": ReaderWorld,
     "server_stream": NodeWorld,

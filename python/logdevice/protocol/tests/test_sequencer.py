@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.appender import StoredReceived, StoreUnanswered
 from logdevice.protocol.epoch_state import (
     EpochStoreRead,
     EpochStoreWritten,
-    LogTail,
     MetadataLogRead,
     ReadEpochStore,
     WriteEpochStore,
     WriteMetadataLog,
 )
+from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
     ConfigChanged,
@@ -23,7 +22,17 @@ from logdevice.protocol.sequencer_events import (
 from logdevice.protocol.tests.sequencing import CONFIG, LOG, ME, METADATA, Sequencing, state
 from logdevice.protocol.timers import WakeAt
 from logdevice.protocol.write_messages import AppendStatus, Stored, StoreStatus
-from logdevice.types import ESN_MAX, Epoch, EpochMetadata, Lsn, NodeId, Replication, WriterTag, nodes
+from logdevice.types import (
+    ESN_MAX,
+    Epoch,
+    EpochMetadata,
+    LogPoint,
+    Lsn,
+    NodeId,
+    Replication,
+    WriterTag,
+    nodes,
+)
 from logdevice.write_settings import WriteSettings
 
 OK, NO_SEQUENCER = AppendStatus.OK, AppendStatus.NO_SEQUENCER
@@ -40,7 +49,7 @@ def test_an_append_activates_the_node_that_should_own_the_log() -> None:
     request = sequencing.append()
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
     sequencing.take_epoch(state(1))
-    assert [store.store.record.lsn for store in sequencing.stores()] == [Lsn.of(2, 1)] * 3
+    assert [store.request.record.lsn for store in sequencing.stores()] == [Lsn.of(2, 1)] * 3
     sequencing.store(sequencing.stores())
     assert sequencing.status(request) is OK
 
@@ -195,10 +204,10 @@ def test_records_are_numbered_from_one_with_growing_times_and_counters() -> None
     sequencing.activate(state(1))
     tag = WriterTag(writer=1, incarnation=2, first_seq=3, count=1, stable_upto=3)
     sequencing.append(b"body", entries=2, tag=tag)
-    first = sequencing.stores()[0].store.record
+    first = sequencing.stores()[0].request.record
     sequencing.now_ms = 900
     sequencing.append(b"more body", entries=3)
-    second = sequencing.stores()[0].store.record
+    second = sequencing.stores()[0].request.record
     assert (first.lsn, second.lsn) == (Lsn.of(2, 1), Lsn.of(2, 2))
     assert (first.timestamp_ms, second.timestamp_ms) == (1000, 1000)
     assert (first.entries, first.entry_end, first.byte_end, first.tag) == (2, 102, 1004, tag)
@@ -213,10 +222,10 @@ def test_the_first_appends_wait_for_the_tail_of_an_epoch_that_somebody_left() ->
     sequencing.take_epoch(state(3, 2))
     assert sequencing.stores() == []
     assert sequencing.tail().status is NO_SEQUENCER
-    tail = LogTail(end=Lsn.of(3, 20), timestamp_ms=2000, entry_end=300, byte_end=7000)
+    tail = LogPoint(lsn=Lsn.of(3, 20), timestamp_ms=2000, entry_end=300, byte_end=7000)
     assert sequencing.feed(TailFound(Epoch(3), tail)) == []
     sequencing.feed(TailFound(Epoch(4), tail))
-    record = sequencing.stores()[0].store.record
+    record = sequencing.stores()[0].request.record
     assert (record.timestamp_ms, record.entry_end, record.byte_end) == (2000, 302, 7004)
     sequencing.store(sequencing.stores())
     assert sequencing.status(request) is OK
@@ -231,10 +240,10 @@ def test_appends_do_not_wait_for_a_tail_that_does_not_come() -> None:
     sequencing.wait(999)
     assert sequencing.stores() == []
     sequencing.wait(1)
-    assert sequencing.stores()[0].store.record.entry_end == 102
-    sequencing.feed(TailFound(Epoch(4), LogTail(entry_end=500)))
+    assert sequencing.stores()[0].request.record.entry_end == 102
+    sequencing.feed(TailFound(Epoch(4), LogPoint(entry_end=500)))
     sequencing.append()
-    assert sequencing.stores()[0].store.record.entry_end == 502
+    assert sequencing.stores()[0].request.record.entry_end == 502
 
 
 # Window, answers.
@@ -253,9 +262,9 @@ def test_answers_come_in_any_order_and_the_window_moves_in_order() -> None:
     assert [sequencing.status(request) for request in requests] == [None, OK, OK]
     current = sequencing.machine.current
     assert current is not None
-    assert current.good_end == Lsn.of(2, 1)
+    assert current.numbering.good_end == Lsn.of(2, 1)
     sequencing.store(stores[0])
-    assert current.good_end == Lsn.of(2, 4)
+    assert current.numbering.good_end == Lsn.of(2, 4)
 
 
 def test_a_full_window_refuses_appends() -> None:
@@ -296,7 +305,7 @@ def test_the_store_time_out_of_a_record_is_kept() -> None:
     assert WakeAt(1200) in sequencing.effects
     assert sequencing.wait(199) == []
     sequencing.wait(1)
-    assert [store.store.record.wave for store in sequencing.stores()] == [2, 2, 2]
+    assert [store.request.record.wave for store in sequencing.stores()] == [2, 2, 2]
 
 
 def test_a_store_that_got_lost_is_replaced_at_once() -> None:
@@ -305,20 +314,24 @@ def test_a_store_that_got_lost_is_replaced_at_once() -> None:
     sequencing.activate()
     sequencing.append()
     store = sequencing.stores()[0]
-    sequencing.feed(StoreUnanswered(store.node, store.store.record.lsn, 1))
-    assert [effect.store.record.wave for effect in sequencing.stores()] == [2, 2, 2]
+    sequencing.feed(Lost(store.node, store.request))
+    assert [effect.request.record.wave for effect in sequencing.stores()] == [2, 2, 2]
     assert store.node not in [effect.node for effect in sequencing.stores()]
 
 
 def test_answers_about_records_of_other_epochs_or_done_ones_are_dropped() -> None:
     """E4."""
     sequencing = Sequencing()
-    assert sequencing.feed(StoreUnanswered(NodeId(1), Lsn.of(2, 1), 1)) == []
     sequencing.activate()
-    lsn = sequencing.append_and_store()
+    sequencing.append()
+    stores = sequencing.stores()
+    lsn = stores[0].request.lsn
+    sequencing.store(stores)
+    assert sequencing.feed(Lost(NodeId(1), stores[0].request)) == []
+    assert Sequencing().feed(Lost(NodeId(1), stores[0].request)) == []
     for late in (lsn, Lsn.of(1, 1)):
-        stored = Stored(log=LOG, lsn=late, wave=1, status=StoreStatus.OK)
-        assert sequencing.feed(StoredReceived(NodeId(1), stored)) == []
+        stored = Stored(lsn=late, wave=1, status=StoreStatus.OK)
+        assert sequencing.feed(Answered(NodeId(1), stored)) == []
 
 
 def test_an_epoch_that_runs_out_of_numbers_is_followed_by_the_next() -> None:
@@ -327,15 +340,15 @@ def test_an_epoch_that_runs_out_of_numbers_is_followed_by_the_next() -> None:
     sequencing.activate(state(1))
     current = sequencing.machine.current
     assert current is not None
-    current.next_lsn = current.good_end = Lsn.of(2, ESN_MAX - 1)
+    current.numbering.next_lsn = current.numbering.good_end = Lsn.of(2, ESN_MAX - 1)
     request = sequencing.append()
-    assert sequencing.stores()[0].store.record.lsn == Lsn.of(2, ESN_MAX - 1)
+    assert sequencing.stores()[0].request.record.lsn == Lsn.of(2, ESN_MAX - 1)
     sequencing.store(sequencing.stores())
     assert sequencing.status(request) is OK
     request = sequencing.append()
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
     sequencing.take_epoch(state(2))
-    assert sequencing.stores()[0].store.record.lsn == Lsn.of(3, 1)
+    assert sequencing.stores()[0].request.record.lsn == Lsn.of(3, 1)
     sequencing.store(sequencing.stores())
     assert sequencing.status(request) is OK
 
@@ -350,8 +363,8 @@ def test_the_tail_says_how_far_the_log_has_come() -> None:
     sequencing.append_and_store()
     sequencing.append()
     tail = sequencing.tail()
-    assert (tail.status, tail.next, tail.released_end) == (OK, Lsn.of(2, 3), Lsn.of(2, 2))
-    assert (tail.timestamp_ms, tail.entry_end, tail.byte_end) == (1000, 104, 1008)
+    assert (tail.status, tail.end.lsn, tail.released_end) == (OK, Lsn.of(2, 3), Lsn.of(2, 2))
+    assert (tail.end.timestamp_ms, tail.end.entry_end, tail.end.byte_end) == (1000, 104, 1008)
 
 
 def test_who_asks_for_the_tail_elsewhere_is_redirected_and_at_home_activates() -> None:

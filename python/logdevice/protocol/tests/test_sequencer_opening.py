@@ -38,7 +38,7 @@ def test_recovery_starts_when_the_history_is_known() -> None:
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
     sequencing.take_epoch(state(5, 3))
-    assert sequencing.wanted(ReadMetadataLog) == [ReadMetadataLog(LOG)]
+    assert sequencing.wanted(ReadMetadataLog) == [ReadMetadataLog(LOG, epoch=Epoch(6))]
     sequencing.feed(MetadataLogRead((METADATA,)))
     start = StartRecovery(
         log=LOG, epoch=Epoch(6), last_clean=Epoch(3), history=(METADATA,), tail_end=Lsn.of(5, 9)
@@ -47,14 +47,24 @@ def test_recovery_starts_when_the_history_is_known() -> None:
     assert sequencing.feed(MetadataLogRead((METADATA,))) == []
 
 
+def test_what_the_metadata_log_told_an_earlier_epoch_is_not_believed() -> None:
+    """U20: seed 179 of a chain log: recovery looked for acknowledged records on nodes that never had them."""
+    sequencing = Sequencing()
+    sequencing.feed(ActivationAsked())
+    sequencing.take_epoch(state(5, 3))
+    assert sequencing.feed(MetadataLogRead((METADATA,), epoch=Epoch(5))) == []
+    sequencing.feed(MetadataLogRead((METADATA,), epoch=Epoch(6)))
+    assert len(sequencing.wanted(StartRecovery)) == 1
+
+
 def test_a_metadata_log_that_fails_or_is_silent_is_asked_again() -> None:
     """U12."""
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
     sequencing.take_epoch(state(1))
-    assert sequencing.wait(5000) == [ReadMetadataLog(LOG)]
+    assert sequencing.wait(5000) == [ReadMetadataLog(LOG, epoch=Epoch(2))]
     assert sequencing.feed(MetadataLogRead(None)) == []
-    assert sequencing.wait(10_000) == [ReadMetadataLog(LOG)]
+    assert sequencing.wait(10_000) == [ReadMetadataLog(LOG, epoch=Epoch(2))]
     sequencing.feed(MetadataLogRead(()))
     assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, METADATA)]
     assert sequencing.feed(MetadataLogWritten(METADATA, False)) == []

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from logdevice.protocol.copyset_epoch import CopysetEpoch
 from logdevice.protocol.copysets import Cause
 from logdevice.protocol.epoch_state import EpochStoreRead, MetadataLogRead, ReadEpochStore
+from logdevice.protocol.io import Tell
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
     NodeConnected,
     OwnerChanged,
     RecoveryCompleted,
     RecoveryPreempted,
-    SendRelease,
     StartRecovery,
     StopRecovery,
 )
@@ -107,7 +108,7 @@ def test_an_epoch_that_is_left_may_finish_before_it_is_recovered() -> None:
     reactivate(sequencing)
     assert sequencing.wanted(StartRecovery) == []
     sequencing.append()
-    record = sequencing.stores()[0].store.record
+    record = sequencing.stores()[0].request.record
     assert (record.lsn, record.entry_end) == (Lsn.of(3, 1), 104)
     sequencing.store(stores)
     assert sequencing.status(old) is AppendStatus.OK
@@ -122,7 +123,7 @@ def test_what_is_draining_is_stored_as_such() -> None:
     stores = sequencing.stores()
     reactivate(sequencing)
     sequencing.store(stores[:1], StoreStatus.PREEMPTED, soft=True)
-    assert all(store.store.is_draining for store in sequencing.stores())
+    assert all(store.request.is_draining for store in sequencing.stores())
     assert len(sequencing.stores()) == 3
 
 
@@ -241,9 +242,9 @@ def test_a_node_that_connects_hears_at_once_and_is_forgiven() -> None:
     assert sequencing.feed(NodeConnected(NodeId(3))) == []
     sequencing.activate()
     current = sequencing.machine.current
-    assert current is not None
+    assert isinstance(current, CopysetEpoch)
     current.health.penalise(NodeId(3), Cause.UNREACHABLE, sequencing.now_ms)
     release = Release(LOG, Lsn.of(2, 1), ME)
-    assert sequencing.feed(NodeConnected(NodeId(3))) == [SendRelease(NodeId(3), release)]
+    assert sequencing.feed(NodeConnected(NodeId(3))) == [Tell(NodeId(3), release)]
     assert current.health.avoided(sequencing.now_ms) == []
     assert sequencing.feed(NodeConnected(NodeId(7))) == []

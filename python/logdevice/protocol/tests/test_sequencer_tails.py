@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.epoch_state import ConfirmEpoch, EpochConfirmed, EpochStoreRead
+from logdevice.protocol.epoch_state import EpochStoreRead, ReadEpochStore
 from logdevice.protocol.sequencer_events import (
-    AnswerTail,
-    BarrierAsked,
     ConfigChanged,
     RecoveryPreempted,
-    TailAsked,
 )
 from logdevice.protocol.tests.sequencing import CONFIG, LOG, Sequencing, state
-from logdevice.protocol.write_messages import AppendStatus, Barrier, Tail
+from logdevice.protocol.write_messages import AppendStatus, Barrier, GetTail, Tail
 from logdevice.types import Epoch, Lsn, NodeId, nodes
 from logdevice.write_settings import WriteSettings
 
@@ -25,27 +22,27 @@ def active(**settings: int) -> Sequencing:
 
 
 def ask(sequencing: Sequencing, request: int = 50) -> None:
-    sequencing.feed(TailAsked(request, confirm=True))
+    sequencing.ask(request, GetTail(LOG))
 
 
 def answers(sequencing: Sequencing) -> dict[int, Tail]:
-    return {effect.request_id: effect.tail for effect in sequencing.wanted(AnswerTail)}
+    return sequencing.replies(Tail)
 
 
 def confirm(sequencing: Sequencing, epoch: int | None, question: int = 1) -> None:
-    sequencing.feed(EpochConfirmed(question, None if epoch is None else Epoch(epoch)))
+    sequencing.feed(EpochStoreRead(3, None if epoch is None else state(epoch), question))
 
 
 def test_the_tail_waits_for_the_epoch_store_and_is_told_as_it_is_then() -> None:
     """U19."""
     sequencing = active()
     ask(sequencing)
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 1)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 1)]
     assert not answers(sequencing)
     sequencing.append_and_store()
     confirm(sequencing, 2)
     tail = answers(sequencing)[50]
-    assert (tail.status, tail.next, tail.released_end) == (AppendStatus.OK, Lsn.of(2, 2), Lsn.of(2, 2))
+    assert (tail.status, tail.end.lsn, tail.released_end) == (AppendStatus.OK, Lsn.of(2, 2), Lsn.of(2, 2))
 
 
 def test_one_question_to_the_epoch_store_serves_all_who_came_before_it() -> None:
@@ -53,17 +50,17 @@ def test_one_question_to_the_epoch_store_serves_all_who_came_before_it() -> None
     sequencing = active()
     ask(sequencing, 50)
     ask(sequencing, 51)
-    sequencing.feed(BarrierAsked(52, Barrier(LOG, confirm=True)))
+    sequencing.ask(52, Barrier(LOG, confirm=True))
     ask(sequencing, 53)
-    assert not sequencing.wanted(ConfirmEpoch)
+    assert not sequencing.wanted(ReadEpochStore)
     confirm(sequencing, 2)
     assert list(answers(sequencing)) == [50]
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 2)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
     confirm(sequencing, 2, question=1)
     assert not answers(sequencing)
     confirm(sequencing, 2, question=2)
     assert list(answers(sequencing)) == [51, 53]
-    assert not sequencing.wanted(ConfirmEpoch)
+    assert not sequencing.wanted(ReadEpochStore)
 
 
 def test_one_that_was_replaced_tells_no_tail_and_steps_down() -> None:
@@ -99,7 +96,7 @@ def test_an_epoch_that_the_same_node_has_left_meanwhile_is_asked_about_again() -
     assert answers(sequencing)[50].status is AppendStatus.NO_SEQUENCER
     ask(sequencing)
     confirm(sequencing, 3, question=2)
-    assert answers(sequencing)[50].next == Lsn.of(3, 1)
+    assert answers(sequencing)[50].end.lsn == Lsn.of(3, 1)
 
 
 def test_nobody_waits_for_ever_and_a_silent_epoch_store_is_asked_anew() -> None:
@@ -112,7 +109,7 @@ def test_nobody_waits_for_ever_and_a_silent_epoch_store_is_asked_anew() -> None:
     assert {request: tail.status for request, tail in answers(sequencing).items()} == {
         50: AppendStatus.NO_SEQUENCER
     }
-    assert sequencing.wanted(ConfirmEpoch) == [ConfirmEpoch(LOG, 2)]
+    assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
     confirm(sequencing, 2, question=1)
     assert not answers(sequencing)
     confirm(sequencing, 2, question=2)

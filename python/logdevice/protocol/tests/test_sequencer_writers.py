@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.appender import SendStore
-from logdevice.protocol.epoch_state import LogTail, MetadataLogRead
+from logdevice.protocol.epoch_state import MetadataLogRead
+from logdevice.protocol.io import Ask
 from logdevice.protocol.sequencer_events import (
     ActivationAsked,
-    AnswerWriter,
     NodeConnected,
     OwnerChanged,
     RecoveryCompleted,
     TailFound,
-    WriterAsked,
 )
 from logdevice.protocol.tests.sequencing import LOG, ME, METADATA, NODESET, Sequencing, state
-from logdevice.protocol.write_messages import AppendStatus, GetWriter, KeepWriters, StoreStatus, WriterIs
+from logdevice.protocol.write_messages import (
+    AppendStatus,
+    GetWriter,
+    KeepWriters,
+    Store,
+    StoreStatus,
+    WriterIs,
+)
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.protocol.writers.tagged_appends import SendWriters
-from logdevice.types import Epoch, Lsn, NodeId, WriterTag
+from logdevice.types import Epoch, LogPoint, Lsn, NodeId, WriterTag
 from logdevice.write_settings import WriteSettings
 
 WRITER = 5
@@ -40,7 +44,7 @@ def table_of(*seqs: int) -> bytes:
     return table.encode()
 
 
-def send(sequencing: Sequencing, tagged: WriterTag) -> tuple[int, list[SendStore]]:
+def send(sequencing: Sequencing, tagged: WriterTag) -> tuple[int, list[Ask[Store]]]:
     request = sequencing.append(tag=tagged)
     return request, sequencing.stores()
 
@@ -72,11 +76,11 @@ def test_a_duplicate_of_what_is_on_its_way_waits_for_it() -> None:
 def test_an_append_that_is_refused_for_its_tag_takes_no_number() -> None:
     """O2, O4."""
     sequencing = active()
-    before = sequencing.tail().next
+    before = sequencing.tail().end.lsn
     early, _ = send(sequencing, tag(2))
     assert sequencing.answers[early].status is AppendStatus.OUT_OF_ORDER
     assert sequencing.answers[early].expected == 0
-    assert sequencing.tail().next == before
+    assert sequencing.tail().end.lsn == before
 
 
 def test_an_ordered_writer_is_answered_in_the_order_of_its_numbers() -> None:
@@ -123,7 +127,7 @@ def test_tagged_appends_wait_until_all_earlier_epochs_are_recovered() -> None:
     sequencing.feed(ActivationAsked())
     sequencing.take_epoch(state(2, 1, owner=3))
     sequencing.feed(MetadataLogRead((METADATA,)))
-    sequencing.feed(TailFound(Epoch(3), LogTail()))
+    sequencing.feed(TailFound(Epoch(3), LogPoint()))
     known, stores = send(sequencing, tag(0))
     new, more = send(sequencing, tag(1))
     plain = sequencing.append()
@@ -143,7 +147,7 @@ def test_those_who_wait_for_a_recovery_leave_room_for_others() -> None:
     sequencing.feed(OwnerChanged(ME))
     sequencing.feed(ActivationAsked())
     sequencing.take_epoch(state(2, 1, owner=3))
-    sequencing.feed(TailFound(Epoch(3), LogTail()))
+    sequencing.feed(TailFound(Epoch(3), LogPoint()))
     waiting = [send(sequencing, tag(0))[0] for _ in range(3)]
     assert [sequencing.status(request) for request in waiting] == [None, None, AppendStatus.OVERLOADED]
     plain = sequencing.append()
@@ -170,32 +174,27 @@ def test_it_is_told_what_a_writer_has_in_the_log() -> None:
     sequencing = active()
     _, stores = send(sequencing, tag(0))
     sequencing.store(stores)
-    sequencing.feed(WriterAsked(7, GetWriter(LOG, WRITER, 0)))
-    (answer,) = sequencing.wanted(AnswerWriter)
-    assert answer == AnswerWriter(
-        7,
-        WriterIs(
-            log=LOG,
-            status=AppendStatus.OK,
-            is_known=True,
-            is_stored=True,
-            lsn=Lsn.of(2, 1),
-            incarnation=1,
-            next_seq=1,
-        ),
+    sequencing.ask(7, GetWriter(LOG, WRITER, 0))
+    assert sequencing.replies(WriterIs)[7] == WriterIs(
+        status=AppendStatus.OK,
+        is_known=True,
+        is_stored=True,
+        lsn=Lsn.of(2, 1),
+        incarnation=1,
+        next_seq=1,
     )
-    sequencing.feed(WriterAsked(8, GetWriter(LOG, 99, 0)))
-    (answer,) = sequencing.wanted(AnswerWriter)
-    assert (answer.writer.is_known, answer.writer.is_stored) == (False, False)
+    sequencing.ask(8, GetWriter(LOG, 99, 0))
+    answer = sequencing.replies(WriterIs)[8]
+    assert (answer.is_known, answer.is_stored) == (False, False)
     elsewhere = Sequencing()
     elsewhere.feed(OwnerChanged(NodeId(3)))
-    elsewhere.feed(WriterAsked(1, GetWriter(LOG, WRITER, 0)))
-    (answer,) = elsewhere.wanted(AnswerWriter)
-    assert (answer.writer.status, answer.writer.node) == (AppendStatus.REDIRECTED, NodeId(3))
+    elsewhere.ask(1, GetWriter(LOG, WRITER, 0))
+    answer = elsewhere.replies(WriterIs)[1]
+    assert (answer.status, answer.node) == (AppendStatus.REDIRECTED, NodeId(3))
 
 
 def sent(sequencing: Sequencing) -> dict[NodeId, KeepWriters]:
-    return {effect.node: effect.keep for effect in sequencing.wanted(SendWriters)}
+    return sequencing.told(KeepWriters)
 
 
 def test_storage_nodes_are_told_of_writers_a_while_after_their_appends() -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from logdevice.protocol.messages import GapReason
-from logdevice.protocol.server_read_stream import EndStream, FilteredOut, ReadEnd
+from logdevice.protocol.server_read_stream import EndStream
+from logdevice.protocol.store_read import FilteredOut, ReadEnd
 from logdevice.protocol.tests.served_stream import START, Stream, gap, record, records, started
 from logdevice.types import LSN_MAX, Lsn, RecordFlags, epoch_start
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus
-from logdevice.protocol.server_read_stream import (
-    EndStream,
-    MessageSent,
-    ReadEnd,
-    ReadFailed,
-    RecordsRead,
-    StopReceived,
-)
+from logdevice.protocol.messages import GapReason, ReadMode, StartedStatus, Stop
+from logdevice.protocol.server_read_stream import EndStream, MessageSent
+from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead
 from logdevice.protocol.tests.served_stream import (
     LOG,
     START,
@@ -148,7 +142,7 @@ def test_stop_ends_the_stream_and_what_is_being_read_is_dropped() -> None:
     """S11"""
     stream = Stream()
     stream.start()
-    assert stream.feed(StopReceived()) == [EndStream()]
+    assert stream.feed(Stop(LOG)) == [EndStream()]
     assert stream.found(10) == []
     assert stream.window(90) == []
 
@@ -157,7 +151,7 @@ def test_a_stream_that_was_stopped_starts_anew_with_any_version() -> None:
     """S11"""
     stream = Stream()
     stream.start(replace(START, filter_version=5))
-    stream.feed(StopReceived())
+    stream.feed(Stop(LOG))
     assert stream.start() == [started()]
 
 

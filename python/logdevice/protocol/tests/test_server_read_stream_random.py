@@ -8,20 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.protocol.copy_selection import CopyFilter
+from logdevice.protocol.log_state_events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import GapNotice, GapReason, ReadMode, Records, Started, Window
-from logdevice.protocol.server_read_stream import (
-    EndStream,
-    Event,
-    MessageSent,
-    ReadStore,
-    ReleaseAdvanced,
-    Send,
-    ServerReadStream,
-    StartReceived,
-    StoreRead,
-    TrimAdvanced,
-    WindowReceived,
-)
+from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.tests.served_stream import LOG, N1, START
 from logdevice.settings import NodeReadSettings
 from logdevice.storage.memory_log_store import MemoryLogStore
@@ -50,11 +40,11 @@ class Reader:
         self.start = replace(self.start, filter_version=self.start.filter_version + 1, mode=mode)
         self.is_started = self.has_ended = False
         self.told, self.window = 1, 1
-        self.feed(StartReceived(self.start))
+        self.feed(self.start)
 
     def slide(self, end: int, size: int) -> None:
         self.window = max(self.window, end)
-        self.feed(WindowReceived(Window(LOG, self.start.filter_version, Lsn(end), size)))
+        self.feed(Window(LOG, self.start.filter_version, Lsn(end), size))
 
     def release(self, end: int) -> None:
         self.released = max(self.released, end)
@@ -78,15 +68,15 @@ class Reader:
         for effect in self.stream.handle(event, 0):
             assert not self.has_ended
             match effect:
-                case Send(Started(filter_version=version)):
+                case Started(filter_version=version):
                     assert version == self.start.filter_version
                     assert not self.is_started
                     self.is_started = True
-                case Send(Records() as message):
+                case Records() as message:
                     self._on_records(message)
-                case Send(GapNotice() as notice):
+                case GapNotice() as notice:
                     self._on_gap(notice)
-                case ReadStore(read):
+                case StoreRead() as read:
                     assert self.read is None, "two reads in flight"
                     self.read = read
                 case EndStream():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from logdevice.protocol.log_state_events import RebuildingChanged
 from logdevice.protocol.messages import StartedStatus, StatusNotice
-from logdevice.protocol.server_read_stream import ReadFailed, RebuildingChanged, Send, StatusChanged
+from logdevice.protocol.store_read import ReadFailed
 from logdevice.protocol.tests.served_stream import START, Stream, gap, records, started
 from logdevice.types import AuthoritativeStatus, NodeId
 
@@ -71,7 +72,7 @@ def test_after_a_failed_read_a_new_version_tries_again() -> None:
 def test_a_newer_status_is_passed_on_and_an_older_one_is_not() -> None:
     stream = Stream()
     notice = StatusNotice(5, ((NodeId(2), AuthoritativeStatus.UNAVAILABLE),))
-    assert stream.feed(StatusChanged(notice)) == [Send(notice)]
-    assert stream.feed(StatusChanged(notice)) == []
-    assert stream.feed(StatusChanged(StatusNotice(4, ()))) == []
-    assert stream.feed(StatusChanged(StatusNotice(6, ()))) == [Send(StatusNotice(6, ()))]
+    assert stream.feed(notice) == [notice]
+    assert stream.feed(notice) == []
+    assert stream.feed(StatusNotice(4, ())) == []
+    assert stream.feed(StatusNotice(6, ())) == [StatusNotice(6, ())]

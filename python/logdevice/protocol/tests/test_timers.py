@@ -1,8 +1,8 @@
-"""Named deadlines: which have passed, and the one wake-up call that covers them all."""
+"""Named deadlines: which have passed, and when the next one does."""
 
 from __future__ import annotations
 
-from logdevice.protocol.timers import Timers, WakeAt
+from logdevice.protocol.timers import Timers
 
 
 def armed(**deadlines: int) -> Timers[str]:
@@ -48,39 +48,6 @@ def test_a_disarmed_deadline_never_passes_and_disarming_twice_is_harmless() -> N
     timers.disarm("one")
     timers.disarm("one")
     assert list(timers.pop_passed(10)) == ["two"]
-
-
-def test_without_a_deadline_no_wake_up_call_is_asked_for() -> None:
-    assert armed().wake_up() is None
-
-
-def test_one_wake_up_call_is_asked_for_the_earliest_deadline() -> None:
-    timers = armed(late=30, early=10)
-    assert timers.wake_up() == WakeAt(10)
-    assert timers.wake_up() is None
-
-
-def test_an_earlier_deadline_asks_for_a_call_of_its_own() -> None:
-    timers = armed(late=30)
-    timers.wake_up()
-    timers.arm("early", 10)
-    assert timers.wake_up() == WakeAt(10)
-
-
-def test_a_later_deadline_relies_on_the_call_that_is_on_its_way() -> None:
-    timers = armed(early=10)
-    timers.wake_up()
-    timers.arm("early", 30)
-    assert timers.wake_up() is None
-    assert list(timers.pop_passed(10)) == []
-    assert timers.wake_up() == WakeAt(30)
-
-
-def test_an_early_wake_up_call_does_not_use_up_the_promised_one() -> None:
-    timers = armed(one=10)
-    timers.wake_up()
-    assert list(timers.pop_passed(5)) == []
-    assert timers.wake_up() is None
 
 
 def test_the_earliest_deadline_can_be_asked_for() -> None:

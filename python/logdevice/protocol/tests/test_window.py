@@ -182,28 +182,19 @@ def test_neighbouring_gaps_of_one_type_become_one_and_others_do_not() -> None:
         collected.hand_out_gap(kind, lsn(end), batch)
     expected = [Gap(GapType.DATALOSS, lsn(42), lsn(44)), Gap(GapType.TRIM, lsn(44), lsn(45))]
     assert batch == expected
-    assert list(collected.unconsumed_from(lsn(42))) == expected
+    collected.consume(lsn(44))
+    assert collected.consumed == lsn(44)
 
 
 def test_a_gap_that_was_delivered_before_is_not_changed_any_more() -> None:
     collected = window()
     collected.hand_out_gap(GapType.DATALOSS, lsn(43), [])
     collected.hand_out_gap(GapType.DATALOSS, lsn(44), [])
-    assert len(list(collected.unconsumed_from(lsn(42)))) == 2
+    collected.consume(lsn(43))
+    assert collected.consumed == lsn(43)
 
 
 # ---- what the application said ------------------------------------------------------------------
-
-
-def test_what_is_not_consumed_is_kept_to_be_offered_again() -> None:
-    """W7."""
-    collected = window()
-    accept(collected, 42, 43, 44)
-    take(collected)
-    collected.consume(lsn(43))
-    assert list(collected.unconsumed_from(lsn(44))) == [record(44)]
-    assert list(collected.unconsumed_from(lsn(43))) == [record(43), record(44)]
-    assert collected.has_unconsumed
 
 
 def test_half_a_gap_cannot_be_consumed() -> None:

@@ -109,7 +109,7 @@ class Node:
 
 def bytes_kept(window: SlidingWindow) -> int:
     """What the reader has in memory: delivered and not consumed, or waiting for its turn."""
-    delivered = sum(item.size for item in window.unconsumed_from(0) if isinstance(item, Record))
+    delivered = sum(item.size for item in window._delivered)
     return delivered + sum(slot[0].size for slot in window._slots.values() if slot[0] is not None)
 
 

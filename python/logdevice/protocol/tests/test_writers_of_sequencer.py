@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.protocol.writers.forward_events import (
-    AnswerLost,
-    AnswerReceived,
+    Event,
     FindSequencer,
     ForwardLimits,
     GiveUp,
-    SendAppend,
     SequencerFound,
-    Settle,
-    Submitted,
     WriterIdentity,
 )
 from logdevice.protocol.writers.forward_table import ForwardTable
@@ -43,7 +40,7 @@ class Group:
     epoch: int = 1
     log: list[tuple[Lsn, Append]] = field(default_factory=list)
     table: ReceivedTable = field(default_factory=lambda: ReceivedTable(writers_max=10, window=8))
-    mail: deque[tuple[Sender, SendAppend]] = field(default_factory=deque)
+    mail: deque[tuple[Sender, Ask[Append]]] = field(default_factory=deque)
 
     def fail_over(self, to: NodeId | None, *, lose: int = 0) -> None:
         """The coordinator dies, with the last messages it took; the next one knows what is left."""
@@ -59,7 +56,7 @@ class Group:
         assert append.tag is not None
         if node != self.coordinator:
             status = AppendStatus.NO_SEQUENCER if self.coordinator is None else AppendStatus.REDIRECTED
-            return Appended(log=LOG, status=status, node=self.coordinator)
+            return Appended(status=status, node=self.coordinator)
         judged = self.table.judge(append.tag)
         lsn = judged.lsn
         if judged.status is AppendStatus.OK:
@@ -67,21 +64,21 @@ class Group:
             self.log.append((lsn, append))
             self.table.note(append.tag, lsn)
         return Appended(
-            log=LOG, status=judged.status, lsn=lsn, incarnation=judged.incarnation, expected=judged.expected
+            status=judged.status, lsn=lsn, incarnation=judged.incarnation, expected=judged.expected
         )
 
     def deliver(self, count: int = 1_000, *, answers_arrive: bool = True, late: bool = False) -> None:
         """Messages reach the nodes they were sent to; with `late`, the newest first."""
         for _ in range(min(count, len(self.mail))):
             sender, sent = self.mail.pop() if late else self.mail.popleft()
-            appended = self.take(sent.node, sent.append)
+            appended = self.take(sent.node, sent.request)
             if answers_arrive:
-                sender.feed(AnswerReceived(sent.seq, sent.send_id, appended))
+                sender.feed(Answered(sent.node, appended, sent.id))
 
     def lose_mail(self) -> None:
         mail, self.mail = self.mail, deque()
         for sender, sent in mail:
-            sender.feed(AnswerLost(sent.seq, sent.send_id))
+            sender.feed(Lost(sent.node, sent.request, id=sent.id))
 
     def settle(self, *senders: Sender) -> None:
         """Until everybody has what it sent in the log."""
@@ -108,25 +105,25 @@ class Sender:
         self.is_fenced = False
         self._group = group
         self._now_ms = 0
-        self._ticket = 0
+        self._requests = 0
 
     def send(self, *texts: str) -> None:
         for text in texts:
-            self._ticket += 1
-            self.feed(Submitted(self._ticket, text.encode(), 1))
+            self._requests += 1
+            self.feed(Asked(self._requests, Append(log=LOG, body=text.encode(), entries=1)))
 
     def wait(self, duration_ms: int) -> None:
         self._now_ms += duration_ms
         self.feed(Woken())
 
-    def feed(self, event: Submitted | AnswerReceived | AnswerLost | SequencerFound | Woken) -> None:
+    def feed(self, event: Event) -> None:
         for effect in self.table.handle(event, self._now_ms):
             match effect:
-                case SendAppend():
+                case Ask():
                     self._group.mail.append((self, effect))
                 case FindSequencer():
                     self.feed(SequencerFound(self._group.coordinator))
-                case Settle():
+                case Reply():
                     self.settled += 1
                 case GiveUp():
                     self.is_fenced = True
@@ -289,7 +286,9 @@ def test_after_a_failover_messages_go_one_by_one_until_they_get_through() -> Non
         assert len(group.mail) == expected
     group.fail_over(B)
     group.deliver(1)
-    assert [sent.seq for _, sent in group.mail][-1] == 5
+    tag = group.mail[-1][1].request.tag
+    assert tag is not None
+    assert tag.first_seq == 5
     sender.wait(20)
     group.settle(sender)
     assert group.received() == texts("m", 30)

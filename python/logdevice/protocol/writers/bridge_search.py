@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logdevice.protocol.epoch_recovery import RecoveryContext, recovery_quorum
 from logdevice.protocol.log_copies import precedence
 from logdevice.protocol.quorum import Answer
-from logdevice.protocol.recovery_events import SendRequest
+from logdevice.protocol.recovery_context import Effect, RecoveryContext, recovery_quorum
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import DigestRecords, DigestRequest
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId, Record, RecordFlags
@@ -27,36 +27,42 @@ class BridgeSearch:
     """`tail_end` is one after the last record of the epoch, or a lower LSN."""
 
     def __init__(
-        self, context: RecoveryContext, epoch: Epoch, metadata: EpochMetadata, tail_end: Lsn
+        self,
+        context: RecoveryContext,
+        epoch: Epoch,
+        metadata: EpochMetadata,
+        tail_end: Lsn,
+        turn: Turn[Effect],
     ) -> None:
         self.epoch = epoch
         # Before the first epoch there was nothing.
         self.table: ReceivedTable | None = None if epoch else ReceivedTable()
         self._context = context
+        self._turn = turn
         self._metadata = metadata
         self._start = max(start_of(epoch), tail_end)
         self._read_from = dict.fromkeys(metadata.nodeset, self._start)
         self._bridge: Record | None = None
 
-    def ask(self) -> list[SendRequest]:
-        """Everybody who has not said all; again, until the table is known."""
-        if self.table is not None:
-            return []
-        return [self._ask(node) for node in sorted(self._read_from) if self._is_reading(node)]
+    def ask(self) -> None:
+        """Every node that has not said all; again, until the table is known."""
+        if self.table is None:
+            for node in sorted(self._read_from):
+                self._read_on(node)
 
-    def answered(self, node: NodeId, answer: DigestRecords) -> list[SendRequest]:
+    def answered(self, node: NodeId, answer: DigestRecords) -> None:
         is_awaited = self.table is None and node in self._read_from and self._is_reading(node)
         if not is_awaited or answer.start != self._read_from[node] or answer.has_failed:
-            return []
+            return
         for record in answer.records:
             if record.flags & _BRIDGE and (
                 self._bridge is None or precedence(record) > precedence(self._bridge)
             ):
                 self._bridge = record
         if answer.under_replicated:
-            return []  # V21: it may have had the bridge
+            return  # V21: it may have had the bridge
         self._read_from[node] = answer.next
-        return [self._ask(node)] if self._is_reading(node) else []
+        self._read_on(node)
 
     def look(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         """Whether enough nodes have spoken."""
@@ -84,7 +90,9 @@ class BridgeSearch:
     def _is_reading(self, node: NodeId) -> bool:
         return self._read_from[node] < self._end
 
-    def _ask(self, node: NodeId) -> SendRequest:
+    def _read_on(self, node: NodeId) -> None:
+        if not self._is_reading(node):
+            return
         request = DigestRequest(
             log=self._context.log,
             epoch=self.epoch,
@@ -92,4 +100,4 @@ class BridgeSearch:
             seal_epoch=self._context.seal_epoch,
             attempt=_NO_ATTEMPT,
         )
-        return SendRequest(node, request)
+        self._turn.ask(node, request)

@@ -1,12 +1,20 @@
-"""What a writer's forward table is told and what it orders: its whole interface on one screen."""
+"""What a writer's forward table is told and what it orders: its whole interface on one screen.
+
+An append comes in as `Asked`, without a tag. Its `Reply` says that it is in the log (STORED), at LSN 0 if it
+got there so long ago that the log forgot where; or that it is not and cannot be.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.types import LogId, Lsn, NodeId
+
+STORED: Final = (AppendStatus.OK, AppendStatus.DUPLICATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,29 +36,12 @@ class ForwardLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """A new append. `seq`: an earlier process of the writer has numbered it and may have sent it."""
+class Resumed:
+    """An earlier process of the writer has given this append its number and may have sent it."""
 
-    ticket: int  # the shell's
-    body: bytes
-    entries: int
-    seq: int | None = None
-    written_ms: int = 0  # of a record that is restored (L37)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerReceived:
+    id: int  # as of Asked
+    append: Append
     seq: int
-    send_id: int
-    appended: Appended
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerLost:
-    """The connection broke, or could not be made."""
-
-    seq: int
-    send_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +58,17 @@ class IncarnationRenewed:
     incarnation: int
 
 
-Event = Submitted | AnswerReceived | AnswerLost | SequencerFound | IncarnationRenewed | Woken
+Event = (
+    Asked[Append] | Resumed | Answered[Appended] | Lost[Append] | SequencerFound | IncarnationRenewed | Woken
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
     """The append has this number (now). Whoever keeps the table on a disk does so before anything is sent."""
 
-    ticket: int
+    id: int
     seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class SendAppend:
-    """Ends in AnswerReceived, AnswerLost or silence."""
-
-    seq: int
-    send_id: int
-    node: NodeId
-    append: Append
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +84,10 @@ class RenewIncarnation:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
-    """The append is in the log; `lsn` is 0 if it got there so long ago that the log forgot where."""
-
-    ticket: int
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """The append is not in the log and cannot be."""
-
-    ticket: int
-    appended: Appended
-
-
-@dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The writer may not go on; what was not settled is up to somebody else."""
+    """The writer may not go on; what is not answered is for the writer's next process."""
 
     appended: Appended
 
 
-Effect = Numbered | SendAppend | FindSequencer | RenewIncarnation | Settle | Refuse | GiveUp | WakeAt
+Effect = Numbered | Ask[Append] | FindSequencer | RenewIncarnation | Reply[Appended] | GiveUp | WakeAt

@@ -1,6 +1,6 @@
-"""Owed answers: which requests wait for which tagged record, and when they may be told.
+"""Owed answers: which requests wait for which record, and what they are told when.
 
-A part of the epoch sequencer, for records with a tag. Whoever sends an append again while it is being
+A part of the epoch, of copysets or of chains. A client that sends a tagged append again while it is being
 stored waits with the first. The answers of an ordered writer go out in the order of its numbers, so that
 recovery never has to give up one that was told (O9). It lives as long as the epoch is being written.
 """
@@ -8,14 +8,18 @@ recovery never has to give up one that was told (O9). It lives as long as the ep
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from logdevice.types import Lsn, Record
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.writers.received_table import Judgement
+from logdevice.types import LogId, Lsn, NodeId, Record
 
 
 @dataclass(slots=True)
-class Owed:
-    """The requests for one record; the first one is who made it, the others sent it again."""
+class _Owed:
+    """The requests for one tagged record; the first one is who made it, the others sent it again."""
 
     record: Record
     requests: list[int]
@@ -23,44 +27,72 @@ class Owed:
 
 
 class OwedAnswers:
-    def __init__(self) -> None:
-        self._owed: dict[Lsn, Owed] = {}
+    def __init__(self, log: LogId, turn: Turn[Any]) -> None:
+        self._log = log
+        self._turn = turn
+        self._owed: dict[Lsn, _Owed] = {}  # only records with a tag
         self._in_order: dict[int, deque[Lsn]] = {}  # of ordered writers, what is not answered
 
     def open(self, request_id: int, record: Record) -> None:
         """A record was given its number."""
-        assert record.tag is not None, "only tagged records are owed here"
-        self._owed[record.lsn] = Owed(record, [request_id])
-        if record.tag.is_ordered:
-            self._in_order.setdefault(record.tag.writer, deque()).append(record.lsn)
+        if record.tag is not None:
+            self._owed[record.lsn] = _Owed(record, [request_id])
+            if record.tag.is_ordered:
+                self._in_order.setdefault(record.tag.writer, deque()).append(record.lsn)
 
-    def join(self, request_id: int, lsn: Lsn) -> bool:
-        """Another request for the same record; False: it was answered already."""
-        owed = self._owed.get(lsn)
-        if owed is None:
-            return False
-        owed.requests.append(request_id)
-        return True
+    def refuse(self, request_id: int, judgement: Judgement, tail_ms: int) -> None:
+        """A tagged append that is not taken; a duplicate waits until the first one is stored (O1)."""
+        owed = self._owed.get(judgement.lsn)
+        if judgement.status is AppendStatus.DUPLICATE and owed is not None:
+            owed.requests.append(request_id)
+            return
+        appended = Appended(
+            status=judgement.status,
+            lsn=judgement.lsn,
+            # Where it is, and so its time, may be long forgotten: no record of the log is younger than this.
+            timestamp_ms=tail_ms,
+            incarnation=judgement.incarnation,
+            expected=judgement.expected,
+            horizon=judgement.horizon,
+        )
+        self._turn.reply(request_id, appended)
 
-    def stored(self, lsn: Lsn) -> list[Owed]:
-        """A record is stored well enough: what may be answered now, in order."""
-        owed = self._owed[lsn]
-        tag = owed.record.tag
-        assert tag is not None, "only tagged records are owed here"
+    def stored(self, request_id: int, record: Record) -> None:
+        """A record is stored well enough: it is answered, or it waits for others of its writer."""
+        if record.tag is None:
+            self._turn.reply(request_id, self._appended(record))
+            return
+        owed = self._owed[record.lsn]
         owed.is_stored = True
-        if not tag.is_ordered:
-            return [self._owed.pop(lsn)]
-        queue = self._in_order[tag.writer]
-        answers: list[Owed] = []
+        if not record.tag.is_ordered:
+            self._answer(self._owed.pop(record.lsn))
+            return
+        queue = self._in_order[record.tag.writer]
         while queue and self._owed[queue[0]].is_stored:  # O9
-            answers.append(self._owed.pop(queue.popleft()))
+            self._answer(self._owed.pop(queue.popleft()))
         if not queue:
-            del self._in_order[tag.writer]
-        return answers
+            del self._in_order[record.tag.writer]
 
-    def abandon(self) -> list[Owed]:
-        """Everything that is not answered, in order of LSNs: it is up to recovery."""
-        left = [self._owed[lsn] for lsn in sorted(self._owed)]
+    def abort(self, request_id: int, lsn: Lsn, node: NodeId | None, *, may_be_stored: bool) -> None:
+        """What became of the record is up to recovery."""
+        status = AppendStatus.UNKNOWN if may_be_stored else AppendStatus.PREEMPTED
+        self._turn.reply(request_id, Appended(status=status, lsn=lsn, node=node))
+
+    def abandon(self) -> list[tuple[int, Lsn]]:
+        """Requests for tagged records that are not answered, in order of LSNs."""
+        left = [(request, lsn) for lsn, owed in sorted(self._owed.items()) for request in owed.requests]
         self._owed.clear()
         self._in_order.clear()
         return left
+
+    def _appended(self, record: Record) -> Appended:
+        return Appended(status=AppendStatus.OK, lsn=record.lsn, timestamp_ms=record.timestamp_ms)
+
+    def _answer(self, owed: _Owed) -> None:
+        first = self._appended(owed.record)
+        self._turn.reply(owed.requests[0], first)
+        if len(owed.requests) > 1:
+            assert owed.record.tag is not None, "only tagged records are owed"
+            again = replace(first, status=AppendStatus.DUPLICATE, incarnation=owed.record.tag.incarnation)
+            for request in owed.requests[1:]:
+                self._turn.reply(request, again)

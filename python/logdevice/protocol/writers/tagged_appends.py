@@ -10,32 +10,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from logdevice.protocol.write_messages import (
-    Append,
-    AppendStatus,
-    GetWriter,
-    KeepWriters,
-    WriterIs,
-)
+from logdevice.protocol.sequencer_events import Effect, SequencerContext
+from logdevice.protocol.turn import Turn
+from logdevice.protocol.write_messages import Append, AppendStatus, GetWriter, KeepWriters, WriterIs
 from logdevice.protocol.writers.received_table import Judgement, ReceivedTable
-from logdevice.types import LogId, Lsn, NodeId, WriterTag
-from logdevice.write_settings import WriteSettings
-
-
-@dataclass(frozen=True, slots=True)
-class SendWriters:
-    """Effect: tell a storage node; nobody waits for it."""
-
-    node: NodeId
-    keep: KeepWriters
+from logdevice.types import Lsn, NodeId, WriterTag
 
 
 class TaggedAppends:
-    def __init__(self, log: LogId, settings: WriteSettings) -> None:
-        self._log = log
-        self._settings = settings
+    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
+        self._log = context.log
+        self._settings = context.settings
+        self._turn = turn
         self._nodes: tuple[NodeId, ...] = ()
         self._table: ReceivedTable | None = None
         self._good = ReceivedTable()  # the same without what is not good yet
@@ -43,7 +30,7 @@ class TaggedAppends:
         self._sent: KeepWriters | None = None
         self._due_ms: int | None = None
 
-    def begin(self, start: Lsn, table: bytes, nodes: Iterable[NodeId], now_ms: int) -> None:
+    def begin(self, start: Lsn, table: bytes, nodes: Iterable[NodeId]) -> None:
         """Everything before `start`, where the epoch begins, is recovered."""
         settings = self._settings
         self.end()
@@ -54,7 +41,7 @@ class TaggedAppends:
         self._good = self._table.copy()
         if table:
             self._sent = KeepWriters(self._log, start, table)
-            self._due_ms = now_ms  # O12: the bridge that holds it may be trimmed
+            self._due_ms = self._turn.now_ms  # O12: the bridge that holds it may be trimmed
 
     def end(self) -> None:
         """Of what comes next nothing is known."""
@@ -79,23 +66,20 @@ class TaggedAppends:
         judgement = self._table.judge(append.tag, append.since)
         return None if judgement.status is AppendStatus.OK else judgement
 
-    def note(self, tag: WriterTag | None, lsn: Lsn, now_ms: int) -> None:
+    def note(self, tag: WriterTag | None, lsn: Lsn) -> None:
         if tag is not None:
             assert self._table is not None, "tagged appends wait until it is known"
             self._table.note(tag, lsn)
             self._news.append((lsn, tag))
             if self._due_ms is None:
-                self._due_ms = now_ms + self._settings.writers_keep_ms
+                self._due_ms = self._turn.now_ms + self._settings.writers_keep_ms
 
-    def state_of(self, ask: GetWriter) -> WriterIs | None:
-        """None: that is not known now."""
-        if self._table is None:
-            return None
+    def state_of(self, ask: GetWriter) -> WriterIs:
+        assert self._table is not None, "everything before is recovered"
         progress = self._table.progress(ask.writer)
         is_stored, lsn = self._table.find(ask.writer, ask.seq)
         incarnation, next_seq = (0, 0) if progress is None else progress
         return WriterIs(
-            log=self._log,
             status=AppendStatus.OK,
             is_known=progress is not None,
             is_stored=is_stored,
@@ -108,23 +92,24 @@ class TaggedAppends:
     def deadline_ms(self) -> int | None:
         return self._due_ms
 
-    def due(self, good_end: Lsn, now_ms: int) -> list[SendWriters]:
-        """O12: what the nodes are told now; all records below `good_end` are good."""
+    def send_due(self, good_end: Lsn) -> None:
+        """O12: tells the nodes; all records below `good_end` are good."""
+        now_ms = self._turn.now_ms
         if self._due_ms is None:
-            return []
+            return
         is_much = len(self._news) >= self._settings.writers_keep_records and self._news[0][0] < good_end
         if now_ms < self._due_ms and not is_much:
-            return []
+            return
         if self._news:
             while self._news and self._news[0][0] < good_end:
                 lsn, tag = self._news.popleft()
                 self._good.note(tag, lsn)
             self._sent = KeepWriters(self._log, good_end, self._good.encode())
         self._due_ms = now_ms + max(1, self._settings.writers_keep_ms) if self._news else None
-        return [effect for node in self._nodes for effect in self.to(node)]
+        for node in self._nodes:
+            self.tell(node)
 
-    def to(self, node: NodeId) -> list[SendWriters]:
-        """What a node that has just come (back) should keep."""
-        if self._sent is None or node not in self._nodes:
-            return []
-        return [SendWriters(node, self._sent)]
+    def tell(self, node: NodeId) -> None:
+        """What every node should keep, and a node that has just come (back)."""
+        if self._sent is not None and node in self._nodes:
+            self._turn.tell(node, self._sent)

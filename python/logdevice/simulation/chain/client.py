@@ -7,57 +7,35 @@ its records it sends to the sequencer as they are. It follows redirects the way 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from logdevice.protocol.chain.append import (
-    AppendRequest,
-    AskPosition,
-    AskSettled,
+    AskSequencer,
     ChainAppend,
     Effect,
     Event,
-    Fail,
-    Finish,
-    PositionIssued,
     PositionRead,
-    PositionSettled,
-    ReadOutcome,
     ReadPosition,
-    StoredAt,
-    StoreLost,
+    SequencerAnswered,
 )
-from logdevice.protocol.chain.events import SendChain
-from logdevice.protocol.chain.messages import (
-    ChainStored,
-    Issued,
-    Locate,
-    Located,
-    Next,
-    Settle,
-    Settled,
-    SettleStatus,
-)
+from logdevice.protocol.chain.messages import Settle
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.io import Answered, Ask, Lost, Reply
+from logdevice.protocol.routing import Sequencers, Trouble
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store, Stored
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.points import PointReads
 from logdevice.simulation.chain.reading import PositionReads
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.whole.client import BURST, RETRY_MS_MAX, Client
+from logdevice.simulation.whole.client import RETRY_MS_MAX, Client
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.plan import ClientPlan
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.workload import LOG
 from logdevice.types import Lsn, NodeId
 
-_ELSEWHERE = {
-    AppendStatus.REDIRECTED,
-    AppendStatus.PREEMPTED,
-    AppendStatus.NO_SEQUENCER,
-    AppendStatus.OVERLOADED,
-    AppendStatus.TOO_FEW_NODES,
-    SettleStatus.REDIRECTED,
-    SettleStatus.NO_SEQUENCER,
-}
 _REBIRTH_MS_MAX = 200
 
 
@@ -93,12 +71,8 @@ class ChainClient(Client):
         self._links.died(self.process)
         self.process.is_up = True
         self._in_flight = 0
+        self.routes.known = Sequencers()
         self.process.later(self._world.between(1, _REBIRTH_MS_MAX), self.start)
-
-    def append_some(self, target: NodeId) -> None:
-        self._target = target
-        for _ in range(min(BURST, self._plan.appends - self._begun)):
-            self.append_one()
 
     def _try(self, number: int) -> None:
         if self._world.chance(self._chain_plan.plain_share):
@@ -110,46 +84,16 @@ class ChainClient(Client):
         self._ledger.sent(append)
         _Driven(self, append).start()
 
-    def _note(self, body: bytes, answer: Appended) -> None:
-        if answer.status is AppendStatus.TOO_FEW_NODES:
-            self._ledger.refused(body)
-        super()._note(body, answer)
-
     def ended(self) -> None:
         self._in_flight -= 1
 
-    def ask(
-        self, question: Next | Settle | Locate, done: Callable[[Issued | Settled | Located], None]
-    ) -> None:
-        """Until somebody answers for good; the machine's own deadline ends what nobody answers."""
-        is_over = False
+    def ask(self, question: Append | Settle, done: Callable[[Any], None]) -> None:
+        """Until there is an answer for good; the machine's own deadline ends what no node answers."""
 
-        def again() -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                pause_ms = self._world.between(1, RETRY_MS_MAX)
-                self.process.later(pause_ms, lambda: self.ask(question, done))
+        def failed(trouble: Trouble) -> None:
+            self.process.later(self._world.between(1, RETRY_MS_MAX), lambda: self.ask(question, done))
 
-        def answered(answer: object) -> None:
-            nonlocal is_over
-            assert isinstance(answer, Issued | Settled | Located)
-            if answer.status in _ELSEWHERE:
-                if answer.node is not None:
-                    self._target = answer.node
-                elif self._world.chance(0.5):
-                    self._target = self._world.rng.choice(self._nodes)
-                again()
-            elif not is_over:
-                is_over = True
-                done(answer)
-
-        def lost(was_sent: bool) -> None:
-            self._target = self._world.rng.choice(self._nodes)
-            again()
-
-        self._links.ask(self.process, self._target, question, answered, lost)
-        self.process.later(self._plan.patience_ms // 2, again)
+        self.routes.ask(question, done, failed)
 
 
 class _Driven:
@@ -160,17 +104,11 @@ class _Driven:
         self._append = append
         plan = client._chain_plan
         token = client._world.rng.randrange(1, 1 << 40)
-        client._witness.asking(token, append)
         self._machine = ChainAppend(
-            AppendRequest(
-                log=LOG,
-                token=token << 8,
-                body=append.body,
-                entries=append.entries,
-                seen_epoch=client._seen_epoch,
-                store_timeout_ms=plan.store_timeout_ms,
-                timeout_ms=client._plan.patience_ms,
-            )
+            replace(append, seen_epoch=client._seen_epoch),
+            token << 8,
+            store_timeout_ms=plan.store_timeout_ms,
+            timeout_ms=client._plan.patience_ms,
         )
 
     def start(self) -> None:
@@ -186,60 +124,45 @@ class _Driven:
             if process.life != life:
                 return
             match effect:
-                case AskPosition():
-                    self._client.ask(effect.next, self._take_issued)
-                case AskSettled():
-                    self._client.ask(effect.settle, self._take_settled)
-                case SendChain():
+                case AskSequencer():
+                    self._client.ask(effect.request, lambda answer: self._feed(SequencerAnswered(answer)))
+                case Ask():
                     self._send(effect)
                 case ReadPosition():
                     self._read(effect.lsn)
-                case Finish():
-                    self._finish(effect)
-                case Fail():
-                    self._fail(effect)
+                case Reply():
+                    self._end(effect.answer)
                 case WakeAt():
                     process.wake_at(effect.time_ms, lambda: self._feed(Woken()))
 
-    def _take_issued(self, issued: Issued | Settled | Located) -> None:
-        assert isinstance(issued, Issued)
-        self._feed(PositionIssued(issued))
-
-    def _take_settled(self, settled: Issued | Settled | Located) -> None:
-        assert isinstance(settled, Settled)
-        self._feed(PositionSettled(settled))
-
     def _read(self, lsn: Lsn) -> None:
-        def done(outcome: ReadOutcome) -> None:
-            self._feed(PositionRead(lsn, outcome))
+        def done(status: PointStatus) -> None:
+            self._feed(PositionRead(lsn, status))
 
         self._client._reads.read(self._client.process, lsn, done)
 
-    def _send(self, effect: SendChain) -> None:
-        node, lsn = effect.node, effect.request.lsn
+    def _send(self, effect: Ask[Store]) -> None:
+        node, request = effect.node, effect.request
 
-        def done(answer: object) -> None:
-            assert isinstance(answer, ChainStored)
-            self._feed(StoredAt(node, answer))
+        def answered(answer: object) -> None:
+            assert isinstance(answer, Stored)
+            self._feed(Answered(node, answer))
 
         self._client._links.ask(
             self._client.process,
             node,
-            effect.request,
-            done,
-            lambda was_sent: self._feed(StoreLost(node, lsn)),
+            request,
+            answered,
+            lambda was_sent: self._feed(Lost(node, request, was_sent)),
         )
 
-    def _finish(self, finish: Finish) -> None:
-        client = self._client
-        client._seen_epoch = max(client._seen_epoch, finish.lsn.epoch)
-        appended = Appended(log=LOG, status=AppendStatus.OK, lsn=finish.lsn, timestamp_ms=finish.timestamp_ms)
-        client._witness.acknowledging(self._append, appended)
-        client.ended()
-
-    def _fail(self, fail: Fail) -> None:
-        if fail.status is AppendStatus.UNKNOWN:
-            self._client._ledger.unknown(self._append.body)
+    def _end(self, answer: Appended) -> None:
+        client, body = self._client, bytes(self._append.body)
+        if answer.status is AppendStatus.OK:
+            client._seen_epoch = max(client._seen_epoch, answer.lsn.epoch)
+            client._witness.acknowledging(self._append, answer)
+        elif answer.status is AppendStatus.UNKNOWN:
+            client._ledger.unknown(body)
         else:
-            self._client._ledger.refused(self._append.body)
-        self._client.ended()
+            client._ledger.refused(body)
+        client.ended()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logdevice.simulation.chain.client import ChainClient
-from logdevice.simulation.chain.node import ChainNode
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.reading import PositionReads
 from logdevice.simulation.chain.witness import ChainWitness
@@ -17,7 +16,6 @@ from logdevice.simulation.faults import FaultRates
 from logdevice.simulation.whole.client import Client
 from logdevice.simulation.whole.cluster import Cluster
 from logdevice.simulation.whole.injector import Injector
-from logdevice.simulation.whole.node import Node
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.whole.witness import Witness
 from logdevice.simulation.world import World
@@ -71,17 +69,6 @@ class ChainCluster(Cluster):
 
     def _new_witness(self) -> Witness:
         return ChainWitness(self.ledger, self.world)
-
-    def _new_node(self, node: NodeId) -> Node:
-        return ChainNode(
-            node,
-            self._chain_plan,
-            world=self.world,
-            network=self.network,
-            links=self.links,
-            metadata=self.metadata,
-            witness=self.chain_witness,
-        )
 
     def _new_client(self, number: int) -> Client:
         return ChainClient(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, fields, replace
 
-from logdevice.protocol.chain.events import ChainConfig
-from logdevice.protocol.sequencer_events import SequencerConfig
+from logdevice.protocol.sequencer_events import ChainConfig, SequencerConfig
 from logdevice.simulation.whole.plan import ClientPlan, ClusterPlan
 from logdevice.simulation.workload import satisfies
 from logdevice.types import NodeId
@@ -18,7 +17,6 @@ class ChainPlan(ClusterPlan):
     """One run, before it happens."""
 
     chain: ChainConfig
-    chain_settings: ChainSettings
     store_timeout_ms: int  # of clients, for one node
     plain_share: float  # of the appends that are sent to the sequencer with their body
     client_deaths_per_s: float
@@ -39,17 +37,18 @@ class ChainPlan(ClusterPlan):
             "writers": tuple(replace(writer, may_be_forgotten=True) for writer in base.writers),
         }
         look_ms = rng.choice([30, 100, 400])
+        chain = ChainConfig(chains=rng.choice([1, 1, 2, 3]), min_copies=rng.choice([1, 1, 2]))
+        values["chain_settings"] = ChainSettings(
+            chain_look_ms=look_ms,
+            chain_fill_ms=look_ms + rng.choice([1, 100, 800]),
+            chain_answer_ms=rng.choice([40, 200, 800]),
+            chain_attempts_max=rng.choice([1, 2, 4]),
+            chain_suspicion_ms=rng.choice([200, 2_000]),
+            chain_regrow_ms=rng.choice([200, 1_000]),
+        )
         return cls(
             **values,
-            chain=ChainConfig(chains=rng.choice([1, 1, 2, 3]), min_copies=rng.choice([1, 1, 2])),
-            chain_settings=ChainSettings(
-                chain_look_ms=look_ms,
-                chain_fill_ms=look_ms + rng.choice([1, 100, 800]),
-                chain_answer_ms=rng.choice([40, 200, 800]),
-                chain_attempts_max=rng.choice([1, 2, 4]),
-                chain_suspicion_ms=rng.choice([200, 2_000]),
-                chain_regrow_ms=rng.choice([200, 1_000]),
-            ),
+            chain=chain,
             store_timeout_ms=rng.choice([50, 200, 1_000]),
             plain_share=rng.choice([0.0, 0.1, 0.5]),
             client_deaths_per_s=rng.choice([0.0, 0.5, 3.0]),

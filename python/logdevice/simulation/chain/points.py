@@ -1,4 +1,5 @@
-"""Somebody who looks at single positions near the end of the log, and holds the answers to what they promise.
+"""Looks at single positions near the end of the log, or has them settled, and holds the answers to what they
+promise.
 
 A part of a chain client, from its birth to its death. Where the log itself has to tell, nothing is looked at:
 readers do that all the time.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logdevice.protocol.chain.messages import ChainCopy, ChainRead, Issued, Locate, Located, Settled
+from logdevice.protocol.chain.messages import ChainCopy, ChainRead, Settle, Settled
 from logdevice.protocol.chain.point_read import AskTail, PointIs, ReadLog, copied, located
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.whole.links import Links
@@ -19,8 +20,9 @@ from logdevice.types import Epoch, Lsn
 _BACK_MAX = 6
 _BEYOND_MAX = 1
 _PAUSE_MS_MAX = 300
+_SETTLED_SHARE = 0.2
 
-Ask = Callable[[Locate, Callable[[Issued | Settled | Located], None]], None]
+Ask = Callable[[Settle, Callable[[Settled], None]], None]
 
 
 class PointReads:
@@ -42,19 +44,28 @@ class PointReads:
         if highest is None:
             return
         lsn = Lsn(max(1, highest + _BEYOND_MAX - self._world.between(0, _BACK_MAX)))
+        if self._world.chance(_SETTLED_SHARE):
+            self._settle(lsn)
+            return
         was_promised = lsn in self._witness.ledger.promised
         # Whoever knows of the record has seen its epoch; no outdated sequencer may answer then.
-        locate = Locate(log=LOG, lsn=lsn, seen_epoch=lsn.epoch if was_promised else Epoch(0))
+        seen_epoch = lsn.epoch if was_promised else Epoch(0)
 
-        def told(answer: Issued | Settled | Located) -> None:
-            assert isinstance(answer, Located)
+        def told(answer: Settled) -> None:
             step = located(answer)
             if isinstance(step, AskTail):
                 self._ask_tail(step, lsn, was_promised)
             else:
                 self._end(step, lsn, was_promised)
 
-        self._ask(locate, told)
+        self._ask(Settle(log=LOG, lsn=lsn, decide=False, seen_epoch=seen_epoch), told)
+
+    def _settle(self, lsn: Lsn) -> None:
+        def told(answer: Settled) -> None:
+            self._world.say(self._process.name, f"is told that {lsn} is {answer.fate.value}")
+            self._witness.settled(answer)
+
+        self._ask(Settle(log=LOG, lsn=lsn), told)
 
     def _ask_tail(self, step: AskTail, lsn: Lsn, was_promised: bool) -> None:
         def answered(answer: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from logdevice.protocol.chain.append import ReadOutcome
+from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.simulation.plan import ReaderPlan
 from logdevice.simulation.reader import SimulatedReader
 from logdevice.simulation.whole.process import Process
@@ -28,20 +28,20 @@ class PositionReads:
         self._plan = plan
         self._open_reader = open_reader
 
-    def read(self, process: Process, lsn: Lsn, done: Callable[[ReadOutcome], None]) -> None:
+    def read(self, process: Process, lsn: Lsn, done: Callable[[PointStatus], None]) -> None:
         plan = replace(self._plan, start=lsn, end=lsn.next, time_range=None, headers_only=False)
         reader = self._open_reader(f"{process.name}-at-{lsn}", plan)
         self.readers.append(reader)
         self._look(process, reader, lsn, done)
 
     def _look(
-        self, process: Process, reader: SimulatedReader, lsn: Lsn, done: Callable[[ReadOutcome], None]
+        self, process: Process, reader: SimulatedReader, lsn: Lsn, done: Callable[[PointStatus], None]
     ) -> None:
         view = reader.view
         if view.next is None or view.next <= lsn:
             process.later(_LOOK_MS, partial(self._look, process, reader, lsn, done))
         elif lsn in view.records:
-            done(ReadOutcome.DATA)
+            done(PointStatus.WRITTEN)
         else:
             is_nothing = all(gap.type in _NOTHING for gap in view.gaps)
-            done(ReadOutcome.HOLE if is_nothing else ReadOutcome.LOST)
+            done(PointStatus.HOLE if is_nothing else PointStatus.LOST)

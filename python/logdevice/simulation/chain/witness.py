@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.messages import Next
+from logdevice.protocol.chain.messages import ChainRead, Fate, Settled
 from logdevice.protocol.chain.point_read import PointIs, PointStatus
 from logdevice.protocol.store_write import PutRecord, StoreWrite
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store
 from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.ledger import Ledger
 from logdevice.simulation.whole.witness import Witness, content_of
@@ -22,16 +22,17 @@ class ChainWitness(Witness):
         self.ledger = ledger
         self.issued: dict[Epoch, Lsn] = {}  # the highest position that was given out
         self._first: dict[Lsn, bytes | None] = {}  # what came first to a position, anywhere
-        self._asking: dict[int, Append] = {}
+        self._claimed_ms: dict[Lsn, int] = {}  # when a position was first given to a client
         self._late: set[Lsn] = set()  # acknowledged after their epoch was sealed
 
-    def asking(self, token: int, append: Append) -> None:
-        self._asking[token] = append
+    def arrived(self, append: Append) -> None:
+        if append.claim is None:
+            super().arrived(append)
 
-    def position_asked(self, next_: Next) -> None:
-        self.arrived(self._asking[next_.token >> 8])
+    def sending(self, request: Store | ChainRead) -> None:
+        self._given(request.lsn)
 
-    def position_given(self, lsn: Lsn) -> None:
+    def _given(self, lsn: Lsn) -> None:
         self.issued[lsn.epoch] = max(lsn, self.issued.get(lsn.epoch, lsn))
 
     def wrote(self, node: NodeId, write: StoreWrite) -> None:
@@ -55,9 +56,13 @@ class ChainWitness(Witness):
     def acknowledging(self, append: Append, appended: Appended) -> None:
         if appended.status is not AppendStatus.OK:
             return
+        if append.claim is not None:
+            self._given(appended.lsn)
+            self._claimed_ms.setdefault(appended.lsn, self._world.now_ms)
+            return
         ledger, lsn = self.ledger, appended.lsn
-        self._world.say("client", f"hears that {append.body.decode()} is at {lsn}")
-        holders = self.holders(lsn, append.body)
+        self._world.say("client", f"hears that {bytes(append.body).decode()} is at {lsn}")
+        holders = self.holders(lsn, bytes(append.body))
         if lsn >= ledger.trim_end:
             replication = ledger.epochs[lsn.epoch].replication
             self.complain("client", checkers.too_few_copies(lsn, holders, replication, ledger.locations))
@@ -66,9 +71,11 @@ class ChainWitness(Witness):
             self._late.add(lsn)
         # I6: no chain is written to its end in a sealed epoch; what recovery found in it may be told late.
         if not any(self._is_recovered(node, lsn) for node in holders):
-            attempt = ledger.attempts[append.body]
+            attempt = ledger.attempts[bytes(append.body)]
+            # The same claim may still come to a node that hung, long after another one has answered it.
+            attempt.arrived_ms = self._claimed_ms.get(lsn, attempt.arrived_ms)
             self.complain("client", checkers.late_acknowledgement(attempt, lsn, sealed_ms))
-        ledger.acknowledged(append.body, lsn)
+        ledger.acknowledged(bytes(append.body), lsn)
         if lsn in ledger.contents:
             self.complain("client", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
 
@@ -80,6 +87,19 @@ class ChainWitness(Witness):
             self.ledger.note(lsn, content)
         elif was_promised and lsn.epoch not in self.ledger.sealed_ms:
             self.complain("point read", f"{lsn} is {point.status.value}, and was acknowledged")
+
+    def settled(self, answer: Settled) -> None:
+        """P11: what a position is settled to be it stays."""
+        if answer.fate is Fate.HOLE:
+            self.point_read(answer.lsn, PointIs(PointStatus.HOLE), was_promised=False)
+        elif answer.fate is Fate.DATA and answer.lsn >= self.ledger.trim_end:
+            copies = (watched.store.get(LOG, answer.lsn) for watched in self.nodes.values())
+            records = [copy for copy in copies if copy is not None and content_of(copy) is not None]
+            if records:
+                point = PointIs(PointStatus.WRITTEN, records[0])
+                self.point_read(answer.lsn, point, was_promised=False)
+            else:
+                self.complain("settle", f"{answer.lsn} is called a record, and no node has one")
 
     def _is_recovered(self, node: NodeId, lsn: Lsn) -> bool:
         copy = self.nodes[node].store.get(LOG, lsn)

@@ -10,7 +10,6 @@ import random
 from collections import deque
 from dataclasses import replace
 
-from logdevice.protocol.epoch_recovery import RecoveryContext
 from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
@@ -18,10 +17,12 @@ from logdevice.protocol.epoch_state import (
     ReadEpochStore,
     WriteEpochStore,
 )
+from logdevice.protocol.io import Answered, Ask
 from logdevice.protocol.lineage import Lineage, new_id
 from logdevice.protocol.log_recovery import LogRecovery
 from logdevice.protocol.lost_history import doubtful_from
-from logdevice.protocol.recovery_events import AnswerReceived, CompleteRecovery, Effect, Event, SendRequest
+from logdevice.protocol.recovery_context import Effect, Event, RecoveryContext
+from logdevice.protocol.sequencer_events import RecoveryCompleted
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import (
     Clean,
@@ -43,6 +44,7 @@ from logdevice.types import (
     EpochMetadata,
     Location,
     LogId,
+    LogPoint,
     Lsn,
     NodeId,
     Record,
@@ -162,9 +164,9 @@ class SimulatedLog:
                 effects += machine.handle(Woken(), now_ms)
                 continue
             effect = effects.popleft()
-            if isinstance(effect, WakeAt | CompleteRecovery):
+            if isinstance(effect, WakeAt | RecoveryCompleted):
                 continue
-            if isinstance(effect, SendRequest) and isinstance(effect.request, Clean):
+            if isinstance(effect, Ask) and isinstance(effect.request, Clean):
                 good_end = effect.request.good_end
             event = self._answer(effect, away)
             if event is not None:
@@ -178,8 +180,8 @@ class SimulatedLog:
             case WriteEpochStore():
                 self._write(effect.state)
                 return EpochStoreWritten(True, 1)
-            case SendRequest(node, request) if node in self.nodes and node not in away:
-                return AnswerReceived(node, self._of_node(self.nodes[node], request))
+            case Ask(node, request) if node in self.nodes and node not in away:
+                return Answered(node, self._of_node(self.nodes[node], request))
             case _:
                 return None
 
@@ -190,14 +192,13 @@ class SimulatedLog:
             case Seal():
                 epochs = sorted({lsn.epoch for lsn in node.copies if lsn.epoch > request.last_clean})
                 tails = tuple(self._tail(node, epoch) for epoch in epochs)
-                return Sealed(log=self.number, epoch=request.epoch, status=SealStatus.OK, tails=tails)
+                return Sealed(epoch=request.epoch, status=SealStatus.OK, tails=tails)
             case DigestRequest():
                 end = Lsn.of(request.epoch + 1, 0)
                 copies = tuple(
                     copy for lsn, copy in sorted(node.copies.items()) if request.start <= lsn < end
                 )
                 return DigestRecords(
-                    log=self.number,
                     epoch=request.epoch,
                     start=request.start,
                     attempt=request.attempt,
@@ -210,18 +211,15 @@ class SimulatedLog:
                     replace(record, body=copy.body) if request.is_amend and copy else record
                 )
                 return Stored(
-                    log=self.number,
                     lsn=record.lsn,
                     wave=record.wave,
                     status=StoreStatus.OK,
                     attempt=request.attempt,
                 )
             case Clean():
-                return Cleaned(
-                    log=self.number, epoch=request.epoch, attempt=request.attempt, status=SealStatus.OK
-                )
+                return Cleaned(epoch=request.epoch, attempt=request.attempt, status=SealStatus.OK)
 
     def _tail(self, node: Node, epoch: Epoch) -> EpochTail:
         last = max(lsn for lsn in node.copies if lsn.epoch == epoch)
         good_end = node.good_end if node.good_end.epoch == epoch else epoch_start(epoch)
-        return EpochTail(epoch=epoch, good_end=good_end, record_end=last.next)
+        return EpochTail(epoch=epoch, good_end=good_end, end=LogPoint(last.next))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
+from logdevice.protocol.metadata_log import copies_of
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvents, notice, statuses
 from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses
 from logdevice.protocol.sequencer_events import SequencerConfig
-from logdevice.protocol.store_write import DeleteRecords, Persist, PutState
+from logdevice.protocol.store_write import Persist, PutState
 from logdevice.protocol.stored_log import SEAL, SealPoint, StoredLog
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.rebuild_settings import RebuildSettings
-from logdevice.simulation.rebuilding.donor import Donor
 from logdevice.simulation.rebuilding.event_log import EventLog
+from logdevice.simulation.rebuilding.roles import Roles
 from logdevice.simulation.rebuilding.witness import LossWitness
 from logdevice.simulation.whole.cluster import Cluster
 from logdevice.simulation.whole.links import Question, Reply
@@ -22,23 +23,23 @@ from logdevice.simulation.whole.node import Node
 from logdevice.simulation.whole.plan import ClusterPlan
 from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
-from logdevice.types import LSN_MAX, Epoch, EpochMetadata, Lsn, NodeId, RecordFlags
+from logdevice.types import Epoch, EpochMetadata, NodeId
 
 SETTINGS = RebuildSettings(
     rebuild_chunk_bytes=300, rebuild_chunks_max=2, rebuild_retry_ms=50, rebuild_attempts_max=3
 )
 _HEARS_MS_MAX = 100
-_DRAINED = int(RecordFlags.DRAINED)
 
 
 class RebuildingNode(Node):
     """A node that knows the event log, as of a moment ago."""
 
     event_log: EventLog
-    donor: Donor
+    roles: Roles
 
-    def join(self, event_log: EventLog, donor: Donor) -> None:
-        self.event_log, self.donor = event_log, donor
+    def join(self, event_log: EventLog, roles: Roles) -> None:
+        self.event_log, self.roles = event_log, roles
+        self.metadata_log.on_adopted = roles.metadata_adopted
         self.is_wiped = False  # and has not said so yet
         self._known = NodeEvents()
 
@@ -47,12 +48,11 @@ class RebuildingNode(Node):
             if question.version > self._known.rebuilding:
                 self.follow()
             if question.version < self._known.rebuilding:
-                reply(CopiesStored(LOG, CopiesStatus.OUTDATED))
+                reply(CopiesStored(CopiesStatus.OUTDATED))
                 return
         if isinstance(question, Store) and self._is_fenced:
             record = question.record
             refused = Stored(
-                log=LOG,
                 lsn=record.lsn,
                 wave=record.wave,
                 status=StoreStatus.REBUILDING,
@@ -64,8 +64,7 @@ class RebuildingNode(Node):
 
     @property
     def _is_fenced(self) -> bool:
-        mine = self._known.case(self.id)
-        return mine is not None and mine.mode is CaseMode.DRAIN and mine.is_ready
+        return self.id in self._known.fenced
 
     def lose_disk(self) -> None:
         self.crash()
@@ -76,12 +75,13 @@ class RebuildingNode(Node):
         if self.process.is_up:
             return
         self._speak_up()
-        mine = self.event_log.events.case(self.id)
-        self.storage.is_rebuilding = self.streams.is_rebuilding = self._lacks_data(self.event_log.events)
+        events = self.event_log.events
+        self.storage.is_rebuilding = self.streams.is_rebuilding = self.id in events.refilled
+        self.metadata_log.is_rebuilding = self.id in events.refilled | events.fenced
         super().boot(config)
-        self.donor.boot()
+        self.roles.boot()
         self._known = NodeEvents()
-        if mine is not None or self.event_log.events.version:
+        if events.version:
             self.follow()
 
     def _speak_up(self) -> None:
@@ -94,46 +94,20 @@ class RebuildingNode(Node):
             kind = EventKind.RETURNED_EMPTY if mine.is_wiped else EventKind.RETURNED
             self.event_log.record(kind, self.id)
 
-    def _lacks_data(self, events: NodeEvents) -> bool:
-        mine = events.case(self.id)
-        if mine is None:
-            return False
-        return mine.is_settled if mine.mode is CaseMode.DRAIN else mine.is_ready
-
     def follow(self) -> None:
         """What the event log says now."""
         if not self.process.is_up or self.event_log.events == self._known:
             return
         events = self._known = self.event_log.events
-        lacks = self._lacks_data(events)
+        lacks = self.id in events.refilled
         if lacks != self.storage.is_rebuilding:
             self.storage.set_rebuilding(lacks)
             self.streams.set_rebuilding(lacks)
         self.streams.learn_status(notice(events))
         self.sequencing.set_statuses(statuses(events))
-        self.donor.hear(events)
-        mine = events.case(self.id)
-        if mine is None:
-            return
-        if mine.mode is CaseMode.DRAIN and mine.is_ready:
-            self._leave(events.rebuilding, is_settled=mine.is_settled)
-        elif mine.mode is CaseMode.RESTORE and mine.is_settled:
-            self._tell_later(EventKind.ACKNOWLEDGED, events.rebuilding)
-
-    def _leave(self, version: int, *, is_settled: bool) -> None:
-        if is_settled:
-            self.storage.disk.write(Persist(0, (DeleteRecords(LOG, Lsn(0), LSN_MAX),)), lambda result: None)
-        elif self.storage.is_busy:
-            self.process.later(20, lambda: self._leave(version, is_settled=False))
-        else:
-            copies = [self.store.get(LOG, lsn) for lsn in self.store.lsns(LOG)]
-            has_undrained = any(copy is not None and not copy.flags & _DRAINED for copy in copies)
-            self._tell_later(EventKind.DRAIN if has_undrained else EventKind.ACKNOWLEDGED, version)
-
-    def _tell_later(self, kind: EventKind, version: int) -> None:
-        self.process.later(
-            self._world.between(1, 50), lambda: self.event_log.record(kind, self.id, version=version)
-        )
+        self.metadata_log.set_statuses(statuses(events))
+        self.metadata_log.is_rebuilding = self.id in events.refilled | events.fenced
+        self.roles.hear(events)
 
 
 class RebuildingCluster(Cluster):
@@ -163,6 +137,8 @@ class RebuildingCluster(Cluster):
         """Whether every record that is anywhere would still be somewhere."""
         lost = set(self.event_log.events.lost) | {node}
         lost |= {each.id for each in self.nodes.values() if each.is_wiped}
+        if len(lost) >= copies_of(len(self.nodes)):
+            return False  # metadata entries have fewer copies
         losses = Losses(frozenset(lost), frozenset(), frozenset())
         locations = self.plan.reading.locations
         # Any node may be in the nodeset of an epoch that begins before its loss is known.
@@ -200,9 +176,10 @@ class RebuildingCluster(Cluster):
             network=self.network,
             links=self.links,
             metadata=self.metadata,
+            alive=self.alive,
             witness=self.witness,
         )
-        donor = Donor(
+        roles = Roles(
             node,
             made.process,
             made.storage,
@@ -211,16 +188,9 @@ class RebuildingCluster(Cluster):
             links=self.links,
             metadata=self.metadata,
             event_log=self.event_log,
-            tail=self._tail,
-            is_up=lambda other: self.nodes[other].process.is_up,
+            alive=self.alive,
+            owner=lambda: self.owner,
+            crash=made.crash,
         )
-        made.join(self.event_log, donor)
+        made.join(self.event_log, roles)
         return made
-
-    def _tail(self) -> Lsn | None:
-        """The next LSN of whoever numbers the log. An epoch may have been taken by somebody who never heard
-        of it: then the one before it goes on.
-        """
-        fine = [node.sequencing.machine.current for node in self.nodes.values() if node.is_fine]
-        newest = max((each for each in fine if each is not None), key=lambda each: each.epoch, default=None)
-        return None if newest is None else newest.next_lsn

@@ -350,14 +350,3 @@ def test_a_second_copy_has_excuses() -> None:
     assert send_twice(known_down) == []
     assert send_twice(extras) == []
     assert send_twice(reader(ReadMode.SCD), truth=moved) == []
-
-
-def test_an_item_offered_again_is_judged_by_the_truth_of_its_own_time() -> None:
-    truth, view = log(), reader()
-    witness = Witness(truth, World(0))
-    gap = loss(2, 3)
-    view.refused.add(gap)
-    witness.delivered(view, gap)
-    assert witness.violations == []
-    witness.delivered(view, loss(3, 4))
-    assert len(witness.violations) == 1

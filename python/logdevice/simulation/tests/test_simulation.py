@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.simulation.__main__ import main, report
+from logdevice.simulation.__main__ import WORLDS, main, report, run
 from logdevice.simulation.network import Conditions, Connection, Network
 from logdevice.simulation.plan import Plan
 from logdevice.simulation.run import Outcome, simulate
@@ -64,12 +64,24 @@ def test_the_same_seed_is_the_same_run_in_another_process(hash_seed: str) -> Non
 def test_the_last_line_counts_seeds_events_and_violations(capsys: pytest.CaptureFixture[str]) -> None:
     good = Outcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
     bad = Outcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
-    assert report(1, [good]) == 0
+    assert report([("read", 1)], [good]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 seeds, 10 events, 0 violations"
-    assert report(2, [good, bad]) == 1
+    assert report([("read", 1), ("read", 2)], [good, bad]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "2 seeds, 15 events, 1 violations"
     assert "    replay: make sim SEED=2" in lines
+
+
+def test_the_seeds_of_a_run_of_all_worlds_are_divided_among_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--all", "--seeds", "6", "--seed-start", "1", "--jobs", "1"]) == 0
+    events = sum(run((name, 1)).events for name in WORLDS) + run(("read", 2)).events
+    assert capsys.readouterr().out.splitlines()[-1] == f"6 seeds, {events} events, 0 violations"
+
+
+def test_a_violation_is_replayed_in_its_own_world(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = Outcome(seed=2, events=5, violations=("5 ms log: something",), records=1, gaps=0, rewinds=0)
+    assert report([("losses", 2)], [bad]) == 1
+    assert "    replay: make sim LOSSES=1 SEED=2" in capsys.readouterr().out.splitlines()
 
 
 def test_one_seed_is_shown_with_everything_that_happens(capsys: pytest.CaptureFixture[str]) -> None:

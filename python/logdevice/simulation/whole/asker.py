@@ -40,7 +40,7 @@ class Asker:
         def answered(tail: object) -> None:
             assert isinstance(tail, Tail)
             if tail.status is AppendStatus.OK and before is not None:
-                self._complain(self._process.name, checkers.early_tail(tail.next, before))
+                self._complain(self._process.name, checkers.early_tail(tail.end.lsn, before))
 
         self._links.ask(self._process, world.rng.choice(self._nodes), GetTail(LOG), answered)
         self._process.later(world.between(1, PAUSE_MS_MAX), self.start)

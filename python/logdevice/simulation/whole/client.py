@@ -6,11 +6,15 @@ not be in the log is never sent again: that is for the application to decide, an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from logdevice.protocol.routing import Answer, Request, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.simulation.whole.ledger import Ledger
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.plan import ClientPlan
 from logdevice.simulation.whole.process import Process
+from logdevice.simulation.whole.routes import Attempt, Routes
 from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, NodeId
 
@@ -25,11 +29,10 @@ class Client:
         self.process = process
         self.is_hasty = False  # no pauses any more
         self._plan = plan
-        self._nodes = nodes
         self._links = links
         self._ledger = ledger
         self._world = process.world
-        self._target = self._world.rng.choice(nodes)
+        self.routes = Routes(process, nodes, links, plan.patience_ms)
         self._seen_epoch = Epoch(0)
         self._begun = 0
         self._in_flight = 0
@@ -49,7 +52,7 @@ class Client:
 
     def append_some(self, target: NodeId) -> None:
         """Several at once, to a sequencer in trouble."""
-        self._target = target
+        self.routes.known.learn(LOG, target)
         for _ in range(min(BURST, self._plan.appends - self._begun)):
             self.append_one()
 
@@ -59,47 +62,32 @@ class Client:
         self._try(self._begun)
 
     def _try(self, number: int) -> None:
-        self._attempts += 1
-        body = f"{self.process.name}-{number}-{self._attempts}".encode() * self._world.between(1, 3)
-        append = Append(log=LOG, body=body, entries=self._world.between(1, 3), seen_epoch=self._seen_epoch)
-        self._ledger.sent(append)
-        is_over = False
+        append = Append(log=LOG, body=b"", entries=self._world.between(1, 3))
 
-        def end_once() -> bool:
-            nonlocal is_over
-            was_over, is_over = is_over, True
-            return not was_over
-
-        def answered(answer: object) -> None:
+        def done(answer: Answer) -> None:
             assert isinstance(answer, Appended)
-            self._note(body, answer)
-            if not end_once():
-                return
             if answer.status in (AppendStatus.OK, AppendStatus.UNKNOWN):
                 self._in_flight -= 1
             else:
                 self._retry(number)
 
-        def lost(was_sent: bool) -> None:
-            self._target = self._world.rng.choice(self._nodes)
-            if not was_sent:
-                self._ledger.refused(body)
-            if end_once():
-                if was_sent:
-                    self._in_flight -= 1
-                else:
-                    self._retry(number)
-
-        def give_up() -> None:
-            if end_once():
-                self._target = self._world.rng.choice(self._nodes)
+        def failed(trouble: Trouble) -> None:
+            if trouble is Trouble.OPEN:
                 self._in_flight -= 1
+            else:
+                self._retry(number)
 
-        self._links.ask(self.process, self._target, append, answered, lost)
-        self.process.later(self._plan.patience_ms, give_up)
+        self.routes.ask(append, done, failed, _Attempts(self, number), is_repeatable=False)
 
-    def _note(self, body: bytes, answer: Appended) -> None:
-        """An answer that comes after the client has lost its patience is as true as any."""
+    def attempt(self, number: int, append: Append) -> Append:
+        """The append as it is sent this time: with a body of its own."""
+        self._attempts += 1
+        body = f"{self.process.name}-{number}-{self._attempts}".encode() * self._world.between(1, 3)
+        append = replace(append, body=body, seen_epoch=self._seen_epoch)
+        self._ledger.sent(append)
+        return append
+
+    def note(self, body: bytes, answer: Appended) -> None:
         match answer.status:
             case AppendStatus.OK:
                 self._seen_epoch = max(self._seen_epoch, answer.lsn.epoch)
@@ -108,10 +96,29 @@ class Client:
                 self._ledger.unknown(body)
             case _:
                 self._ledger.refused(body)
-                is_told = answer.node is not None
-                self._target = answer.node if answer.node is not None else self._target
-                if not is_told and self._world.chance(0.5):
-                    self._target = self._world.rng.choice(self._nodes)
+
+    def note_unsent(self, body: bytes) -> None:
+        self._ledger.refused(body)
 
     def _retry(self, number: int) -> None:
         self.process.later(self._world.between(1, RETRY_MS_MAX), lambda: self._try(number))
+
+
+class _Attempts(Attempt):
+    """Writes down what became of every message of one append."""
+
+    def __init__(self, client: Client, number: int) -> None:
+        self._client, self._number = client, number
+
+    def spell(self, request: Request) -> Request:
+        assert isinstance(request, Append)
+        return self._client.attempt(self._number, request)
+
+    def answered(self, sent: Request, answer: Answer) -> None:
+        assert isinstance(sent, Append)
+        assert isinstance(answer, Appended)
+        self._client.note(bytes(sent.body), answer)
+
+    def never_left(self, sent: Request) -> None:
+        assert isinstance(sent, Append)
+        self._client.note_unsent(bytes(sent.body))

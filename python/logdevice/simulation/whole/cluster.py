@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from logdevice.protocol.epoch_state import EpochState
-from logdevice.protocol.read_stream.events import MetadataFetched, MetadataUnavailable, ReadConfig
+from logdevice.protocol.epoch_state import EpochState, MetadataLogRead, ReadMetadataLog
+from logdevice.protocol.messages import EpochMetadataIs
+from logdevice.protocol.read_stream.events import MetadataUnavailable, ReadConfig
 from logdevice.protocol.sequencer_events import NodeConnected
 from logdevice.protocol.write_messages import Trim
 from logdevice.simulation.faults import FaultRates
@@ -33,6 +34,7 @@ from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, NodeId
 
 OWNER_LOOK_MS = 200
+_METADATA_TIMEOUT_MS = 1_000
 
 
 class Cluster:
@@ -47,7 +49,7 @@ class Cluster:
         self.metadata = Metadata(world, first, self._epochs_changed)
         self.metadata.answer_lost = faults.store_answer_lost
         self.witness.epochs = self.metadata.state
-        self.witness.history = lambda: self.metadata.history
+        self.witness.metadata = self.metadata
         self.links = Links(world, self._connected)
         self.links.message_loss = faults.message_loss
         self.links.latency_ms_max = faults.latency_ms_max
@@ -159,7 +161,7 @@ class Cluster:
         self.network.conditions = Conditions(detection_ms_max=20)
         self.network.join_all()
         self.network.extra_ms.clear()
-        self.metadata.is_store_out = self.metadata.is_log_out = False
+        self.metadata.is_store_out = False
         self.metadata.answer_lost = 0.0
         for node in self.nodes.values():
             node.process.faults = self.faults
@@ -183,6 +185,7 @@ class Cluster:
             network=self.network,
             links=self.links,
             metadata=self.metadata,
+            alive=self.alive,
             witness=self.witness,
         )
 
@@ -203,23 +206,40 @@ class Cluster:
     def _epochs_changed(self, before: EpochState, after: EpochState) -> None:
         self.witness.epochs_changed(before, after)
 
+    def alive(self) -> frozenset[NodeId]:
+        """Who seems to be there."""
+        return frozenset(node.id for node in self.nodes.values() if node.process.is_up)
+
     def _answer_metadata(
-        self, epoch: Epoch, answer: Callable[[MetadataFetched | MetadataUnavailable], None]
+        self, epoch: Epoch, answer: Callable[[EpochMetadataIs | MetadataUnavailable], None]
     ) -> None:
+        """A reader asks some node, which asks enough others."""
+        node = self.world.rng.choice(list(self.nodes.values()))
+        waiting = [answer]  # once
+
+        def reply(fetched: EpochMetadataIs | MetadataUnavailable) -> None:
+            if waiting:
+                self.world.after(self.world.between(0, 10), partial(waiting.pop(), fetched))
+
         def look_up() -> None:
-            reply = self._look_up(epoch)
-            self.world.after(self.world.between(0, 10), lambda: answer(reply))
+            if node.process.is_up:
+                request, life = ReadMetadataLog(LOG, confirm=False), node.process.life
+                node.process.do(
+                    life, lambda: node.metadata_log.ask(request, lambda read: reply(_look_up(epoch, read)))
+                )
 
         self.world.after(self.world.between(0, 10), look_up)
+        self.world.after(_METADATA_TIMEOUT_MS, lambda: reply(MetadataUnavailable(epoch)))
 
-    def _look_up(self, epoch: Epoch) -> MetadataFetched | MetadataUnavailable:
-        history = self.metadata.history
-        if self.metadata.is_log_out or not history:
-            return MetadataUnavailable(epoch)
-        holding = [entry for entry in history if entry.first_epoch <= epoch] or [history[0]]
-        newer = [entry for entry in history if entry.first_epoch > max(epoch, holding[-1].first_epoch)]
-        if newer:
-            last = Epoch(newer[0].first_epoch - 1)
-            return MetadataFetched(epoch, holding[-1], last, MetadataSource.BOUNDED)
-        last = max(epoch, holding[-1].first_epoch)
-        return MetadataFetched(epoch, holding[-1], last, MetadataSource.LAST)
+
+def _look_up(epoch: Epoch, read: MetadataLogRead) -> EpochMetadataIs | MetadataUnavailable:
+    history = read.history
+    if not history:
+        return MetadataUnavailable(epoch)
+    holding = [entry for entry in history if entry.first_epoch <= epoch] or [history[0]]
+    newer = [entry for entry in history if entry.first_epoch > max(epoch, holding[-1].first_epoch)]
+    if newer:
+        last = Epoch(newer[0].first_epoch - 1)
+        return EpochMetadataIs(epoch, holding[-1], last, MetadataSource.BOUNDED)
+    last = max(epoch, holding[-1].first_epoch)
+    return EpochMetadataIs(epoch, holding[-1], last, MetadataSource.LAST)

@@ -40,7 +40,6 @@ class ClusterFaults:
     activations_per_s: float = 0.0  # a node that does not own the log activates
     nodesets_per_s: float = 0.0  # the log gets another nodeset
     store_outages_per_s: float = 0.0  # the epoch store does not answer
-    metadata_outages_per_s: float = 0.0  # the metadata log does not answer
     store_answer_lost: float = 0.0  # chance that a write is made and nobody hears of it
     trims_per_s: float = 0.0
 
@@ -74,7 +73,6 @@ class ClusterFaults:
             activations_per_s=maybe(0.3, 1.0, 3.0),
             nodesets_per_s=maybe(0.3, 1.0, 3.0),
             store_outages_per_s=maybe(0.2, 0.6),
-            metadata_outages_per_s=maybe(0.3, 1.0),
             store_answer_lost=maybe(0.02, 0.2),
             trims_per_s=maybe(0.3, 1.0),
         )

@@ -32,7 +32,6 @@ class Injector:
             (faults.activations_per_s, self._activate),
             (faults.nodesets_per_s, self._change_nodeset),
             (faults.store_outages_per_s, self._silence_epoch_store),
-            (faults.metadata_outages_per_s, self._silence_metadata_log),
             (faults.trims_per_s, self._trim),
         ]
 
@@ -166,16 +165,6 @@ class Injector:
             metadata.is_store_out = False
 
         self._later(50, 1_000, come_back)
-
-    def _silence_metadata_log(self) -> None:
-        metadata = self._cluster.metadata
-        self._world.say("metadata", "is out of reach")
-        metadata.is_log_out = True
-
-        def come_back() -> None:
-            metadata.is_log_out = False
-
-        self._later(50, 2_000, come_back)
 
     def _trim(self) -> None:
         ledger = self._cluster.ledger

@@ -58,7 +58,7 @@ class Ledger:
 
     def sent(self, append: Append) -> None:
         assert append.body not in self.attempts, "each attempt has a body of its own"
-        self.attempts[append.body] = Attempt(append)
+        self.attempts[bytes(append.body)] = Attempt(append)
 
     def acknowledged(self, body: bytes, lsn: Lsn) -> None:
         self.attempts[body].outcome = Outcome.ACKNOWLEDGED

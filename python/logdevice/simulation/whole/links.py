@@ -11,15 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from logdevice.protocol.chain.messages import ChainCompleted, Issued, Locate, Located, Next, Settle, Settled
+from logdevice.protocol.chain.messages import ChainCompleted, Settle, Settled
 from logdevice.protocol.log_state_events import Answer, Request
+from logdevice.protocol.metadata_entries import GetMetadataEntries, MetadataEntries
 from logdevice.protocol.write_messages import Append, Appended, GetTail, GetWriter, Tail, WriterIs
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
-Question = Request | Append | GetTail | GetWriter | Next | Settle | Locate | ChainCompleted
-Anything = Answer | Appended | Tail | WriterIs | Issued | Settled | Located
+Question = Request | Append | GetTail | GetWriter | Settle | ChainCompleted | GetMetadataEntries
+Anything = Answer | Appended | Tail | WriterIs | Settled | MetadataEntries
 Reply = Callable[[Anything], None]
 Lost = Callable[[bool], None]  # whether the question was sent
 

@@ -1,7 +1,7 @@
-"""The epoch store and the metadata log, as one place that everybody asks and that never lies.
+"""The epoch store, as one place that everybody asks and that never lies.
 
-It may be slow or silent, or make a change and lose the answer. What it holds survives everything. The
-metadata log is a list here: entries are added, never changed, and read in the order of their epochs.
+It may be slow or silent, or make a change and lose the answer. What it holds survives everything. A question
+about the metadata log goes to that of the node that asks.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdevice.protocol.epoch_state import (
-    ConfirmEpoch,
-    EpochConfirmed,
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
@@ -21,12 +19,14 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
     WriteMetadataLog,
 )
+from logdevice.simulation.whole.metadata_log import NodeMetadataLog
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata
 
-Question = ConfirmEpoch | ReadEpochStore | WriteEpochStore | ReadMetadataLog | WriteMetadataLog
-Event = EpochConfirmed | EpochStoreRead | EpochStoreWritten | MetadataLogRead | MetadataLogWritten
+StoreQuestion = ReadEpochStore | WriteEpochStore
+Question = StoreQuestion | ReadMetadataLog | WriteMetadataLog
+Event = EpochStoreRead | EpochStoreWritten | MetadataLogRead | MetadataLogWritten
 
 
 class Metadata:
@@ -35,14 +35,17 @@ class Metadata:
     ) -> None:
         self.state = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=first)
         self.version = 1
-        self.history: tuple[EpochMetadata, ...] = ()
+        self.history: tuple[EpochMetadata, ...] = ()  # all entries that count as written
+        self.logs: dict[str, NodeMetadataLog] = {}  # of each process
         self.is_store_out = False
-        self.is_log_out = False
         self.answer_lost = 0.0
         self._world = world
         self._changed = changed
 
     def ask(self, process: Process, question: Question, tell: Callable[[Event], None]) -> None:
+        if isinstance(question, ReadMetadataLog | WriteMetadataLog):
+            self.logs[process.name].ask(question, tell)
+            return
         life = process.life
 
         def arrive() -> None:
@@ -53,35 +56,27 @@ class Metadata:
         # The question has left, even if the one who asked dies.
         self._world.after(self._world.between(1, 5), arrive)
 
-    def _answer(self, question: Question) -> Event | None:
-        is_about_log = isinstance(question, ReadMetadataLog | WriteMetadataLog)
-        if self.is_log_out if is_about_log else self.is_store_out:
+    def written(self, entry: EpochMetadata) -> None:
+        """In the metadata log, as a node was told."""
+        if entry not in self.history:
+            self._world.say("metadata", f"has {entry}")
+            self.history = tuple(sorted((*self.history, entry), key=lambda each: each.first_epoch))
+
+    def _answer(self, question: StoreQuestion) -> Event | None:
+        if self.is_store_out:
             return self._refuse(question) if self._world.chance(0.5) else None
         match question:
-            case ConfirmEpoch():
-                return EpochConfirmed(question.question, self.state.epoch)
             case ReadEpochStore():
-                return EpochStoreRead(self.version, self.state)
+                return EpochStoreRead(self.version, self.state, question.question)
             case WriteEpochStore():
                 return self._write(question)
-            case ReadMetadataLog():
-                return MetadataLogRead(self.history)
-            case WriteMetadataLog():
-                self._add(question.metadata)
-                return MetadataLogWritten(question.metadata, True)
 
-    def _refuse(self, question: Question) -> Event:
+    def _refuse(self, question: StoreQuestion) -> Event:
         match question:
-            case ConfirmEpoch():
-                return EpochConfirmed(question.question, None)
             case ReadEpochStore():
-                return EpochStoreRead(-1, None)
+                return EpochStoreRead(-1, None, question.question)
             case WriteEpochStore():
                 return EpochStoreWritten(False)
-            case ReadMetadataLog():
-                return MetadataLogRead(None)
-            case WriteMetadataLog():
-                return MetadataLogWritten(question.metadata, False)
 
     def _write(self, question: WriteEpochStore) -> EpochStoreWritten | None:
         if question.version != self.version:
@@ -95,8 +90,3 @@ class Metadata:
         if self._world.chance(self.answer_lost):
             return EpochStoreWritten(False) if self._world.chance(0.5) else None
         return EpochStoreWritten(True, self.version)
-
-    def _add(self, entry: EpochMetadata) -> None:
-        if entry not in self.history:
-            self._world.say("metadata", f"gets {entry}")
-            self.history = tuple(sorted((*self.history, entry), key=lambda each: each.first_epoch))

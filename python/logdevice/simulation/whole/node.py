@@ -5,14 +5,18 @@ Lives as long as the run; its machines live as long as its process does, its dis
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.messages import ChainCompleted, Locate, Next, Settle
+from collections.abc import Callable
+
+from logdevice.protocol.chain.messages import ChainCompleted, Settle
+from logdevice.protocol.metadata_entries import GetMetadataEntries, is_metadata_log
 from logdevice.protocol.sequencer_events import ConfigChanged, OwnerChanged, SequencerConfig
 from logdevice.protocol.stored_log import StoredLog
-from logdevice.protocol.write_messages import Append, GetTail, GetWriter
+from logdevice.protocol.write_messages import Append, GetTail, GetWriter, Store
 from logdevice.simulation.network import Network
 from logdevice.simulation.node import SimulatedNode
 from logdevice.simulation.whole.links import Links, Question, Reply
 from logdevice.simulation.whole.metadata import Metadata
+from logdevice.simulation.whole.metadata_log import NodeMetadataLog
 from logdevice.simulation.whole.plan import ClusterPlan
 from logdevice.simulation.whole.process import Process
 from logdevice.simulation.whole.sequencing import Sequencing
@@ -33,6 +37,7 @@ class Node:
         network: Network,
         links: Links,
         metadata: Metadata,
+        alive: Callable[[], frozenset[NodeId]],
         witness: Witness,
     ) -> None:
         skew_ms = world.between(0, plan.faults.clock_skew_ms_max)
@@ -62,10 +67,14 @@ class Node:
             witness=witness,
             crash=self.crash,
         )
+        self.metadata_log = metadata.logs[self.process.name] = NodeMetadataLog(
+            node, self.process, self.storage.disk, links, alive, witness, self.crash
+        )
         self.sequencing = Sequencing(
             node,
             self.process,
             plan.write_settings,
+            plan.chain_settings,
             plan.recovery_settings,
             plan.reading.locations,
             links=links,
@@ -87,13 +96,11 @@ class Node:
         return self.process.is_up and not self.process.is_hung
 
     def receive(self, question: Question, reply: Reply) -> None:
-        assert not isinstance(question, Next | Settle | Locate | ChainCompleted), "this log has no chains"
-        if isinstance(question, Append):
+        if isinstance(question, GetMetadataEntries) or is_metadata_log(question.log):
+            assert isinstance(question, GetMetadataEntries | Store)
+            self.metadata_log.receive(question, reply)
+        elif isinstance(question, Append | GetTail | GetWriter | Settle | ChainCompleted):
             self.sequencing.receive(question, reply)
-        elif isinstance(question, GetTail):
-            self.sequencing.receive_tail(question, reply)
-        elif isinstance(question, GetWriter):
-            self.sequencing.receive_writer(question, reply)
         else:
             self.storage.receive(question, reply)
 
@@ -103,6 +110,7 @@ class Node:
             self.process.is_up = True
             self.sequencing.boot(config)
             self.storage.boot()
+            self.metadata_log.boot()
             self.streams.restart()
 
     def crash(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.sequencer_events import SequencerConfig
@@ -13,7 +13,7 @@ from logdevice.simulation.plan import Plan, ReaderPlan, draw_settings
 from logdevice.simulation.whole.faults import ClusterFaults
 from logdevice.simulation.workload import satisfies
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Location, Lsn, NodeId, Replication, Scope
-from logdevice.write_settings import RecoverySettings, WriteSettings
+from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class ClusterPlan:
     faults: ClusterFaults
     fault_phase_ms: int
     write_settings: WriteSettings
+    chain_settings: ChainSettings = field(default_factory=ChainSettings)
     recovery_settings: RecoverySettings
 
     @classmethod

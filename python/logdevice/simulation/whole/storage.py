@@ -13,28 +13,17 @@ from typing import Protocol
 from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.log_state import LogState
 from logdevice.protocol.log_state_events import (
-    AdvanceRelease,
-    AdvanceTrim,
     Answer,
-    CopyFound,
-    Effect,
-    Event,
-    FindCopy,
-    PurgeAnswered,
-    ReadCopies,
     RebuildingChanged,
-    Reply,
+    ReleaseAdvanced,
     Request,
-    RequestReceived,
-    StartPurge,
+    TrimAdvanced,
 )
-from logdevice.protocol.purge import AnswerPurge, EpochRecoveredReceived, Purge, SendGetEpochRecovery
-from logdevice.protocol.purge import Effect as PurgeEffect
-from logdevice.protocol.purge import Event as PurgeEvent
+from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist, StoreWrite
 from logdevice.protocol.stored_log import restore
-from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Delete, EpochRecovered, KeepWriters, Release
+from logdevice.protocol.write_messages import Delete, KeepWriters, Release
+from logdevice.simulation.host import SimHost
 from logdevice.simulation.node import SimulatedNode
 from logdevice.simulation.whole.disk import Disk
 from logdevice.simulation.whole.links import Links
@@ -75,8 +64,8 @@ class Storage:
         crash: Callable[[], None],
     ) -> None:
         self.disk = Disk(process, store, written=partial(witness.wrote, node), crash=crash)
-        self.state: LogState
         self.is_rebuilding = False  # the disk was lost, and not everything is back
+        self._host: SimHost[LogState]
         self._node = node
         self._process = process
         self._settings = settings
@@ -85,113 +74,65 @@ class Storage:
         self._metadata = metadata
         self._witness = witness
         self._crash = crash
-        self._purge: Purge | None = None
-        self._replies: dict[int, Callable[[Answer], None]] = {}
-        self._asked = 0
 
     def boot(self) -> None:
         store = self.disk.store
         self.disk.is_broken = False
-        self._purge = None
-        self._replies.clear()
         stored = restore(store.states(LOG), store.newest(LOG), store.trim_end(LOG))
-        self.state = LogState(LOG, self._node, self._settings, stored, rebuilding=self.is_rebuilding)
+        state = LogState(LOG, self._node, self._settings, stored, rebuilding=self.is_rebuilding)
+        self._host = SimHost(
+            state,
+            self._process,
+            self._links,
+            {
+                Persist: lambda persist: self.disk.write(persist, self._host.feed),
+                StoreRead: self._read,
+                ReleaseAdvanced: self._advance,
+                TrimAdvanced: self._trim,
+                ReadMetadataLog: self._read_history,
+            },
+            self._crash,
+        )
         self._streams.released_end, self._streams.trim_end = stored.released_end, stored.trim_end
         self._witness.booted(self._node)
-        self._perform_all(self.state.start(self._process.now_ms))
+        self._host.perform(state.start(self._process.now_ms))
+
+    @property
+    def state(self) -> LogState:
+        return self._host.machine
 
     @property
     def is_busy(self) -> bool:
         """Whether something that was asked has no answer yet."""
-        return bool(self._replies)
+        return self._host.is_busy
 
     def set_rebuilding(self, is_rebuilding: bool) -> None:
         self.is_rebuilding = is_rebuilding
-        self._feed(RebuildingChanged(is_rebuilding))
+        self._host.feed(RebuildingChanged(is_rebuilding))
 
     def receive(self, request: Request, reply: Callable[[Answer], None]) -> None:
-        self._asked += 1
-        if not isinstance(request, Delete | Release | KeepWriters):
-            self._replies[self._asked] = reply
-        self._feed(RequestReceived(self._asked, request))
+        def answer(answer: Answer) -> None:
+            self._witness.replied(self._node, answer)
+            reply(answer)
 
-    def _feed(self, event: Event) -> None:
-        self._perform_all(self.state.handle(event, self._process.now_ms))
+        self._host.ask(request, None if isinstance(request, Delete | Release | KeepWriters) else answer)
 
-    def _perform_all(self, effects: list[Effect]) -> None:
-        life = self._process.life
-        for effect in effects:
-            if self._process.world.chance(self._process.faults.crash_at_effect):
-                self._crash()
-            if self._process.life != life:
-                return
-            self._perform(effect)
-
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Persist():
-                self.disk.write(effect, self._feed)
-            case FindCopy():
-                self._find(effect)
-            case ReadCopies():
-                self._process.later(self._disk_ms(), lambda: self._feed(self.disk.store.scan(effect.read)))
-            case Reply():
-                self._witness.replied(self._node, effect.answer)
-                self._replies.pop(effect.reply_to)(effect.answer)
-            case AdvanceRelease():
-                self._witness.advanced(self._node, effect.end)
-                self._streams.learn_release(effect.end)
-            case AdvanceTrim():
-                self._witness.trimmed(self._node, effect.end)
-                self._streams.learn_trim(effect.end)
-            case StartPurge():
-                self._start_purge(effect)
-            case WakeAt():
-                self._process.wake_at(effect.time_ms, lambda: self._feed(Woken()))
-
-    def _disk_ms(self) -> int:
-        return self._process.world.between(0, self._process.faults.disk_ms_max)
-
-    def _find(self, effect: FindCopy) -> None:
+    def _read(self, read: StoreRead) -> None:
         """The disk answers with what it held when it was asked, or a little later."""
-        early = self.disk.store.get(LOG, effect.lsn)
-        is_early = self._process.world.chance(0.5)
+        world, host = self._process.world, self._host
+        early = self.disk.store.scan(read) if world.chance(0.5) else None
+        delay_ms = world.between(0, self._process.faults.disk_ms_max)
+        self._process.later(delay_ms, lambda: host.feed(early or self.disk.store.scan(read)))
 
-        def answer() -> None:
-            copy = early if is_early else self.disk.store.get(LOG, effect.lsn)
-            self._feed(CopyFound(effect.look_up_id, copy))
+    def _read_history(self, effect: ReadMetadataLog) -> None:
+        """Only a purge begins with it: whom to ask how an epoch was recovered."""
+        self._process.world.say(self._process.name, "has to purge")
+        self._metadata.ask(self._process, effect, self._host.feed)
 
-        self._process.later(self._disk_ms(), answer)
+    def _advance(self, effect: ReleaseAdvanced) -> None:
+        self._witness.advanced(self._node, effect.end)
+        self._streams.learn_release(effect.end)
 
-    def _start_purge(self, start: StartPurge) -> None:
-        self._process.world.say(self._process.name, f"has to purge epoch {start.epoch}")
-        purge = self._purge = Purge(LOG, self._node, start.epoch, self._settings)
-        self._perform_purge(purge, purge.start(self._process.now_ms))
-
-    def _feed_purge(self, purge: Purge, event: PurgeEvent) -> None:
-        if self._purge is purge:
-            self._perform_purge(purge, purge.handle(event, self._process.now_ms))
-
-    def _perform_purge(self, purge: Purge, effects: list[PurgeEffect]) -> None:
-        for effect in effects:
-            match effect:
-                case SendGetEpochRecovery():
-                    self._ask_how_recovered(purge, effect)
-                case AnswerPurge():
-                    self._purge = None
-                    self._feed(PurgeAnswered(effect.recovered))
-                case ReadMetadataLog():
-                    self._metadata.ask(
-                        self._process,
-                        effect,
-                        lambda event: self._feed_purge(purge, event),  # type: ignore[arg-type]
-                    )
-                case WakeAt():
-                    self._process.wake_at(effect.time_ms, lambda: self._feed_purge(purge, Woken()))
-
-    def _ask_how_recovered(self, purge: Purge, effect: SendGetEpochRecovery) -> None:
-        def done(answer: object) -> None:
-            assert isinstance(answer, EpochRecovered)
-            self._feed_purge(purge, EpochRecoveredReceived(effect.node, answer))
-
-        self._links.ask(self._process, effect.node, effect.request, done)
+    def _trim(self, effect: TrimAdvanced) -> None:
+        self._witness.trimmed(self._node, effect.end)
+        self._streams.learn_trim(effect.end)

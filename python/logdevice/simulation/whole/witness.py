@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from logdevice.protocol.epoch_state import EpochState
+from logdevice.protocol.chain.messages import ChainRead
+from logdevice.protocol.epoch_state import (
+    EpochState,
+    MetadataLogRead,
+    MetadataLogWritten,
+    ReadMetadataLog,
+    WriteMetadataLog,
+)
 from logdevice.protocol.log_state_events import Answer
 from logdevice.protocol.messages import Start, Window
 from logdevice.protocol.store_write import AmendRecord, PutRecord, PutState, StoreWrite
@@ -22,12 +29,14 @@ from logdevice.protocol.write_messages import (
     Release,
     Sealed,
     SealStatus,
+    Store,
     Trimmed,
 )
 from logdevice.simulation import checkers as reading
 from logdevice.simulation.view import ReaderView
 from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.ledger import Ledger, Promises
+from logdevice.simulation.whole.metadata import Metadata
 from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.storage.memory_log_store import MemoryLogStore
@@ -66,7 +75,7 @@ class Witness:
         self.violations: list[str] = []
         self.nodes: Mapping[NodeId, Watched] = {}
         self.epochs: EpochState | None = None
-        self.history: Callable[[], tuple[EpochMetadata, ...]] = tuple  # of nodesets, as written
+        self.metadata: Metadata
         self._ledger = ledger
         self._world = world
         self._promises: dict[NodeId, Promises] = {}
@@ -158,7 +167,7 @@ class Witness:
     # What sequencers do.
 
     def arrived(self, append: Append) -> None:
-        attempt = self._ledger.attempts[append.body]
+        attempt = self._ledger.attempts[bytes(append.body)]
         if append.tag is None or attempt.arrived_ms is None:  # who sends again may join what came before
             attempt.arrived_ms = self._world.now_ms
 
@@ -166,13 +175,13 @@ class Witness:
         if appended.status is not AppendStatus.OK:
             return
         ledger, lsn = self._ledger, appended.lsn
-        self._world.say("sequencer", f"acknowledges {append.body.decode()} at {lsn}")
-        attempt, replication = ledger.attempts[append.body], ledger.epochs[lsn.epoch].replication
-        holders = self.holders(lsn, append.body)
+        self._world.say("sequencer", f"acknowledges {bytes(append.body).decode()} at {lsn}")
+        attempt, replication = ledger.attempts[bytes(append.body)], ledger.epochs[lsn.epoch].replication
+        holders = self.holders(lsn, bytes(append.body))
         self.complain("sequencer", checkers.too_few_copies(lsn, holders, replication, ledger.locations))
         sealed_ms = ledger.sealed_ms.get(lsn.epoch)
         self.complain("sequencer", checkers.late_acknowledgement(attempt, lsn, sealed_ms))
-        ledger.acknowledged(append.body, lsn)
+        ledger.acknowledged(bytes(append.body), lsn)
         if lsn in ledger.contents:
             self.complain("sequencer", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
 
@@ -191,10 +200,15 @@ class Witness:
             ]
             self.complain("recovery", checkers.wrong_table(copies, writers))
 
+    def sending(self, request: Store | ChainRead) -> None:
+        """What a sequencer sends to be stored is only looked at where clients store, too."""
+
     def releasing(self, release: Release) -> None:
         ledger, epoch = self._ledger, release.end.epoch
         assert self.epochs is not None, "there is an epoch store"
-        self.complain("sequencer", checkers.early_release(ledger, release, self.epochs, self.history()))
+        self.complain(
+            "sequencer", checkers.early_release(ledger, release, self.epochs, self.metadata.history)
+        )
         start = self._checked.get(epoch, epoch_start(epoch))
         if epoch <= self.epochs.last_clean:
             start = release.end  # a late one: its epoch is recovered, which decides
@@ -222,6 +236,27 @@ class Witness:
 
     def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
         return checkers.needless_branch(before, after)
+
+    def metadata_stored(self, node: NodeId, entry: EpochMetadata) -> None:
+        self.complain(str(node), checkers.other_entry(self._ledger, entry))
+
+    def metadata_asked(
+        self, request: ReadMetadataLog | WriteMetadataLog
+    ) -> Callable[[MetadataLogRead | MetadataLogWritten], None]:
+        before = self.metadata.history
+
+        def answered(answer: MetadataLogRead | MetadataLogWritten) -> None:
+            if isinstance(answer, MetadataLogWritten):
+                if answer.is_done:
+                    self.metadata.written(answer.metadata)
+            elif answer.history is not None:
+                self.complain("metadata", checkers.missed_entry(before, answer.history))
+                for entry in answer.history:
+                    self.complain("metadata", checkers.other_entry(self._ledger, entry))
+                    if isinstance(request, ReadMetadataLog) and request.confirm:
+                        self.metadata.written(entry)
+
+        return answered
 
     # What readers get.
 

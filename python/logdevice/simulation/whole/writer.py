@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.routing import Answer, Trouble
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Appended, AppendStatus, GetWriter, WriterIs
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
 from logdevice.protocol.writers.forward_events import (
-    AnswerLost,
-    AnswerReceived,
+    STORED,
     Effect,
     Event,
     FindSequencer,
@@ -21,12 +22,9 @@ from logdevice.protocol.writers.forward_events import (
     GiveUp,
     IncarnationRenewed,
     Numbered,
-    Refuse,
     RenewIncarnation,
-    SendAppend,
+    Resumed,
     SequencerFound,
-    Settle,
-    Submitted,
     WriterIdentity,
 )
 from logdevice.protocol.writers.forward_table import ForwardTable
@@ -34,11 +32,13 @@ from logdevice.simulation.whole.ledger import Ledger
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.plan import WriterPlan
 from logdevice.simulation.whole.process import Process
+from logdevice.simulation.whole.routes import Routes
 from logdevice.simulation.workload import LOG
 from logdevice.types import NodeId
 
 Complain = Callable[[str, str | None], None]
 ASK_AGAIN_MS = 300
+PATIENCE_MS = 1_000
 BURST = 10
 
 
@@ -47,7 +47,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.next_seq = 1
-        self.kept: dict[int, tuple[int, bytes]] = {}  # ticket -> number and body, of what is not settled
+        self.kept: dict[int, tuple[int, bytes]] = {}  # request -> number and body, of what is not settled
         self.begun = 0  # appends of all lives
         self.lives = 0
 
@@ -77,9 +77,9 @@ class WriterLife:
         self._nodes, self._owner, self._links, self._ledger = nodes, owner, links, ledger
         self._complain = complain
         self._world = process.world
-        self._bodies: dict[int, bytes] = {}  # by ticket
+        self._bodies: dict[int, bytes] = {}  # by request
         self._table: ForwardTable | None = None
-        self._is_opening = False
+        self._routes = Routes(process, nodes, links, PATIENCE_MS)
 
     @property
     def is_idle(self) -> bool:
@@ -93,17 +93,15 @@ class WriterLife:
         self._submit_some()
 
     def _ask_where_to_begin(self) -> None:
-        if self._table is not None:
-            return
-
-        def answered(answer: object) -> None:
+        def answered(answer: Answer) -> None:
             assert isinstance(answer, WriterIs)
-            if answer.status is AppendStatus.OK and self._table is None:
-                self._open(max(1, answer.next_seq))
+            assert answer.status is AppendStatus.OK, "no other answer is for good"
+            self._open(max(1, answer.next_seq))
 
-        ask = GetWriter(LOG, self._number, 0)
-        self._links.ask(self.process, self._world.rng.choice([self._owner(), *self._nodes]), ask, answered)
-        self.process.later(ASK_AGAIN_MS, self._ask_where_to_begin)
+        def failed(trouble: Trouble) -> None:
+            self.process.later(self._world.between(1, ASK_AGAIN_MS), self._ask_where_to_begin)
+
+        self._routes.ask(GetWriter(LOG, self._number, 0), answered, failed)
 
     def _open(self, first_seq: int) -> None:
         plan, journal = self._plan, self._journal
@@ -119,9 +117,9 @@ class WriterLife:
         )
         inherited = sorted(journal.kept.items()) if plan.has_journal else []
         self._table = ForwardTable(identity, limits, first_seq)
-        for ticket, (seq, body) in sorted(inherited, key=lambda item: item[1][0]):
-            self._bodies[ticket] = body
-            self._feed(Submitted(ticket, body, 1, seq))
+        for request, (seq, body) in sorted(inherited, key=lambda item: item[1][0]):
+            self._bodies[request] = body
+            self._feed(Resumed(request, Append(log=LOG, body=body, entries=1), seq))
 
     def _submit_some(self) -> None:
         plan, journal = self._plan, self._journal
@@ -141,11 +139,11 @@ class WriterLife:
     def append_one(self) -> None:
         assert self._table is not None, "the writer is open"
         self._journal.begun += 1
-        ticket = self._journal.begun
-        body = f"w{self._number}-{self._life}-{ticket}".encode()
-        self._bodies[ticket] = body
-        self._ledger.writes[body] = (self._number, self._plan.is_ordered, (self._life, ticket))
-        self._feed(Submitted(ticket, body, 1))
+        request = self._journal.begun
+        body = f"w{self._number}-{self._life}-{request}".encode()
+        self._bodies[request] = body
+        self._ledger.writes[body] = (self._number, self._plan.is_ordered, (self._life, request))
+        self._feed(Asked(request, Append(log=LOG, body=body, entries=1)))
 
     def _feed(self, event: Event) -> None:
         if self._table is not None and not self.is_over:
@@ -156,9 +154,9 @@ class WriterLife:
         journal = self._journal
         match effect:
             case Numbered():
-                journal.kept[effect.ticket] = effect.seq, self._bodies[effect.ticket]
+                journal.kept[effect.id] = effect.seq, self._bodies[effect.id]
                 journal.next_seq = max(journal.next_seq, effect.seq + 1)
-            case SendAppend():
+            case Ask():
                 self._send(effect)
             case FindSequencer():
                 self._find()
@@ -166,29 +164,31 @@ class WriterLife:
                 journal.lives += 1
                 renewed = IncarnationRenewed(journal.lives)
                 self.process.later(self._world.between(1, 20), lambda: self._feed(renewed))
-            case Settle():
-                body = self._bodies.pop(effect.ticket)
-                journal.kept.pop(effect.ticket, None)
-                self._world.say(self.process.name, f"knows that {body.decode()} is at {effect.lsn}")
-                self._ledger.settled(body, effect.lsn)
-            case Refuse():
-                journal.kept.pop(effect.ticket, None)
+            case Reply():
+                body = self._bodies.pop(effect.id)
+                journal.kept.pop(effect.id, None)
+                if effect.answer.status in STORED:
+                    lsn = effect.answer.lsn
+                    self._world.say(self.process.name, f"knows that {body.decode()} is at {lsn}")
+                    self._ledger.settled(body, lsn)
             case GiveUp():
                 self._give_up(effect.appended)
             case WakeAt():
                 self.process.wake_at(effect.time_ms, lambda: self._feed(Woken()))
 
-    def _send(self, effect: SendAppend) -> None:
+    def _send(self, effect: Ask[Append]) -> None:
+        node, append = effect.node, effect.request
+
         def answered(answer: object) -> None:
             assert isinstance(answer, Appended)
-            self._feed(AnswerReceived(effect.seq, effect.send_id, answer))
+            self._feed(Answered(node, answer, effect.id))
 
         def lost(was_sent: bool) -> None:
-            self._feed(AnswerLost(effect.seq, effect.send_id))
+            self._feed(Lost(node, append, was_sent, effect.id))
 
-        if effect.append.body not in self._ledger.attempts:
-            self._ledger.sent(effect.append)
-        self._links.ask(self.process, effect.node, effect.append, answered, lost)
+        if append.body not in self._ledger.attempts:
+            self._ledger.sent(append)
+        self._links.ask(self.process, node, append, answered, lost)
 
     def _find(self) -> None:
         """Whoever is asked may be wrong, or know nothing."""

@@ -35,7 +35,6 @@ from logdevice.storage.tests.storing import (
     write,
 )
 from logdevice.types import (
-    LSN_MAX,
     RECORD_HEADER_BYTES,
     CountedRecord,
     LogId,
@@ -121,12 +120,12 @@ def test_logs_do_not_see_each_other(store: LogStore) -> None:
     write(store, *put(record(1)), *put(record(1, b"other"), log=OTHER_LOG))
     write(store, TrimLog(LOG, Lsn(9)), PutState(LOG, "seal", b"3"))
     assert held(store, OTHER_LOG) == [record(1, b"other")]
-    assert (store.trim_end(OTHER_LOG), store.state(OTHER_LOG, "seal")) == (0, None)
+    assert (store.trim_end(OTHER_LOG), store.states(OTHER_LOG).get("seal")) == (0, None)
 
 
 def test_a_state_is_what_was_last_put_under_its_name(store: LogStore) -> None:
     write(store, PutState(LOG, "seal", b"1"), PutState(LOG, "release", b""), PutState(LOG, "seal", b"2"))
-    assert [store.state(LOG, name) for name in ("seal", "release", "other")] == [b"2", b"", None]
+    assert [store.states(LOG).get(name) for name in ("seal", "release", "other")] == [b"2", b"", None]
 
 
 def test_all_states_of_a_log_can_be_asked_for_at_once(store: LogStore) -> None:
@@ -168,6 +167,7 @@ def test_a_record_below_the_trim_point_is_taken_and_forgotten(store: LogStore) -
 
 
 def test_trimming_a_bridge_trims_the_rest_of_its_epoch(store: LogStore) -> None:
+    """S15"""
     write(store, *put(record(Lsn.of(2, 3)), record(Lsn.of(2, 4), b"", flags=BRIDGE), record(Lsn.of(3, 1))))
     write(store, TrimLog(LOG, Lsn.of(2, 4)))
     assert store.trim_end(LOG) == Lsn.of(2, 4)
@@ -177,11 +177,16 @@ def test_trimming_a_bridge_trims_the_rest_of_its_epoch(store: LogStore) -> None:
 
 
 def test_a_read_behind_the_bridge_of_its_epoch_is_told_so(store: LogStore) -> None:
+    """S15"""
     write(store, *put(record(Lsn.of(2, 4), b"", flags=BRIDGE)))
     starts = [Lsn.of(2, 4), Lsn.of(2, 5), Lsn.of(3, 1)]
     assert [scanned(store, read(start)).is_behind_bridge for start in starts] == [False, True, False]
     write(store, *put(record(Lsn.of(2, 4), b"a record after all")))
     assert not scanned(store, read(Lsn.of(2, 5))).is_behind_bridge
+    write(store, *put(record(Lsn.of(3, 4), b"", flags=BRIDGE)))
+    assert scanned(store, read(Lsn.of(3, 5))).is_behind_bridge
+    write(store, DeleteRecords(LOG, Lsn.of(3, 4), Lsn.of(3, 5)))
+    assert not scanned(store, read(Lsn.of(3, 5))).is_behind_bridge
 
 
 def test_a_scan_stops_before_the_record_that_does_not_fit_but_takes_a_first_one_of_any_size(
@@ -219,9 +224,15 @@ def test_records_of_another_time_become_filtered_out_ranges(store: LogStore) -> 
     assert result.items == expected
 
 
+def test_what_others_send_is_not_filtered_out_by_this_node(store: LogStore) -> None:
+    write(store, *put(record(1), record(2, copyset=THEIRS), record(3)))
+    result = scanned(store, read(mode=ReadMode.SCD, time_range=TimeRange(0, 1)))
+    assert result.items == (FilteredOut(Lsn(1), Lsn(2)), FilteredOut(Lsn(3), Lsn(4)))
+
+
 def test_headers_only_leaves_bodies_out(store: LogStore) -> None:
-    write(store, *put(record(1, b"not wanted")))
-    item = scanned(store, read(headers_only=True)).items[0]
+    write(store, *put(record(1, b"not wanted"), record(2, bytes(500))))
+    item, _ = scanned(store, read(headers_only=True, bytes_max=2 * RECORD_HEADER_BYTES)).items
     assert not isinstance(item, FilteredOut)
     assert (item.lsn, item.body, item.byte_end) == (1, b"", 10)
 
@@ -231,32 +242,18 @@ def test_a_region_that_may_have_lost_records_is_reported_until_it_is_cleared(sto
     store.mark_under_replicated(LOG, LsnRange(Lsn(5), Lsn(10)))
     assert scanned(store, read(1, 3, gap_end=100)) == RecordsRead(3, (record(1),), Lsn(5), ReadEnd.LIMIT)
     assert scanned(store, read(6, 7, gap_end=100)) == RecordsRead(3, (), Lsn(10), ReadEnd.LIMIT, True)
+    spans = ((1, 5), (1, 6), (9, 11), (10, 11))
+    assert [scanned(store, read(*span)).under_replicated for span in spans] == [False, True, True, False]
     store.clear_under_replicated(LOG)
     assert not scanned(store, read(6, 7)).under_replicated
 
 
-def test_find_time_gives_the_neighbours_of_a_time(store: LogStore) -> None:
+def test_find_time_gives_the_last_record_that_is_older(store: LogStore) -> None:
     write(store, *put(*map(record, (2, 4, 6))))  # at 200, 400 and 600 ms
-    assert [store.find_time(LOG, time) for time in (0, 400, 401, 601)] == [
-        (0, 2),
-        (2, 4),
-        (4, 6),
-        (6, LSN_MAX),
-    ]
+    assert [store.find_time(LOG, time) for time in (0, 400, 401, 601)] == [0, 2, 4, 6]
     write(store, TrimLog(LOG, Lsn(4)))
-    assert store.find_time(LOG, 0) == (3, 4)
-    assert store.find_time(OTHER_LOG, 0) == (0, LSN_MAX)
-
-
-def test_lsn_after_counts_what_records_carry_and_not_lsns(store: LogStore) -> None:
-    far = Lsn.of(2, 1)
-    late = type(record(1))(far, 900, OURS, b"12345", entries=3, entry_end=9, byte_end=13)
-    write(store, *put(record(2), record(3), late))  # entries 3, 4 | 5, 6 | 7, 8, 9
-    answers = [store.lsn_after(LOG, Lsn(1), entries=count) for count in (0, 1, 2, 3, 5, 7, 8)]
-    assert answers == [1, 3, 3, 4, far.next, far.next, far.next]
-    assert store.lsn_after(LOG, Lsn(3), body_bytes=4) == 4
-    assert store.lsn_after(LOG, Lsn(3), body_bytes=5) == far.next
-    assert store.lsn_after(OTHER_LOG, Lsn(3), entries=5) == 3
+    assert store.find_time(LOG, 0) == 3
+    assert store.find_time(OTHER_LOG, 0) == 0
 
 
 def test_a_record_is_found_by_what_the_log_holds_with_it(store: LogStore) -> None:

@@ -60,7 +60,7 @@ def test_everything_is_there_after_closing_and_opening(tmp_path: Path) -> None:
     before = held(store)
     store.close()
     store = small_store(tmp_path)
-    assert (held(store), store.trim_end(LOG), store.state(LOG, "seal")) == (before, 2, b"5")
+    assert (held(store), store.trim_end(LOG), store.states(LOG).get("seal")) == (before, 2, b"5")
     store.close()
 
 

@@ -47,7 +47,7 @@ def test_an_index_that_is_gone_is_rebuilt_from_the_segments_alone(tmp_path: Path
     store.close()
     shutil.rmtree(tmp_path / "index")
     store = small_store(tmp_path)
-    assert (held(store), store.trim_end(LOG), store.state(LOG, "seal")) == (before, 2, b"5")
+    assert (held(store), store.trim_end(LOG), store.states(LOG).get("seal")) == (before, 2, b"5")
     assert scanned(store, read(5, 6, log=OTHER_LOG)).under_replicated
     store.close()
 

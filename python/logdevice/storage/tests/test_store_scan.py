@@ -31,7 +31,7 @@ from logdevice.storage.tests.storing import (
     small_store,
     write,
 )
-from logdevice.stored_record import StoredRecord
+from logdevice.stored_record import StoredBody
 from logdevice.types import RECORD_HEADER_BYTES, Lsn, Record
 
 
@@ -183,10 +183,11 @@ def stored_bodies(store: SegmentLogStore) -> list[bytes | None]:
     assert isinstance(result, RecordsRead)
     found: list[bytes | None] = []
     for item in result.items:
-        if isinstance(item, StoredRecord):
-            body = item.stored
+        assert isinstance(item, Record)
+        body: object = item.body
+        if isinstance(body, StoredBody):
             found.append(os.pread(body.file.fileno(), body.length, body.offset))
-            assert (body.crc, item.size) == (crc32c(LARGE), len(LARGE) + RECORD_HEADER_BYTES)
+            assert (item.crc, item.size) == (crc32c(LARGE), len(LARGE) + RECORD_HEADER_BYTES)
         else:
             found.append(None)
     return found
@@ -221,8 +222,10 @@ def test_a_body_left_in_place_keeps_its_file_open(tmp_path: Path) -> None:
         pass
     assert store.stats().segments_dropped == 1
     first = result.items[0]
-    assert isinstance(first, StoredRecord)
-    assert os.fstat(first.stored.file.fileno()).st_nlink == 0
+    assert isinstance(first, Record)
+    body: object = first.body
+    assert isinstance(body, StoredBody)
+    assert os.fstat(body.file.fileno()).st_nlink == 0
     store.close()
 
 

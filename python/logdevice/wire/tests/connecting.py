@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from logdevice.errors import (
     TrimmedError,
+    UnavailableError,
 )
 from logdevice.settings import WireSettings
 from logdevice.types import Location, LogId, Lsn, NodeId
 from logdevice.wire.channel import ClientStream, WireChannel
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import Peer, ServerStream, StreamHandler, WireServer
 
 LOOPBACK = "127.0.0.1:0"
 SETTINGS = WireSettings(connect_timeout_ms=2_000, keepalive_interval_ms=200, keepalive_timeout_ms=300)
@@ -53,11 +54,20 @@ async def who(peer: Peer, request: bytes) -> bytes:
     return f"{peer.hello.caller} {peer.hello.location} {peer.address.partition(':')[0]}".encode()
 
 
+def answering(handler: Callable[[Peer, bytes], Awaitable[bytes]]) -> StreamHandler:
+    async def serve(peer: Peer, stream: ServerStream) -> None:
+        request = await stream.receive()
+        if request is not None:
+            await stream.send(await handler(peer, request))
+
+    return serve
+
+
 @asynccontextmanager
 async def serving(hello: Hello = NODE, settings: WireSettings = SETTINGS) -> AsyncIterator[str]:
     server = WireServer(hello, settings)
     for handler in (echo, trimmed, buggy, silent, who):
-        server.add_unary(handler.__name__, handler)
+        server.add_stream(handler.__name__, answering(handler))
     server.add_stream("echo_stream", echo_stream)
     server.add_stream("trimmed_stream", trimmed_stream)
     port = await server.start(LOOPBACK)
@@ -86,8 +96,15 @@ def with_channel(test: Callable[[WireChannel], Awaitable[None]], hello: Hello = 
     asyncio.run(run())
 
 
-async def call(channel: WireChannel, method: str, request: bytes = b"x", *, idempotent: bool = True) -> bytes:
-    return await channel.call(method, request, timeout_ms=10_000, idempotent=idempotent)
+async def call(channel: WireChannel, method: str, request: bytes = b"x") -> bytes:
+    """One request and its answer, over a stream of their own."""
+    stream = await channel.open(method)
+    with suppress(UnavailableError):  # why is told by what comes back
+        await stream.send(request)
+    answer = await stream.receive()
+    assert answer is not None, "every request has an answer"
+    await stream.end()
+    return answer
 
 
 async def collect(stream: ClientStream) -> list[bytes]:

@@ -27,7 +27,15 @@ from logdevice.wire.codec import decode, encode
 from logdevice.wire.conversation import Conversation, Outbox, split
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, WireServer
-from logdevice.wire.service_messages import Done, Failure, FindSequencer, GetCluster, GetStatus, SequencerIs
+from logdevice.wire.service_messages import (
+    Done,
+    Failure,
+    FindSequencer,
+    GetCluster,
+    GetLogs,
+    GetStatus,
+    SequencerIs,
+)
 from logdevice.wire.status import error_from
 
 ROOM = 1 << 20
@@ -38,7 +46,9 @@ async def answer(peer: Peer, request: Any) -> Any:
         case FindSequencer(log=13):
             raise UnknownLogError("there is no log 13", log=LogId(13))
         case FindSequencer():
-            return SequencerIs(request.log, NodeId(1))
+            return SequencerIs(NodeId(request.log % 200))
+        case GetLogs():
+            return Done()
         case GetCluster():
             raise ZeroDivisionError("a bug")
         case _:
@@ -70,7 +80,7 @@ def test_every_request_gets_its_own_answer() -> None:
         async with talking() as (talk, _, _):
             logs = [LogId(number) for number in range(20, 220)]
             answers = await asyncio.gather(*(talk.ask(FindSequencer(log), timeout_ms=10_000) for log in logs))
-            assert [found.log for found in answers] == logs
+            assert [found.node for found in answers] == [log % 200 for log in logs]
 
     asyncio.run(run())
 
@@ -90,10 +100,20 @@ def test_a_bug_in_a_handler_is_one_failed_request_and_no_more(caplog: pytest.Log
         async with talking() as (talk, _, _):
             with pytest.raises(LogDeviceError, match="failed to handle the request: ZeroDivisionError"):
                 await talk.ask(GetCluster(), timeout_ms=10_000)
-            assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 1
+            assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 5
 
     with caplog.at_level(logging.CRITICAL, logger="logdevice.wire.conversation"):
         asyncio.run(run())
+
+
+def test_an_answer_of_another_kind_breaks_the_rules_and_no_other_request() -> None:
+    async def run() -> None:
+        async with talking() as (talk, _, _):
+            with pytest.raises(RemoteProtocolError, match="answered with Done, expected was LogsView"):
+                await talk.ask(GetLogs("/"), timeout_ms=10_000)
+            assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 5
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(("idempotent", "error"), [(True, UnavailableError), (False, OutcomeUnknownError)])

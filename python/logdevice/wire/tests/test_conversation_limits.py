@@ -18,16 +18,17 @@ from logdevice.wire.codec import decode
 from logdevice.wire.conversation import METHOD, Conversation, split
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import Peer, WireServer
-from logdevice.wire.service_messages import Done, Failure, GetLogs, GetStatus, NodeStatus
+from logdevice.wire.service_messages import Failure, GetLogs, GetStatus, LogsView, NodeStatus
 from logdevice.wire.status import error_from
 
+EMPTY = LogsView(())
 SETTINGS = WireSettings(message_bytes_max=10_000)
 
 
 async def answer(peer: Peer, request: Any) -> Any:
     if isinstance(request, GetStatus):
         return NodeStatus(node=NodeId(1), started_ms=1, logs="x" * 20_000, metrics="")
-    return Done()
+    return EMPTY
 
 
 @asynccontextmanager
@@ -52,8 +53,8 @@ def test_a_request_that_is_too_large_fails_alone() -> None:
             small = asyncio.create_task(talk.ask(GetLogs("/"), timeout_ms=5000))
             with pytest.raises(PayloadTooLargeError, match="GetLogs has"):
                 await talk.ask(GetLogs("x" * 20_000), timeout_ms=5000)
-            assert await small == Done()
-            assert await talk.ask(GetLogs("/"), timeout_ms=5000) == Done()
+            assert await small == EMPTY
+            assert await talk.ask(GetLogs("/"), timeout_ms=5000) == EMPTY
             await talk.close()
 
     asyncio.run(run())
@@ -65,7 +66,7 @@ def test_an_answer_that_is_too_large_becomes_a_failure() -> None:
             talk = Conversation(channel, waiting_bytes_max=1 << 20)
             with pytest.raises(PayloadTooLargeError, match="NodeStatus has"):
                 await talk.ask(GetStatus(), timeout_ms=5000)
-            assert await talk.ask(GetLogs("/"), timeout_ms=5000) == Done()
+            assert await talk.ask(GetLogs("/"), timeout_ms=5000) == EMPTY
             await talk.close()
 
     asyncio.run(run())

@@ -38,6 +38,7 @@ from logdevice.wire.tests.connecting import (
     echo_stream,
     listening,
 )
+from logdevice.wire.transport import DATA_PORT_KEY, data_port_of
 
 HOST = "127.0.0.1"
 Handler = Callable[[Peer, DataServerStream], Awaitable[None]]
@@ -355,23 +356,25 @@ def test_a_data_port_that_swallows_connections_is_waited_for_once() -> None:
     run(test())
 
 
-def test_an_older_node_that_knows_of_no_data_port_is_read_by_grpc() -> None:
+def test_a_node_that_came_back_with_another_data_port_is_asked_there() -> None:
     async def test() -> None:
+        async with serving() as gone:
+            pass
         server = WireServer(NODE, SETTINGS)
-        del server._handlers["data_port"]
-        assert await kind_of_stream(server) is ClientStream
+        server.data_port = gone
+        port = await server.start(LOOPBACK)
+        async with serving() as alive, connected(f"{HOST}:{port}") as channel:
+            await channel.connect()
+            server.data_port = alive
+            stream = await channel.open_data("echo_stream")
+            assert type(stream) is DataStream
+            stream.cancel()
+        await server.stop()
 
     run(test())
 
 
-def test_a_node_that_answers_something_else_for_its_data_port_is_an_error() -> None:
-    async def answer(peer: Peer, request: bytes) -> bytes:
-        return encode(Done())
-
-    async def test() -> None:
-        server = WireServer(NODE, SETTINGS)
-        server.add_unary("data_port", answer)
-        with pytest.raises(RemoteProtocolError, match="Done for its data port"):
-            await kind_of_stream(server)
-
-    run(test())
+@pytest.mark.parametrize("metadata", [(), ((DATA_PORT_KEY, "far"),), ((DATA_PORT_KEY, "65536"),)])
+def test_a_node_that_names_no_data_port_is_an_error(metadata: tuple[tuple[str, str], ...]) -> None:
+    with pytest.raises(RemoteProtocolError, match="names no data port"):
+        data_port_of(metadata)

@@ -189,7 +189,7 @@ def test_bodies_in_files_arrive_among_others(
     async def test(frames: Frames, theirs: socket.socket) -> None:
         peer = Frames(theirs, SETTINGS)
         with path.open("rb") as file:
-            sent = [part if isinstance(part, bytes) else StoredBody(file, *part, 0) for part in parts]
+            sent = [part if isinstance(part, bytes) else StoredBody(file, *part) for part in parts]
             sending = asyncio.create_task(frames.send(Kind.MESSAGE, sent))
             wanted = [
                 part if isinstance(part, bytes) else data[part[0] : part[0] + part[1]] for part in parts
@@ -210,7 +210,7 @@ def test_what_cannot_be_read_of_a_body_arrives_as_zeros(mode: str, tmp_path: Pat
     async def test(frames: Frames, theirs: socket.socket) -> None:
         peer = Frames(theirs, SETTINGS)
         with path.open(mode) as file:
-            sending = asyncio.create_task(frames.send(Kind.MESSAGE, [b"<", StoredBody(file, 0, 9, 0), b">"]))
+            sending = asyncio.create_task(frames.send(Kind.MESSAGE, [b"<", StoredBody(file, 0, 9), b">"]))
             frame = plain(await peer.receive())
             await sending
         assert frame == (Kind.MESSAGE, b"<four" + bytes(5) + b">" if mode == "rb" else b"<" + bytes(9) + b">")
@@ -225,6 +225,6 @@ def test_a_body_for_a_peer_that_is_gone_is_a_lost_connection(tmp_path: Path) -> 
     async def test(frames: Frames, theirs: socket.socket) -> None:
         theirs.close()
         with path.open("rb") as file, pytest.raises(UnavailableError):
-            await frames._send_stored(StoredBody(file, 0, 1 << 19, 0))
+            await frames._send_stored(StoredBody(file, 0, 1 << 19))
 
     with_pair(test, local=True)

@@ -10,7 +10,6 @@ import pytest
 
 from logdevice.errors import (
     LocalProtocolError,
-    OutcomeUnknownError,
     TrimmedError,
     UnavailableError,
 )
@@ -22,6 +21,7 @@ from logdevice.wire.tests.connecting import (
     LOOPBACK,
     NODE,
     SETTINGS,
+    answering,
     call,
     connected,
     echo,
@@ -82,7 +82,7 @@ def test_a_node_that_was_heard_of_is_called_at_once(monkeypatch: pytest.MonkeyPa
             with pytest.raises(UnavailableError):
                 await call(channel, "echo")
             server = WireServer(NODE, SETTINGS)
-            server.add_unary("echo", echo)
+            server.add_stream("echo", answering(echo))
             await server.start(address)
             with pytest.raises(UnavailableError):
                 await call(channel, "echo")  # gRPC does not even try
@@ -108,16 +108,6 @@ def test_a_cancelled_task_stays_cancelled() -> None:
     with_channel(test)
 
 
-def test_a_lost_answer_leaves_the_outcome_unknown_unless_the_call_may_be_repeated() -> None:
-    async def test(channel: WireChannel) -> None:
-        with pytest.raises(OutcomeUnknownError, match="silent got no answer: deadline_exceeded"):
-            await channel.call("silent", b"", timeout_ms=50, idempotent=False)
-        with pytest.raises(UnavailableError, match="deadline_exceeded"):
-            await channel.call("silent", b"", timeout_ms=50, idempotent=True)
-
-    with_channel(test)
-
-
 def test_a_channel_finds_a_node_that_came_back() -> None:
     async def run() -> None:
         async with serving() as address:
@@ -130,7 +120,7 @@ def test_a_channel_finds_a_node_that_came_back() -> None:
         with pytest.raises(UnavailableError, match="cannot be used"):
             await call(channel, "echo")
         server = WireServer(NODE, SETTINGS)
-        server.add_unary("echo", echo)
+        server.add_stream("echo", answering(echo))
         await server.start(address)
         while True:
             try:

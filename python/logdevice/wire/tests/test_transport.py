@@ -23,6 +23,7 @@ from logdevice.wire.tests.connecting import (
     LOOPBACK,
     NODE,
     SETTINGS,
+    answering,
     call,
     collect,
     connected,
@@ -70,7 +71,7 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
 
         server = WireServer(NODE, SETTINGS)
         server.add_stream("flood", flood)
-        server.add_unary("echo", echo)
+        server.add_stream("echo", answering(echo))
         port = await server.start(LOOPBACK)
         async with connected(f"127.0.0.1:{port}") as channel:
             stream = await channel.open("flood")
@@ -145,7 +146,7 @@ def test_an_answer_that_is_too_large_for_the_caller_is_refused_and_the_next_one_
             return bytes(int(request))
 
         server = WireServer(NODE, replace(SETTINGS, message_bytes_max=20_000))
-        server.add_unary("inflate", inflate)
+        server.add_stream("inflate", answering(inflate))
         address = f"127.0.0.1:{await server.start(LOOPBACK)}"
         async with connected(address, settings=replace(SETTINGS, message_bytes_max=10_000)) as channel:
             with pytest.raises(PayloadTooLargeError, match="larger than max"):

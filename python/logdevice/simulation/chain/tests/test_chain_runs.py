@@ -6,11 +6,13 @@ import hashlib
 
 import pytest
 
+from logdevice.protocol.chain.messages import ChainRead
 from logdevice.simulation.__main__ import main
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.run import simulate_chain
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.whole.ledger import Ledger
+from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, Location, Lsn, NodeId, Record, RecordFlags
 
@@ -70,7 +72,7 @@ def test_a_position_that_is_decided_twice_is_noticed() -> None:
 def test_a_position_that_is_filled_too_far_is_noticed() -> None:
     watching = witness()
     assert watching.filled_too_far(record(b"one")) is not None
-    watching.position_given(Lsn.of(1, 3))
+    watching.sending(ChainRead(LOG, Lsn.of(1, 3)))
     assert watching.filled_too_far(record(b"one")) is None
     assert watching.issued == {Epoch(1): Lsn.of(1, 3)}
 

@@ -27,7 +27,7 @@ def test_the_fixed_seeds_see_losses_drains_and_rebuildings() -> None:
         "RETURNED N",
         "DRAIN N",
         "UNDRAIN N",
-        "copies up to",
+        "has copied",
         "DONE N",
         "ACKNOWLEDGED N",
     ):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from logdevice.protocol.epoch_state import EpochState, LogTail
+from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.store_write import AmendRecord, PutRecord, PutState
 from logdevice.protocol.stored_log import SealPoint, StoredLog
 from logdevice.protocol.write_messages import Append, Release
@@ -20,6 +20,7 @@ from logdevice.types import (
     Gap,
     GapType,
     Location,
+    LogPoint,
     Lsn,
     LsnRange,
     NodeId,
@@ -33,7 +34,7 @@ from logdevice.types import (
 N0, N1, N2, N3, N4 = NODES = nodes(range(5))
 R3 = Replication.parse("3")
 METADATA = EpochMetadata(Epoch(1), NODES, R3)
-STATE = EpochState(epoch=Epoch(3), last_clean=Epoch(1), metadata=METADATA, tail=LogTail(entry_end=5))
+STATE = EpochState(epoch=Epoch(3), last_clean=Epoch(1), metadata=METADATA, tail=LogPoint(entry_end=5))
 RECOVERED = int(RecordFlags.BY_RECOVERY)
 
 
@@ -158,7 +159,7 @@ def test_a_node_that_forgets_what_it_promised_is_noticed(promises: Promises) -> 
         replace(STATE, last_clean=Epoch(0)),
         replace(STATE, last_clean=Epoch(3)),
         replace(STATE, epoch=Epoch(4), last_clean=Epoch(2)),
-        replace(STATE, tail=LogTail(entry_end=4)),
+        replace(STATE, tail=LogPoint(entry_end=4)),
     ],
 )
 def test_an_epoch_store_that_goes_back_or_skips_is_noticed(after: EpochState) -> None:
@@ -279,3 +280,18 @@ def test_a_received_table_that_is_not_that_of_the_log_is_noticed() -> None:
     forgotten = ReceivedTable()
     forgotten.forget_all(lsn(9))
     assert checkers.wrong_table(copies, forgotten.encode()) is None
+    again = [*copies, tagged(5, 1)]
+    reused = ReceivedTable()
+    for seq, esn in ((0, 1), (1, 2), (1, 5)):
+        reused.note(WriterTag(7, 1, seq, 1, 0), lsn(esn))
+    assert checkers.wrong_table(again, reused.encode()) is None
+    assert checkers.wrong_table(again, table(0, 1)) is not None
+
+
+def test_a_metadata_log_that_says_less_or_something_else_is_noticed() -> None:
+    newer = replace(METADATA, first_epoch=Epoch(2))
+    assert checkers.missed_entry((METADATA,), (METADATA, newer)) is None
+    assert checkers.missed_entry((METADATA, newer), (METADATA,)) is not None
+    assert checkers.other_entry(ledger(), METADATA) is None
+    assert checkers.other_entry(ledger(), replace(METADATA, nodeset=nodes([0]))) is not None
+    assert checkers.other_entry(ledger(), replace(METADATA, first_epoch=Epoch(9))) is not None

@@ -27,7 +27,7 @@ def test_no_promise_is_broken(seed: int) -> None:
 def test_the_fixed_seeds_see_crashes_hangs_failovers_purges_and_holes() -> None:
     # A simulator in which nothing ever goes wrong proves nothing.
     lines: list[str] = []
-    for seed in range(15):
+    for seed in range(24):
         simulate_cluster(seed, lines)
     text = "\n".join(lines)
     signs = ("crashes", "hangs", "boots", "recovers the epochs after", "has to purge", "gets HOLE")

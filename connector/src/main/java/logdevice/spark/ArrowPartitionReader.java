@@ -50,8 +50,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private long rowsLeft; // of a frame without columns: a batch holds no more than an int counts
     private boolean ended;
 
-    ArrowPartitionReader(
-            WorkerLease worker, TaskContext task, InputPartition partition, StructType columns, TaskTotals totals) {
+    private ArrowPartitionReader(WorkerLease worker, TaskContext task, StructType columns, TaskTotals totals) {
         this.worker = worker;
         this.task = task;
         this.channel = worker.channel();
@@ -59,12 +58,19 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         this.totals = totals;
         this.allocator = ArrowUtils.rootAllocator()
                 .newChildAllocator("logdevice, task " + task.taskAttemptId(), 0, Long.MAX_VALUE);
+    }
+
+    /** Has the worker begin to read the partition. */
+    static ArrowPartitionReader open(
+            WorkerLease worker, TaskContext task, InputPartition partition, StructType columns, TaskTotals totals) {
+        ArrowPartitionReader reader = new ArrowPartitionReader(worker, task, columns, totals);
         try {
-            worker.ask(task, SparkInternals.index(partition), SparkInternals.pickled(partition));
+            worker.ask(task, SparkInternals.pickled(partition));
         } catch (IOException error) {
-            close();
+            reader.close();
             throw new IllegalStateException(DIED, error);
         }
+        return reader;
     }
 
     @Override

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Sent to executors: the function that Spark's own path would run there, and how to start a worker for it. */
+/** Sent to executors: the Python reader that Spark's own path would use there, and how to start a worker for it. */
 final class ArrowReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
@@ -26,11 +26,11 @@ final class ArrowReaderFactory implements PartitionReaderFactory {
         this.totals = totals;
     }
 
-    static ArrowReaderFactory create(byte[] pickledFunction, StructType columns, TaskTotals totals) {
+    static ArrowReaderFactory create(byte[] pickledReader, StructType columns, TaskTotals totals) {
         if (!totals.isRegistered()) {
             SparkInternals.register(totals);
         }
-        PythonFunction function = SparkInternals.functionOfSource(pickledFunction);
+        PythonFunction function = SparkInternals.functionOfSource(pickledReader);
         return new ArrowReaderFactory(function, columns, WorkerSettings.ofThisSession(), totals);
     }
 
@@ -43,7 +43,7 @@ final class ArrowReaderFactory implements PartitionReaderFactory {
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         TaskContext task = TaskContext.get();
         WorkerLease worker = WorkerLease.forTask(function, settings, task);
-        return new ArrowPartitionReader(worker, task, partition, columns, totals);
+        return ArrowPartitionReader.open(worker, task, partition, columns, totals);
     }
 
     @Override

@@ -29,23 +29,10 @@ public final class Json {
         }
     }
 
-    /** The numbers in the object {@code field} of a JSON object; none if there is no such object. */
-    static Map<String, String> numbersUnder(String text, String field) {
-        return strings(parse(text).path(field), JsonNode::isNumber);
-    }
-
-    /** The fields of a JSON object as texts. */
+    /** The fields of a JSON object as texts; none of anything else. */
     public static Map<String, String> strings(JsonNode object) {
-        return strings(object, JsonNode::isValueNode);
-    }
-
-    private static Map<String, String> strings(JsonNode object, java.util.function.Predicate<JsonNode> wanted) {
         Map<String, String> found = new TreeMap<>();
-        object.properties().forEach(entry -> {
-            if (wanted.test(entry.getValue())) {
-                found.put(entry.getKey(), entry.getValue().asText());
-            }
-        });
+        object.properties().forEach(entry -> found.put(entry.getKey(), entry.getValue().asText()));
         return found;
     }
 }

@@ -18,9 +18,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class LogDeviceProvider implements TableProvider, DataSourceRegister {
     static final String NAME = "logdevice";
 
-    // Spark asks one object for the schema and then for the table.
-    private final CreatedSource created = new CreatedSource();
-
     @Override
     public String shortName() {
         return NAME;
@@ -28,7 +25,7 @@ public final class LogDeviceProvider implements TableProvider, DataSourceRegiste
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        return created.with(options).schema();
+        return SparkInternals.schema(options);
     }
 
     @Override
@@ -38,6 +35,6 @@ public final class LogDeviceProvider implements TableProvider, DataSourceRegiste
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
-        return new LogDeviceTable(NAME, schema, Map.of(), Map.of(), Map.of(), created);
+        return new LogDeviceTable(NAME, schema, Map.of(), Map.of(), Map::of);
     }
 }

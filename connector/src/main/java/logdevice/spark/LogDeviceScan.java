@@ -1,28 +1,38 @@
 package logdevice.spark;
 
-import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.OptionalLong;
 
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
-import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** One scan of logs: planned by Python, read in columns. */
-final class LogDeviceScan implements Scan {
-    private final CreatedSource created;
+/**
+ * One scan of logs: planned by Python, read in columns. A batch query plans it once, when Spark first wants its size
+ * or its partitions.
+ *
+ * <p>Scans that read the same are equal, so that Spark does one of them where a query has several.
+ */
+final class LogDeviceScan implements SupportsReportStatistics, Batch {
+    private static final OptionalLong UNKNOWN = OptionalLong.empty();
+
     private final StructType columns;
     private final CaseInsensitiveStringMap options;
-    private final Filter[] filters;
+    private final List<Comparison> filters;
+    private boolean isStream;
+    private BatchPlan planned;
 
-    LogDeviceScan(
-            CreatedSource created, StructType columns, CaseInsensitiveStringMap options, Filter[] filters) {
-        this.created = created;
+    LogDeviceScan(StructType columns, CaseInsensitiveStringMap options, List<Comparison> filters) {
         this.columns = columns;
         this.options = options;
-        this.filters = filters;
+        this.filters = List.copyOf(filters);
     }
 
     @Override
@@ -32,8 +42,7 @@ final class LogDeviceScan implements Scan {
 
     @Override
     public String description() {
-        return "logdevice(jvm) columns " + Arrays.toString(columns.fieldNames()) + " ranges from "
-                + Arrays.toString(filters);
+        return "logdevice(jvm) columns [" + String.join(", ", columns.fieldNames()) + "], PushedFilters: " + filters;
     }
 
     @Override
@@ -44,16 +53,54 @@ final class LogDeviceScan implements Scan {
 
     @Override
     public Batch toBatch() {
-        return new LogDeviceBatch(created, columns, options, filters);
+        return this;
     }
 
     @Override
-    public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    public synchronized MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+        isStream = true;
         return new LogDeviceStream(columns, options);
+    }
+
+    /** What the counters of the logs say; of a stream nothing, because it would be asked about all it ever reads. */
+    @Override
+    public synchronized Statistics estimateStatistics() {
+        return isStream ? new Size(UNKNOWN, UNKNOWN)
+                : new Size(OptionalLong.of(plan().bytes()), OptionalLong.of(plan().rows()));
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+        return SparkInternals.partitions(plan().partitions());
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+        return ArrowReaderFactory.create(plan().reader(), columns, new TaskTotals());
     }
 
     @Override
     public CustomMetric[] supportedCustomMetrics() {
         return TaskMetrics.all();
     }
+
+    private synchronized BatchPlan plan() {
+        if (planned == null) {
+            planned = BatchPlan.of(columns, options, filters);
+        }
+        return planned;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof LogDeviceScan scan && columns.equals(scan.columns)
+                && options.equals(scan.options) && filters.equals(scan.filters);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(columns, options, filters);
+    }
+
+    private record Size(OptionalLong sizeInBytes, OptionalLong numRows) implements Statistics {}
 }

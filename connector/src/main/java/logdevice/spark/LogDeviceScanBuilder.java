@@ -1,9 +1,13 @@
 package logdevice.spark;
 
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -13,29 +17,27 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Spark goes on to apply every filter itself: what Python makes of one may be wider than the filter, and a
  * filter it does not understand costs nothing.
  */
-final class LogDeviceScanBuilder implements SupportsPushDownRequiredColumns, SupportsPushDownFilters {
-    private static final Filter[] NO_FILTERS = {};
-
-    private final CreatedSource created;
+final class LogDeviceScanBuilder implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
     private final CaseInsensitiveStringMap options;
     private StructType columns;
-    private Filter[] filters = NO_FILTERS;
+    private Predicate[] pushed = {};
 
-    LogDeviceScanBuilder(CreatedSource created, StructType schema, CaseInsensitiveStringMap options) {
-        this.created = created;
+    LogDeviceScanBuilder(StructType schema, CaseInsensitiveStringMap options) {
         this.columns = schema;
         this.options = options;
     }
 
     @Override
-    public Filter[] pushFilters(Filter[] wanted) {
-        filters = wanted;
+    public Predicate[] pushPredicates(Predicate[] wanted) {
+        pushed = Arrays.stream(wanted)
+                .filter(predicate -> Comparison.of(predicate).isPresent())
+                .toArray(Predicate[]::new);
         return wanted;
     }
 
     @Override
-    public Filter[] pushedFilters() {
-        return NO_FILTERS;
+    public Predicate[] pushedPredicates() {
+        return pushed;
     }
 
     @Override
@@ -45,6 +47,7 @@ final class LogDeviceScanBuilder implements SupportsPushDownRequiredColumns, Sup
 
     @Override
     public Scan build() {
-        return new LogDeviceScan(created, columns, options, filters);
+        List<Comparison> filters = Arrays.stream(pushed).map(Comparison::of).flatMap(Optional::stream).toList();
+        return new LogDeviceScan(columns, options, filters);
     }
 }

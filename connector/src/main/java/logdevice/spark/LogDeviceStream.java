@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -21,18 +22,20 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * that a checkpoint of either surface can be continued by the other; readers are columnar, and there are metrics.
  */
 final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
-    private final StreamPlanner planner;
+    private final PythonPlanner planner;
     private final StructType columns;
     private final CaseInsensitiveStringMap options;
     private final TaskTotals totals = new TaskTotals();
-    private byte[] function; // how a partition is read, pickled
+    private byte[] reader; // of a partition, pickled
+    private Offset idleAt; // the last answer, which holds for some time if nothing was new
+    private long idleUntilNs;
     private Offset reported;
+    private boolean isReported; // since the last answer
 
     LogDeviceStream(StructType columns, CaseInsensitiveStringMap options) {
-        this.planner = new StreamPlanner(options, columns);
+        this.planner = PythonPlanner.ofStream(options, columns);
         this.columns = columns;
         this.options = options;
-        SparkInternals.register(totals);
     }
 
     @Override
@@ -45,21 +48,39 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         throw new UnsupportedOperationException("Spark asks for an offset with a start and a limit");
     }
 
+    /** While Python says that the last answer holds, it need not be asked: Spark does some ninety times a second. */
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
-        String limited = String.valueOf(!(limit instanceof ReadAllAvailable));
-        return deserializeOffset(planner.ask("latestOffset", Map.of("start", start.json(), "limited", limited)));
+        boolean isLimited = !(limit instanceof ReadAllAvailable);
+        if (isLimited && start.equals(idleAt) && System.nanoTime() - idleUntilNs < 0) {
+            return start;
+        }
+        byte[][] answer = planner.askForParts(
+                "latestOffset", Map.of("start", start.json(), "limited", String.valueOf(isLimited)));
+        Offset latest = deserializeOffset(PythonPlanner.text(answer[0]));
+        idleAt = latest;
+        idleUntilNs = System.nanoTime() + Long.parseLong(PythonPlanner.text(answer[1])) * 1000;
+        isReported = false;
+        return latest;
     }
 
+    /** Spark has only to say whether they hold: Python keeps all of them. */
     @Override
     public ReadLimit getDefaultReadLimit() {
-        return AsOptionsSay.LIMIT;
+        JsonNode limits = Json.parse(planner.ask("limits", Map.of()));
+        ReadLimit bytes = ReadLimit.maxBytes(limits.get("bytes").asLong());
+        return limits.has("records")
+                ? ReadLimit.compositeLimit(new ReadLimit[] {ReadLimit.maxRows(limits.get("records").asLong()), bytes})
+                : bytes;
     }
 
     @Override
     public Offset reportLatestOffset() {
-        String report = planner.ask("reportLatestOffset", Map.of());
-        reported = report.equals("null") ? null : deserializeOffset(report);
+        if (!isReported) {
+            String report = planner.ask("reportLatestOffset", Map.of());
+            reported = report.equals("null") ? null : deserializeOffset(report);
+            isReported = true;
+        }
         return reported;
     }
 
@@ -75,20 +96,16 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
-        byte[][] pickled = planner.askForParts("partitions", Map.of("start", start.json(), "end", end.json()));
-        InputPartition[] partitions = new InputPartition[pickled.length];
-        for (int index = 0; index < partitions.length; index++) {
-            partitions[index] = SparkInternals.partition(index, pickled[index]);
-        }
-        return partitions;
+        return SparkInternals.partitions(
+                planner.askForParts("partitions", Map.of("start", start.json(), "end", end.json())));
     }
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        if (function == null) {
-            function = planner.askForParts("function", Map.of())[0];
+        if (reader == null) {
+            reader = planner.askForParts("reader", Map.of())[0];
         }
-        return ArrowReaderFactory.create(function, columns, totals);
+        return ArrowReaderFactory.create(reader, columns, totals);
     }
 
     @Override
@@ -96,7 +113,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         Map<String, String> metrics = new TreeMap<>();
         totals.value().forEach((name, value) -> metrics.put(name, value.toString()));
         if (reported != null) {
-            metrics.putAll(Json.numbersUnder(reported.json(), "metrics"));
+            metrics.putAll(Json.strings(Json.parse(reported.json()).path("metrics")));
         }
         return metrics;
     }
@@ -115,10 +132,5 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
     @Override
     public void stop() {
         planner.stop();
-    }
-
-    /** Python knows the limits of its options; Spark has only to say whether they hold. */
-    private enum AsOptionsSay implements ReadLimit {
-        LIMIT
     }
 }

@@ -4,6 +4,7 @@ import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -29,31 +30,19 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
     private final StructType schema;
     private final Map<String, String> readOptions; // of the catalog; what a query says goes before
     private final Map<String, String> writeOptions;
-    private final Map<String, String> properties;
-    private final CreatedSource created;
+    private final Supplier<Map<String, String>> properties; // asked for only by those who want to see them
 
     public LogDeviceTable(
             String name,
             StructType schema,
             Map<String, String> readOptions,
             Map<String, String> writeOptions,
-            Map<String, String> properties) {
-        this(name, schema, readOptions, writeOptions, properties, new CreatedSource());
-    }
-
-    LogDeviceTable(
-            String name,
-            StructType schema,
-            Map<String, String> readOptions,
-            Map<String, String> writeOptions,
-            Map<String, String> properties,
-            CreatedSource created) {
+            Supplier<Map<String, String>> properties) {
         this.name = name;
         this.schema = schema;
         this.readOptions = Map.copyOf(readOptions);
         this.writeOptions = Map.copyOf(writeOptions);
-        this.properties = Map.copyOf(properties);
-        this.created = created;
+        this.properties = properties;
     }
 
     @Override
@@ -69,7 +58,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
 
     @Override
     public Map<String, String> properties() {
-        return properties;
+        return properties.get();
     }
 
     @Override
@@ -89,7 +78,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
             return ((SupportsRead) pythonTable()).newScanBuilder(all);
         }
         return Surface.jvmOr(
-                () -> new LogDeviceScanBuilder(created, schema, all),
+                () -> new LogDeviceScanBuilder(schema, all),
                 () -> ((SupportsRead) pythonTable()).newScanBuilder(all));
     }
 

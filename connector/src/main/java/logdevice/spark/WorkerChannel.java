@@ -8,7 +8,6 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 
-
 /**
  * The socket to a Python worker. Whoever waits on it looks every half a second whether it still should, so a task notices
  * that it was cancelled also when Spark does not interrupt threads. Closing it does nothing: the worker may serve again.
@@ -21,7 +20,6 @@ final class WorkerChannel implements ReadableByteChannel {
     private final SelectionKey key;
     private final Runnable stillWanted; // throws if not
     private final ByteBuffer number = ByteBuffer.allocateDirect(Long.BYTES);
-    private long received;
 
     WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, Runnable stillWanted) {
         this.socket = socket;
@@ -35,7 +33,6 @@ final class WorkerChannel implements ReadableByteChannel {
         while (true) {
             int count = socket.read(target);
             if (count != 0 || !target.hasRemaining()) {
-                received += Math.max(count, 0);
                 return count;
             }
             waitFor(SelectionKey.OP_READ);
@@ -62,10 +59,6 @@ final class WorkerChannel implements ReadableByteChannel {
         ByteBuffer bytes = ByteBuffer.allocate(count);
         readFully(bytes);
         return bytes.array();
-    }
-
-    long received() {
-        return received;
     }
 
     private ByteBuffer fill(int count) throws IOException {

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.function.Consumer;
 
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
@@ -47,7 +48,8 @@ final class WorkerLease {
         this.settings = settings;
         this.module = module;
         this.environment = PythonUtils.toScalaMap(variables);
-        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, SparkInternals.usesDaemon())._1();
+        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, SparkInternals.usesDaemon())
+                ._1();
         this.channel = new WorkerChannel(worker.channel(), worker.selector(), worker.selectionKey(), stillWanted);
     }
 
@@ -65,35 +67,31 @@ final class WorkerLease {
         return channel;
     }
 
-    /** Asks for one partition. What a worker needs to know of its task goes first, as Spark's own workers get it. */
-    void ask(TaskContext task, int partition, byte[] pickledPartition) throws IOException {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        DataOutputStream out = new DataOutputStream(bytes);
-        out.writeInt(partition);
-        PythonWorkerUtils.writePythonVersion(function.pythonVer(), out);
-        PythonWorkerUtils.writeTaskContext(task, new scala.util.Right<>(0), Option.empty(), out);
-        writeFiles(out);
-        PythonWorkerUtils.writeBroadcasts(PythonUtils.toSeq(function.broadcastVars()), worker, env, out);
-        PythonWorkerUtils.writePythonFunction(function, out);
-        PythonWorkerUtils.writeBytes(pickledPartition, out);
-        out.writeInt(SpecialLengths.END_OF_STREAM());
-        out.flush();
-        channel.write(ByteBuffer.wrap(bytes.toByteArray()));
+    /** Asks for one partition. */
+    void ask(TaskContext task, byte[] pickledPartition) throws IOException {
+        begin(out -> {
+            PythonWorkerUtils.writeTaskContext(task, new scala.util.Right<>(0), Option.empty(), out);
+            PythonWorkerUtils.writeBroadcasts(PythonUtils.toSeq(function.broadcastVars()), worker, env, out);
+            PythonWorkerUtils.writePythonFunction(function, out);
+            PythonWorkerUtils.writeBytes(pickledPartition, out);
+        });
     }
 
-    /** The first words to a worker that plans. */
+    /** The first words to a worker that plans: the source that the session knows by our name. */
     void greet() throws IOException {
+        begin(out -> PythonWorkerUtils.writePythonFunction(SparkInternals.sourceClass(), out));
+    }
+
+    /** What any worker needs to know goes first, as Spark's own workers get it. */
+    private void begin(Consumer<DataOutputStream> rest) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         PythonWorkerUtils.writePythonVersion(function.pythonVer(), out);
-        writeFiles(out);
-        out.flush();
-        channel.write(ByteBuffer.wrap(bytes.toByteArray()));
-    }
-
-    private void writeFiles(DataOutputStream out) {
         Set<String> includes = CollectionConverters.asScala(new HashSet<>(function.pythonIncludes())).toSet();
         PythonWorkerUtils.writeSparkFiles(Option.apply(settings.artifacts()), includes, out);
+        rest.accept(out);
+        out.flush();
+        channel.write(ByteBuffer.wrap(bytes.toByteArray()));
     }
 
     /** After the worker's last word: it may serve another, if Spark is set so and the worker agrees. */

@@ -3,6 +3,7 @@ package logdevice.spark;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 
 import org.apache.spark.JobArtifactSet;
 import org.apache.spark.JobArtifactState;
@@ -32,7 +33,7 @@ record WorkerSettings(
         Map<String, String> variables = ofAny(ofFunction, env);
         String memory = task.getLocalProperty("resource.pyspark.memory");
         if (memory != null) {
-            int cores = Math.max(1, Integer.parseInt(orElse(task.getLocalProperty("resource.executor.cores"), "1")));
+            int cores = Math.max(1, Integer.parseInt(Objects.requireNonNullElse(task.getLocalProperty("resource.executor.cores"), "1")));
             variables.put("PYSPARK_EXECUTOR_MEMORY_MB", String.valueOf(Long.parseLong(memory) / cores));
         }
         return variables;
@@ -54,7 +55,7 @@ record WorkerSettings(
         variables.put(
                 "SPARK_AUTH_SOCKET_TIMEOUT",
                 String.valueOf(conf.getTimeAsSeconds("spark.python.authenticate.socketTimeout", "15s")));
-        variables.put("SPARK_JOB_ARTIFACT_UUID", artifacts == null ? "default" : artifacts);
+        variables.put("SPARK_JOB_ARTIFACT_UUID", Objects.requireNonNullElse(artifacts, "default"));
         if (reuse(env)) {
             variables.put("SPARK_REUSE_WORKER", "1");
         }
@@ -69,9 +70,5 @@ record WorkerSettings(
 
     static boolean reuse(SparkEnv env) {
         return env.conf().getBoolean("spark.python.worker.reuse", true);
-    }
-
-    private static String orElse(String value, String otherwise) {
-        return value == null ? otherwise : value;
     }
 }

@@ -49,11 +49,12 @@ public class CountersTest {
     }
 
     @Test
-    public void onlyNumbersOfTheReportAreMetrics() {
-        String report = "{\"logs\": {\"/a\": 1}, \"metrics\": {\"lagRecords\": 12, \"lagSeconds\": 1.5, \"note\": \"x\"}}";
-        assertEquals(Map.of("lagRecords", "12", "lagSeconds", "1.5"), Json.numbersUnder(report, "metrics"));
-        assertEquals(Map.of(), Json.numbersUnder("{}", "metrics"));
-        assertEquals(Map.of(), Json.numbersUnder("{\"metrics\": null}", "metrics"));
+    public void theFieldsOfAnObjectAreTextsAndOfNothingElse() {
+        assertEquals(
+                Map.of("lagRecords", "12", "lagSeconds", "1.5"),
+                Json.strings(Json.parse("{\"lagRecords\": 12, \"lagSeconds\": 1.5}")));
+        assertEquals(Map.of(), Json.strings(Json.parse("{}").path("metrics")));
+        assertEquals(Map.of(), Json.strings(Json.parse("null")));
     }
 
     @Test

@@ -1,11 +1,11 @@
 package logdevice.spark.catalog;
 
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import logdevice.spark.Json;
+import logdevice.spark.PythonPlanner;
 
 /** The cluster behind a catalog, as far as SQL asks about it. Every answer comes from Python, none is kept. */
 final class Cluster {
@@ -17,13 +17,13 @@ final class Cluster {
 
     /** Calls the function of that name in Python's catalog module. */
     JsonNode ask(String function, Map<String, ?> arguments) {
-        Map<String, Object> request = new LinkedHashMap<>();
-        request.put("call", function);
-        request.put("options", options);
-        request.put("arguments", arguments);
-        JsonNode answer = Json.parse(PythonCall.ask(Json.write(request)));
+        Map<String, String> request = Map.of(
+                "function", Json.write(function),
+                "options", Json.write(options),
+                "arguments", Json.write(arguments));
+        JsonNode answer = Json.parse(PythonPlanner.text(PythonPlanner.askOnce("catalog", request, "ask", "catalog")[0]));
         if (answer.has("error")) {
-            throw PythonCall.failed(answer.get("error").asText());
+            throw PythonPlanner.failed("ask", "catalog", answer.get("error").asText());
         }
         return answer.get("result");
     }

@@ -91,7 +91,7 @@ public final class LogDeviceCatalog
                 schema,
                 Json.strings(found.get("read_options")),
                 Json.strings(found.get("write_options")),
-                Json.strings(found.get("properties")));
+                () -> Json.strings(cluster.ask("properties", Cluster.arguments("name", parts(table)))));
     }
 
     @Override
@@ -106,8 +106,11 @@ public final class LogDeviceCatalog
                 throw new UnsupportedOperationException("The columns of a log are always the same. " + ELSEWHERE);
             }
         }
-        loadTable(table);
-        cluster.ask("set_properties", Cluster.arguments("name", parts(table), "properties", attributes));
+        JsonNode isThere = cluster.ask(
+                "set_properties", Cluster.arguments("name", parts(table), "properties", attributes));
+        if (!isThere.asBoolean()) {
+            throw new NoSuchTableException(table);
+        }
         return loadTable(table);
     }
 

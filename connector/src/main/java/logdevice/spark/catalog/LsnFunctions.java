@@ -1,5 +1,6 @@
 package logdevice.spark.catalog;
 
+import java.math.BigInteger;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -142,7 +143,7 @@ public final class LsnFunctions {
             if (epoch <= EPOCH_MAX && offset <= ESN_MAX) {
                 return (epoch << ESN_BITS) | offset;
             }
-        } else if (isNumber(text)) {
+        } else if (NUMBER.matcher(text).matches() && new BigInteger(text).bitLength() < Long.SIZE) {
             return Long.parseLong(text);
         } else if (text.toLowerCase(Locale.ROOT).equals("oldest")) {
             return OLDEST;
@@ -151,10 +152,5 @@ public final class LsnFunctions {
         }
         throw new IllegalArgumentException(given + " is not an LSN; write it as e5n3, as an integer from 0 to " + MAX
                 + ", or as oldest or max");
-    }
-
-    private static boolean isNumber(String text) {
-        String largest = String.valueOf(MAX);
-        return NUMBER.matcher(text).matches() && (text.length() < largest.length() || text.compareTo(largest) <= 0);
     }
 }

@@ -1,9 +1,11 @@
 package logdevice.spark.catalog;
 
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -13,34 +15,47 @@ import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** What {@code CALL logdevice.sys...} can do. */
 final class Procedures {
+    private static final ProcedureParameter LOG =
+            ProcedureParameter.in("log", DataTypes.StringType).comment("path or number").build();
+
     private Procedures() {}
 
     static Map<String, UnboundProcedure> of(Cluster cluster) {
-        Map<String, UnboundProcedure> all = new LinkedHashMap<>();
-        for (Procedure procedure : List.of(new Trim(cluster), new FindTime(cluster))) {
-            all.put(procedure.name(), procedure);
-        }
-        return all;
+        Procedure trim = new Procedure(
+                cluster,
+                "trim",
+                "trim(log, until): removes everything below the LSN `until` for good",
+                new ProcedureParameter[] {
+                    LOG, ProcedureParameter.in("until", DataTypes.StringType).comment("the first LSN to keep").build()
+                },
+                new StructType()
+                        .add("log", DataTypes.StringType)
+                        .add("first_lsn", DataTypes.LongType)
+                        .add("nodes_missed", DataTypes.StringType));
+        Procedure findTime = new Procedure(
+                cluster,
+                "find_time",
+                "find_time(log, at): where to start to read everything appended at that time or later",
+                new ProcedureParameter[] {LOG, ProcedureParameter.in("at", DataTypes.TimestampType).build()},
+                new StructType()
+                        .add("log", DataTypes.StringType)
+                        .add("lsn", DataTypes.LongType)
+                        .add("lsn_text", DataTypes.StringType));
+        return new TreeMap<>(Map.of(trim.name(), trim, findTime.name(), findTime));
     }
 
-    /** A procedure that takes the same arguments always and answers with one row. */
-    private abstract static class Procedure implements UnboundProcedure, BoundProcedure {
-        final Cluster cluster;
-
-        Procedure(Cluster cluster) {
-            this.cluster = cluster;
-        }
-
-        abstract StructType answer();
-
-        abstract Object[] row(InternalRow arguments);
-
+    /** Calls the function of its name in Python's catalog module: takes the same arguments always, answers with a row. */
+    private record Procedure(
+            Cluster cluster, String name, String description, ProcedureParameter[] parameters, StructType answer)
+            implements UnboundProcedure, BoundProcedure {
         @Override
         public BoundProcedure bind(StructType given) {
             return this;
@@ -52,9 +67,24 @@ final class Procedures {
         }
 
         @Override
-        public Iterator<Scan> call(InternalRow arguments) {
-            InternalRow row = new GenericInternalRow(row(arguments));
-            return List.<Scan>of(new OneRow(answer(), row)).iterator();
+        public Iterator<Scan> call(InternalRow given) {
+            Map<String, Object> arguments = new HashMap<>();
+            for (int place = 0; place < parameters.length; place++) {
+                DataType type = parameters[place].dataType();
+                // Times are microseconds.
+                arguments.put(
+                        parameters[place].name(),
+                        type.equals(DataTypes.StringType) ? given.getString(place) : given.getLong(place));
+            }
+            JsonNode found = cluster.ask(name, arguments);
+            Object[] row = Arrays.stream(answer.fields()).map(field -> value(field, found)).toArray();
+            return List.<Scan>of(new OneRow(answer, new GenericInternalRow(row))).iterator();
+        }
+
+        private static Object value(StructField field, JsonNode found) {
+            JsonNode value = found.get(field.name());
+            return field.dataType().equals(DataTypes.LongType)
+                    ? (Object) value.asLong() : UTF8String.fromString(value.asText());
         }
     }
 
@@ -63,89 +93,5 @@ final class Procedures {
         public InternalRow[] rows() {
             return new InternalRow[] {row};
         }
-    }
-
-    private static final class Trim extends Procedure {
-        Trim(Cluster cluster) {
-            super(cluster);
-        }
-
-        @Override
-        public String name() {
-            return "trim";
-        }
-
-        @Override
-        public String description() {
-            return "trim(log, until): removes everything below the LSN `until` for good";
-        }
-
-        @Override
-        public ProcedureParameter[] parameters() {
-            return new ProcedureParameter[] {
-                ProcedureParameter.in("log", DataTypes.StringType).comment("path or number").build(),
-                ProcedureParameter.in("until", DataTypes.StringType).comment("the first LSN to keep").build()
-            };
-        }
-
-        @Override
-        StructType answer() {
-            return new StructType()
-                    .add("log", DataTypes.StringType)
-                    .add("first_lsn", DataTypes.LongType)
-                    .add("nodes_missed", DataTypes.StringType);
-        }
-
-        @Override
-        Object[] row(InternalRow arguments) {
-            JsonNode done = cluster.ask(
-                    "trim", Map.of("log", arguments.getString(0), "until", arguments.getString(1)));
-            return new Object[] {
-                text(done.get("log")), done.get("first_lsn").asLong(), text(done.get("nodes_missed"))
-            };
-        }
-    }
-
-    private static final class FindTime extends Procedure {
-        FindTime(Cluster cluster) {
-            super(cluster);
-        }
-
-        @Override
-        public String name() {
-            return "find_time";
-        }
-
-        @Override
-        public String description() {
-            return "find_time(log, at): where to start to read everything appended at that time or later";
-        }
-
-        @Override
-        public ProcedureParameter[] parameters() {
-            return new ProcedureParameter[] {
-                ProcedureParameter.in("log", DataTypes.StringType).comment("path or number").build(),
-                ProcedureParameter.in("at", DataTypes.TimestampType).build()
-            };
-        }
-
-        @Override
-        StructType answer() {
-            return new StructType()
-                    .add("log", DataTypes.StringType)
-                    .add("lsn", DataTypes.LongType)
-                    .add("lsn_text", DataTypes.StringType);
-        }
-
-        @Override
-        Object[] row(InternalRow arguments) {
-            JsonNode found = cluster.ask(
-                    "find_time", Map.of("log", arguments.getString(0), "timestamp_us", arguments.getLong(1)));
-            return new Object[] {text(found.get("log")), found.get("lsn").asLong(), text(found.get("lsn_text"))};
-        }
-    }
-
-    private static UTF8String text(JsonNode value) {
-        return UTF8String.fromString(value.asText());
     }
 }

@@ -1,0 +1,168 @@
+package logdevice.spark;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+
+import org.apache.spark.api.python.SpecialLengths;
+import org.apache.spark.sql.errors.QueryCompilationErrors;
+import org.apache.spark.sql.errors.QueryExecutionErrors;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A Python worker on the driver that answers questions about logs, taken out of Spark's pool with the first question
+ * and given back after the last: the next one who asks finds it with everything imported and connected. A stream keeps
+ * it until it ends.
+ *
+ * <p>A question is JSON with its length in front. An answer is the number of its parts, and each with its length in
+ * front; or Spark's sign for an error, and its traceback. After an error the worker ends, and so does the query.
+ */
+public final class PythonPlanner {
+    private static final long LAST_WORD_NS = TimeUnit.SECONDS.toNanos(5);
+    private static final String DIED = "The Python worker that plans for this query ended before it had answered: "
+            + "killed, out of memory, or crashed. Its own last words, if any, are in the driver's standard error. A "
+            + "stream can be started again and goes on from its checkpoint.";
+
+    private final ByteBuffer opening; // what a stream says first; none for a single question
+    private final ReentrantLock asking = new ReentrantLock();
+    private WorkerLease worker; // none before the first question and after the last
+    private boolean answered = true; // everything that was asked
+    private long lastWordNs;
+
+    private PythonPlanner(ByteBuffer opening) {
+        this.opening = opening;
+    }
+
+    static PythonPlanner ofStream(CaseInsensitiveStringMap options, StructType columns) {
+        return new PythonPlanner(question("open", Map.of(
+                "options", Json.write(options.asCaseSensitiveMap()), "schema", columns.json())));
+    }
+
+    /** One question by itself. What is done with what is for the message of an error. */
+    public static byte[][] askOnce(String call, Map<String, String> arguments, String action, String subject) {
+        PythonPlanner planner = new PythonPlanner(null);
+        try {
+            return planner.ask(question(call, arguments), traceback -> sourceError(action, subject, traceback));
+        } finally {
+            planner.stop();
+        }
+    }
+
+    /** One question of a stream with an answer of one part. */
+    String ask(String call, Map<String, String> arguments) {
+        return text(askForParts(call, arguments)[0]);
+    }
+
+    /** The arguments are JSON. */
+    byte[][] askForParts(String call, Map<String, String> arguments) {
+        return ask(
+                question(call, arguments),
+                traceback -> QueryExecutionErrors.pythonStreamingDataSourceRuntimeError(call, traceback));
+    }
+
+    public static String text(byte[] part) {
+        return new String(part, StandardCharsets.UTF_8);
+    }
+
+    /** As Spark reports what goes wrong in a Python source: PySpark shows it as an AnalysisException. */
+    public static RuntimeException failed(String action, String subject, String message) {
+        throw SparkInternals.sneaky(sourceError(action, subject, message));
+    }
+
+    private static Throwable sourceError(String action, String subject, String message) {
+        return QueryCompilationErrors.pythonDataSourceError(action, subject, message);
+    }
+
+    private byte[][] ask(ByteBuffer question, Function<String, Throwable> error) {
+        asking.lock();
+        try {
+            if (worker == null) {
+                open();
+            }
+            return exchange(question, error);
+        } finally {
+            asking.unlock();
+        }
+    }
+
+    /** Whatever is going on: a worker that owes nobody an answer goes back to the pool, any other is ended. */
+    void stop() {
+        boolean isIdle = asking.tryLock();
+        try {
+            if (isIdle && worker != null && answered) {
+                lastWordNs = System.nanoTime() + LAST_WORD_NS;
+                exchange(question("end", Map.of()), IllegalStateException::new);
+                worker.giveBack();
+            }
+        } catch (Exception error) {
+            // A worker that is being given up anyway: ended below.
+        } finally {
+            if (worker != null) {
+                worker.end();
+            }
+            if (isIdle) {
+                worker = null;
+                lastWordNs = 0;
+                asking.unlock();
+            }
+        }
+    }
+
+    private void open() {
+        worker = WorkerLease.forPlanning(
+                SparkInternals.functionOfSource(new byte[0]), WorkerSettings.ofThisSession(), this::stillWanted);
+        try {
+            worker.greet();
+        } catch (IOException error) {
+            throw new IllegalStateException(DIED, error);
+        }
+        if (opening != null) {
+            exchange(opening.duplicate(), traceback -> sourceError("plan", "initialize source", traceback));
+        }
+    }
+
+    private byte[][] exchange(ByteBuffer question, Function<String, Throwable> error) {
+        answered = false;
+        WorkerChannel channel = worker.channel();
+        try {
+            channel.write(question);
+            int count = channel.readInt();
+            if (count == SpecialLengths.PYTHON_EXCEPTION_THROWN()) {
+                throw SparkInternals.sneaky(error.apply(text(channel.readBytes(channel.readInt()))));
+            }
+            byte[][] parts = new byte[count][];
+            for (int part = 0; part < count; part++) {
+                parts[part] = channel.readBytes(channel.readInt());
+            }
+            answered = true;
+            return parts;
+        } catch (InterruptedIOException stopped) {
+            throw SparkInternals.sneaky(stopped);
+        } catch (IOException ended) {
+            throw new IllegalStateException(DIED, ended);
+        }
+    }
+
+    private static ByteBuffer question(String call, Map<String, String> arguments) {
+        StringBuilder text = new StringBuilder("{\"call\":").append(Json.write(call));
+        arguments.forEach((name, json) -> text.append(',').append(Json.write(name)).append(':').append(json));
+        byte[] json = text.append('}').toString().getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(Integer.BYTES + json.length).putInt(json.length).put(json).flip();
+    }
+
+    /** Spark stops a query by interrupting its thread, and knows this exception as a consequence. */
+    private void stillWanted() {
+        if (Thread.currentThread().isInterrupted()) {
+            throw SparkInternals.sneaky(new InterruptedIOException("the query was stopped"));
+        }
+        if (lastWordNs != 0 && System.nanoTime() - lastWordNs > 0) {
+            throw SparkInternals.sneaky(new InterruptedIOException("the worker does not say that it has ended"));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+"""What the parts of one client share: how the cluster is reached, what is known of it, and what is open.
+
+One for each client, made by it; parts get it by constructor and keep nothing of it twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+from weakref import WeakSet
+
+from logdevice.client.clock import SeenClock
+from logdevice.client.config import ClientConfig
+from logdevice.client.directory import Directory, LogRef
+from logdevice.client.nodes import Nodes
+from logdevice.client.routing import Routing
+from logdevice.client_settings import ClientSettings
+from logdevice.errors import InvalidArgumentError
+from logdevice.protocol.write_messages import GetTail, Tail
+from logdevice.types import LSN_MAX, LogId, Lsn
+
+Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
+
+
+class Open(Protocol):
+    """A reader or a writer, which ends with its client."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    config: ClientConfig
+    nodes: Nodes
+    directory: Directory
+    routing: Routing
+    clock: SeenClock
+    in_use: WeakSet[Open] = field(default_factory=WeakSet)
+
+    @classmethod
+    def of(cls, config: ClientConfig) -> ClientContext:
+        nodes = Nodes(config)
+        directory = Directory(nodes, config.client)
+        return cls(config, nodes, directory, Routing(nodes, directory, config.client), SeenClock())
+
+    @property
+    def settings(self) -> ClientSettings:
+        return self.config.client
+
+    async def number(self, log: LogRef) -> LogId:
+        return await self.directory.number(log)
+
+    async def tail(self, log: LogId, *, confirm: bool = True) -> Tail:
+        """Where the log ends, as its sequencer says."""
+        tail = await self.routing.ask(GetTail(log, confirm))
+        self.clock.saw(tail.end.timestamp_ms)
+        return tail
+
+    async def position(self, log: LogId, where: Where) -> Lsn:
+        if where == "tail":
+            return (await self.tail(log)).end.lsn
+        try:
+            lsn = Lsn.parse(where) if isinstance(where, str) else Lsn(where)
+        except (TypeError, ValueError) as problem:
+            raise InvalidArgumentError(str(problem), log=log) from None
+        if not 0 <= lsn <= LSN_MAX:
+            raise InvalidArgumentError(f"{int(lsn)} is not an LSN", log=log)
+        return lsn

@@ -1,0 +1,72 @@
+"""The two faces of the client: what the async one can do, the blocking one can, under the same names."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import Any, assert_type
+
+import pytest
+
+from logdevice.client import AsyncClient, BlockingReader, BlockingWriter, Client, ClientConfig, LogTail
+from logdevice.client.logs_reader import LogsReader
+from logdevice.client.reader import Reader
+from logdevice.types import Lsn
+
+# How the parts of a client find each other; not for programs.
+_INNER = {"part"}
+
+
+def calls(face: type[Any]) -> Iterator[str]:
+    for name, value in vars(face).items():
+        if not name.startswith("_") and inspect.isfunction(value):
+            yield name
+
+
+ASYNC_CALLS = sorted(set(calls(AsyncClient)) - _INNER)
+
+
+@pytest.mark.parametrize("name", ASYNC_CALLS)
+def test_a_blocking_call_takes_what_the_async_one_takes_and_says_what_it_does(name: str) -> None:
+    ours, theirs = getattr(AsyncClient, name), getattr(Client, name)
+    assert list(inspect.signature(theirs).parameters.values()) == list(
+        inspect.signature(ours).parameters.values()
+    )
+    assert theirs.__doc__
+    assert ours.__doc__
+
+
+def test_the_blocking_face_has_no_calls_of_its_own() -> None:
+    assert set(calls(Client)) - set(ASYNC_CALLS) == {"engine"}
+
+
+@pytest.mark.parametrize("name", ASYNC_CALLS)
+def test_a_call_of_the_client_is_one_of_a_part_that_it_has(name: str) -> None:
+    wrapped = getattr(getattr(AsyncClient, name), "__wrapped__", None)
+    if wrapped is None:
+        return  # close, saw: of the client itself
+
+    async def parts() -> set[type[Any]]:
+        client = AsyncClient(ClientConfig(endpoints=("127.0.0.1:1",)))
+        return set(client._parts)
+
+    owners = [part for part in asyncio.run(parts()) if vars(part).get(wrapped.__name__) is wrapped]
+    assert len(owners) == 1
+
+
+async def _types_of_the_async_face(client: AsyncClient) -> None:
+    """Looked at by mypy: what is derived keeps its types."""
+    assert_type(await client.append("/log", b"payload", key=b"key"), Lsn)
+    assert_type(await client.tails(["/log", 1], confirm=False), list[LogTail])
+    assert_type(client.read("/log", "oldest", follow=True), Reader)
+    assert_type(await client.read_logs(["/log"], follow=True), LogsReader)
+
+
+def _types_of_the_blocking_face(client: Client) -> None:
+    assert_type(client.append("/log", b"payload", key=b"key"), Lsn)
+    assert_type(client.tails(["/log", 1], confirm=False), list[LogTail])
+    assert_type(client.read("/log", "oldest", follow=True), BlockingReader)
+    assert_type(client.writer("/log", name="loader"), BlockingWriter)
+    client.append("/log", "text")  # type: ignore[arg-type]
+    client.append("/log", b"payload", kye=b"key")  # type: ignore[call-arg]

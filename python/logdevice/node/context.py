@@ -1,0 +1,45 @@
+"""What a node is made of: its parts by name, as they reach each other.
+
+The assembly sets every part before the first one that uses it runs. Lives as long as the node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logdevice.node.config import NodeConfig
+from logdevice.node.metrics import Metrics
+
+if TYPE_CHECKING:
+    from logdevice.metadata.epoch_store import EpochStore
+    from logdevice.node.configuration import Configuration
+    from logdevice.node.epochs import Epochs
+    from logdevice.node.lineages import Lineages
+    from logdevice.node.log_host import Logs
+    from logdevice.node.membership import MembershipHost
+    from logdevice.node.metadata_log import MetadataLog
+    from logdevice.node.peers import Peers
+    from logdevice.node.read_service import ReadService
+    from logdevice.node.sequencers import Sequencers
+    from logdevice.node.statuses import Statuses
+
+
+class NodeContext:
+    started_ms: int  # also tells this process from earlier ones of the node
+    epoch_store: EpochStore
+    peers: Peers
+    configuration: Configuration
+    membership: MembershipHost
+    statuses: Statuses
+    metadata_log: MetadataLog
+    epochs: Epochs
+    lineages: Lineages
+    sequencers: Sequencers
+    reads: ReadService
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.id = config.node
+        self.settings = config.settings
+        self.metrics = Metrics()
+        self.logs: Logs | None = None  # None: this node stores nothing

@@ -1,0 +1,83 @@
+"""Chain policy: what the sequencer of a chain log decides about its chains.
+
+Which nodes new epochs count on, which chains an epoch has, and when it is time for others: because a node
+of a chain has failed, or because a chain can be longer again. A part of the sequencer for as long as the
+configuration says that the log is written along chains. What it believes of a node, the sequencer or the
+cluster has seen. Rules P12 and P14 to P17 are in docs/protocol/chain.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from logdevice.protocol.chain.epoch import ChainEpoch
+from logdevice.protocol.chain.placing import (
+    Avoided,
+    choose_chains,
+    counted_replication,
+    reduced_replication,
+    usable_nodes,
+)
+from logdevice.protocol.numbering import Numbering
+from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.sequencer_events import ChainConfig, Effect, SequencerConfig, SequencerContext
+from logdevice.protocol.turn import Turn
+from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication
+
+Chains = tuple[tuple[NodeId, ...], ...]
+
+
+class ChainPolicy:
+    def __init__(self, context: SequencerContext, config: SequencerConfig, turn: Turn[Effect]) -> None:
+        self.health = Avoided(config.away, context.chain.chain_suspicion_ms)
+        self._context = context
+        self._config = config  # what is wanted; `possible` is what can be had
+        self._turn = turn
+
+    def follow(self, config: SequencerConfig) -> SequencerConfig:
+        """What is possible of a new configuration."""
+        self._config = config
+        self.health.away = config.away
+        return self.possible()
+
+    @property
+    def _chain(self) -> ChainConfig:
+        assert self._config.chain is not None, "the log is written along chains"
+        return self._config.chain
+
+    def possible(self) -> SequencerConfig:
+        """P15, P16: what new epochs count on. Where fewer nodes are there, and that is allowed, on these."""
+        config = self._config
+        counted = counted_replication(config.replication, len(config.nodeset))
+        usable = self._usable(config.nodeset)
+        reduced = reduced_replication(counted, usable)
+        if reduced is None or can_replicate(usable, counted) or reduced.copies < self._chain.min_copies:
+            return replace(config, replication=counted)
+        return replace(config, nodeset=tuple(usable), replication=reduced)
+
+    def new_epoch(self, numbering: Numbering, metadata: EpochMetadata) -> ChainEpoch:
+        chains = self._chains(metadata.nodeset, metadata.replication, numbering.epoch)
+        epoch = ChainEpoch(self._context, numbering, metadata, chains, self.health, self._turn)
+        if not chains or len(chains[0]) < self._config.replication.copies:
+            epoch.look_at_length()
+        return epoch
+
+    def wants_other_chains(self, current: ChainEpoch) -> bool:
+        """P12, P17: a node of a chain is gone and there is one without it, or longer ones are possible."""
+        is_some_back, self.health.is_some_back = self.health.is_some_back, False
+        if current.chains and not is_some_back and not current.is_broken:
+            return False
+        possible = self.possible()
+        chains = self._chains(possible.nodeset, possible.replication, current.numbering.epoch)
+        if not chains:
+            return False
+        if not current.chains or current.is_broken:
+            return True
+        return is_some_back and len(chains[0]) > len(current.chains[0])
+
+    def _chains(self, nodeset: tuple[NodeId, ...], counted: Replication, epoch: Epoch) -> Chains:
+        usable, wanted = self._usable(nodeset), self._config.replication
+        return choose_chains(usable, wanted, counted, self._chain.chains, epoch)
+
+    def _usable(self, nodeset: tuple[NodeId, ...]) -> dict[NodeId, Location]:
+        return usable_nodes(nodeset, self._config.candidates, self.health.nodes(self._turn.now_ms))

@@ -1,0 +1,78 @@
+"""The six kinds of events and effects by which machines talk to each other, whatever they say.
+
+A request comes in as `Asked` and is answered by `Reply` with the same id. A machine that wants to know
+something says `Ask`; that ends in `Answered`, in `Lost`, or in silence that a deadline of the machine covers.
+`Tell` is a message without an answer. What is asked and told are the messages of `write_messages.py`,
+`chain/messages.py` and their neighbours; a machine's own events and effects are only what is no message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from logdevice.types import NodeId
+
+Message = TypeVar("Message", covariant=True)
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Request(Generic[Answer]):
+    """A message that is answered by messages of one kind, which its class names."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Message]):
+    """Event: a request has come in. The shell chose the id and finds out by it whom the answer is for."""
+
+    id: int
+    request: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[Message]):
+    """Effect: the answer to the request with this id."""
+
+    id: int
+    answer: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[Message]):
+    """Effect: send a request. Ends in Answered, Lost or silence.
+
+    `id` comes back with what became of it, for machines whose answers do not say what they answer.
+    """
+
+    node: NodeId
+    request: Message
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[Message]):
+    """Event: a node has answered."""
+
+    node: NodeId
+    answer: Message
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(Generic[Message]):
+    """Event: the node will not answer this request. It may have done what it was asked, if it `was_sent`."""
+
+    node: NodeId
+    request: Message
+    was_sent: bool = True
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tell(Generic[Message]):
+    """Effect: send a message that has no answer, if it can be sent soon."""
+
+    node: NodeId
+    message: Message

@@ -1,0 +1,79 @@
+"""One call of `handle`: when it happens, what the machine has asked for so far, and its deadlines.
+
+The parts of a machine share one Turn, so that a decision made three calls deep can say what it wants done
+without carrying lists back up. A part that is a machine of its own has its own Turn; `finish` takes its
+deadline, so that the whole asks for one wake-up call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Generic, TypeVar, cast
+
+from logdevice.protocol.io import Ask, Reply, Tell
+from logdevice.protocol.timers import Timers, WakeAt
+from logdevice.types import NodeId
+
+Effect = TypeVar("Effect")
+
+
+class Turn(Generic[Effect]):
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.effects: list[Effect] = []
+        self._timers: Timers[Hashable] = Timers()
+        self._promised_ms: int | None = None  # the earliest wake-up call on its way
+
+    def begin(self, now_ms: int) -> list[Effect]:
+        """The list that this call of `handle` returns."""
+        self.now_ms = now_ms
+        self.effects = []
+        return self.effects
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def reply(self, id: int, answer: Any) -> None:
+        self.effects.append(cast(Effect, Reply(id, answer)))
+
+    def ask(self, node: NodeId, request: Any, id: int = 0) -> None:
+        self.effects.append(cast(Effect, Ask(node, request, id)))
+
+    def tell(self, node: NodeId, message: Any) -> None:
+        self.effects.append(cast(Effect, Tell(node, message)))
+
+    def finish(self, *deadlines_ms: int | None) -> None:
+        """Asks for a wake-up call if the next deadline, the machine's or one of these, needs one."""
+        earliest_ms = self._timers.earliest_ms()
+        for deadline_ms in deadlines_ms:
+            if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
+        if earliest_ms is None or (self._promised_ms is not None and self._promised_ms <= earliest_ms):
+            return
+        self._promised_ms = earliest_ms
+        self.effects.append(cast(Effect, WakeAt(earliest_ms)))
+
+    def arm(self, timer: Hashable, delay_ms: int) -> None:
+        self._timers.arm(timer, self.now_ms + delay_ms)
+
+    def disarm(self, timer: Hashable) -> None:
+        self._timers.disarm(timer)
+
+    def is_armed(self, timer: Hashable) -> bool:
+        return self._timers.is_armed(timer)
+
+    def clear_timers(self) -> None:
+        self._timers.clear()
+
+    def deadline_ms(self) -> int | None:
+        """For a machine that is a part of another one."""
+        return self._timers.earliest_ms()
+
+    def passed(self) -> Iterator[Any]:
+        """On Woken: the timers whose time has come, earliest first; each is disarmed as it is handed out.
+
+        A wake-up call that comes early or a second time leaves the one on its way as it is.
+        """
+        if self._promised_ms is not None and self._promised_ms <= self.now_ms:
+            self._promised_ms = None
+        return self._timers.pop_passed(self.now_ms)

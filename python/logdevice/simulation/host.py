@@ -1,0 +1,98 @@
+"""The simulated shell of one machine, as `node/host.py` is the real one: over a process, links and a clock.
+
+Between any two effects the process may crash: what a machine wanted done after that is not done. A host whose
+machine was replaced, or whose process has ended, performs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.simulation.whole.links import Links
+from logdevice.simulation.whole.process import Process
+
+Machine_ = TypeVar("Machine_", bound="Machine")
+
+
+class Machine(Protocol):
+    def handle(self, event: Any, now_ms: int) -> list[Any]: ...
+
+
+class SimHost(Generic[Machine_]):
+    """`crash` ends the process; the host belongs to the life in which it was made."""
+
+    def __init__(
+        self,
+        machine: Machine_,
+        process: Process,
+        links: Links,
+        on: Mapping[type[Any], Callable[[Any], None]],
+        crash: Callable[[], None],
+    ) -> None:
+        self.machine = machine
+        self.is_closed = False
+        self._process = process
+        self._life = process.life
+        self._links = links
+        self._crash = crash
+        self._waiting: dict[int, Callable[[Any], None]] = {}
+        self._asked = 0
+        self._on: dict[type[Any], Callable[[Any], None]] = {
+            WakeAt: self._wake,
+            Reply: self._reply,
+            Ask: self.send,
+            Tell: lambda effect: links.ask(process, effect.node, effect.message),
+        }
+        self._on |= on
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was asked has no answer yet."""
+        return bool(self._waiting)
+
+    def feed(self, event: Any) -> None:
+        if not self._is_over:
+            self.perform(self.machine.handle(event, self._process.now_ms))
+
+    def perform(self, effects: list[Any]) -> None:
+        """What `start` of the machine has returned, or `handle`."""
+        for effect in effects:
+            if self._process.world.chance(self._process.faults.crash_at_effect):
+                self._crash()
+            if self._is_over:
+                return
+            self._on[type(effect)](effect)
+
+    def ask(self, request: Any, reply: Callable[[Any], None] | None) -> None:
+        """None: the request is a message that has no answer."""
+        self._asked += 1
+        if reply is not None:
+            self._waiting[self._asked] = reply
+        self.feed(Asked(self._asked, request))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_closed or self._process.life != self._life
+
+    def _wake(self, effect: WakeAt) -> None:
+        self._process.wake_at(effect.time_ms, lambda: self.feed(Woken()))
+
+    def _reply(self, effect: Reply[Any]) -> None:
+        self._waiting.pop(effect.id)(effect.answer)
+
+    def send(self, effect: Ask[Any]) -> None:
+        """The request goes out, and what becomes of it comes back as an event."""
+        node, request, number = effect.node, effect.request, effect.id
+        self._links.ask(
+            self._process,
+            node,
+            request,
+            lambda answer: self.feed(Answered(node, answer, number)),
+            lambda was_sent: self.feed(Lost(node, request, was_sent, number)),
+        )
