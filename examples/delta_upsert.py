@@ -34,18 +34,21 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
     clicks = source.load().where("gap is null").select(click).select("click.*")
 
     writer = clicks.writeStream.queryName(QUERY).option("checkpointLocation", f"{users}/_checkpoint")
-    writer = writer.foreachBatch(lambda batch, number: merge(batch, number, users))
+    writer = writer.foreachBatch(lambda batch, number: merge(batch, number, users, query_id(spark)))
     writer.trigger(availableNow=True).start().awaitTermination()
     table = spark.read.format("delta").load(users).agg(sql.count("*"), sql.sum("clicks")).collect()[0]
     print(f"{table[0]} users, {table[1]} clicks")
 
 
-def merge(batch: DataFrame, number: int, users: str) -> None:
+def query_id(spark: SparkSession) -> str:
+    """Kept in the checkpoint, as the numbers of its batches are: with a new one, batches count anew."""
+    return next(str(query.id) for query in spark.streams.active if query.name == QUERY)
+
+
+def merge(batch: DataFrame, number: int, users: str, query: str) -> None:
     spark = batch.sparkSession
     new = batch.groupBy("user").agg(sql.count("*").alias("clicks"), sql.max("at").alias("last_at"))
-    # The id of the query is kept in its checkpoint, as the numbers of its batches are.
-    query = next(query for query in spark.streams.active if query.name == QUERY)
-    spark.conf.set(f"{TRANSACTION}AppId", str(query.id))
+    spark.conf.set(f"{TRANSACTION}AppId", query)
     spark.conf.set(f"{TRANSACTION}Version", number)
     merged = DeltaTable.forPath(spark, users).alias("old").merge(new.alias("new"), "old.user = new.user")
     merged.whenMatchedUpdate(

@@ -27,6 +27,8 @@ _FOREIGN: Final[dict[grpc.StatusCode, type[LogDeviceError]]] = {
     grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
     grpc.StatusCode.CANCELLED: errors.UnavailableError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
+    # gRPC forgets why a stream ended if it ends while it is written to, and says this.
+    grpc.StatusCode.INTERNAL: errors.UnavailableError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # all that gRPC counts
 }
 

@@ -69,6 +69,7 @@ def test_an_error_that_cannot_be_decoded_is_an_error_too(value: bytes) -> None:
         (grpc.StatusCode.UNAVAILABLE, UnavailableError),
         (grpc.StatusCode.DEADLINE_EXCEEDED, UnavailableError),
         (grpc.StatusCode.CANCELLED, UnavailableError),
+        (grpc.StatusCode.INTERNAL, UnavailableError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, PayloadTooLargeError),
         (grpc.StatusCode.UNIMPLEMENTED, RemoteProtocolError),
         (grpc.StatusCode.UNKNOWN, RemoteProtocolError),
