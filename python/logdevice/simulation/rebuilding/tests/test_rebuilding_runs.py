@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from logdevice.simulation.rebuilding.run import simulate_rebuilding
+from logdevice.simulation.run import Outcome
 
-SEEDS = range(12)
+# A node that comes back while its data is being restored elsewhere is rare: seeds 18, 20 and 24 have one.
+SEEDS = range(16, 26)
+
+
+@cache
+def run(seed: int) -> tuple[Outcome, str]:
+    """How it ended, and its trace."""
+    lines: list[str] = []
+    return simulate_rebuilding(seed, lines), "\n".join(lines)
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed-{seed}")
 def test_no_promise_is_broken_where_disks_are_lost(seed: int) -> None:
-    outcome = simulate_rebuilding(seed)
+    outcome, _ = run(seed)
     assert outcome.violations == (), f"replay with: make sim LOSSES=1 SEED={seed}"
 
 
 def test_the_fixed_seeds_see_losses_drains_and_rebuildings() -> None:
-    lines: list[str] = []
-    for seed in range(10):
-        simulate_rebuilding(seed, lines)
-    text = "\n".join(lines)
+    text = "\n".join(run(seed)[1] for seed in SEEDS)
     for sign in (
         "loses its disk",
         "RETURNED_EMPTY",
