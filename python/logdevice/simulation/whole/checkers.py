@@ -263,7 +263,12 @@ def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
     for copy in copies:
         if copy.lsn not in winners or precedence(copy) > precedence(winners[copy.lsn]):
             winners[copy.lsn] = copy
-    bridges = {lsn.epoch: lsn for lsn, record in winners.items() if record.flags & _BRIDGE}
+    # A node that was away may still have the bridge of a recovery that did not come to its end: the newest counts.
+    bridges = {
+        record.lsn.epoch: record.lsn
+        for record in sorted(winners.values(), key=precedence)
+        if record.flags & _BRIDGE
+    }
     expected = ReceivedTable()
     # Where a writer was forgotten, another process of it may have used its numbers again: the last stands.
     places: dict[tuple[int, int], Lsn] = {}

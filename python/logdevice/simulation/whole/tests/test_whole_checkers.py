@@ -277,6 +277,8 @@ def test_a_received_table_that_is_not_that_of_the_log_is_noticed() -> None:
     assert checkers.wrong_table(copies, b"") is not None
     behind = [*copies, Record(lsn(3), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=5), tagged(4, 2)]
     assert checkers.wrong_table(behind, table(0, 1)) is None
+    given_up = Record(lsn(5), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=4)
+    assert checkers.wrong_table([*behind, given_up], table(0, 1)) is None
     forgotten = ReceivedTable()
     forgotten.forget_all(lsn(9))
     assert checkers.wrong_table(copies, forgotten.encode()) is None
