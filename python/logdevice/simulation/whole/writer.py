@@ -142,7 +142,10 @@ class WriterLife:
         request = self._journal.begun
         body = f"w{self._number}-{self._life}-{request}".encode()
         self._bodies[request] = body
-        self._ledger.writes[body] = (self._number, self._plan.is_ordered, (self._life, request))
+        # Without order, a process sends what it inherited in between what is its own.
+        has_place = self._plan.is_ordered or not self._plan.has_journal
+        life = self._life if has_place else 0
+        self._ledger.writes[body] = (self._number, self._plan.is_ordered, (life, request))
         self._feed(Asked(request, Append(log=LOG, body=body, entries=1)))
 
     def _feed(self, event: Event) -> None:
