@@ -42,10 +42,11 @@ class Audit:
         cluster, world = self._cluster, self._cluster.world
         start = cluster.sequencer.write_more(CLEAN_RECORDS)
         half = cluster.truth.last_end
-        metadata, _ = cluster.truth.metadata_of(start.epoch)
+        metadata = cluster.truth.metadata_of(start.epoch)
         victim = cluster.nodes[world.rng.choice(metadata.nodeset)]
         self._run_for(STEP_MS * 5)
-        fail, mend = (victim.hang, victim.wake) if world.chance(0.5) else (victim.crash, victim.restart)
+        process, is_hang = victim.process, world.chance(0.5)
+        fail, mend = (process.hang, process.wake) if is_hang else (victim.crash, process.begin_life)
         end = Lsn(half + CLEAN_RECORDS)
         is_sudden = world.chance(0.5)
         if not is_sudden:

@@ -96,7 +96,7 @@ def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
 def mistaken_trim(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
     """What every node had trimmed before it was asked is called trimmed, not lost."""
     if gap.type is GapType.DATALOSS and gap.start < truth.trim_end:
-        metadata, _ = truth.metadata_of(gap.start.epoch)
+        metadata = truth.metadata_of(gap.start.epoch)
         if all(
             node in view.starts and truth.had_trimmed(node, gap.start, view.starts[node])
             for node in metadata.nodeset
@@ -141,7 +141,7 @@ def _holders_that_count(view: ReaderView, slot: Slot) -> list[NodeId]:
 def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
     """Whether the nodes that could honestly say "I have nothing here" are an f-majority."""
     lsn = slot.record.lsn
-    metadata, _ = truth.metadata_of(lsn.epoch)
+    metadata = truth.metadata_of(lsn.epoch)
     holders = _holders_that_count(view, slot)
     voters = {
         node

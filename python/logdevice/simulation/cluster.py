@@ -10,84 +10,50 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from logdevice.protocol.messages import EpochMetadataIs, Records, StatusNotice
+from logdevice.protocol.messages import EpochMetadataIs, StatusNotice
 from logdevice.protocol.read_stream.events import ConfigChanged, LogRemoved, MetadataUnavailable, ReadConfig
-from logdevice.simulation.faults import FaultRates
-from logdevice.simulation.network import Conditions, Connection, Network
 from logdevice.simulation.node import SimulatedNode
 from logdevice.simulation.plan import EpochPlan, Plan, ReaderPlan
+from logdevice.simulation.read_cluster import ReadCluster, metadata_answer
 from logdevice.simulation.reader import SimulatedReader
 from logdevice.simulation.repair import Repair
 from logdevice.simulation.truth import Truth
 from logdevice.simulation.witness import Witness
-from logdevice.simulation.workload import LOG, Sequencer, metadata_answer
+from logdevice.simulation.workload import LOG, Sequencer
 from logdevice.simulation.world import World
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, GapType, Lsn, MetadataSource, NodeId
 
 FULLY = AuthoritativeStatus.FULLY_AUTHORITATIVE
 RELEASE_BROADCAST_MS = 500
 
 
-class Cluster:
+class Cluster(ReadCluster):
     """All parties of one run."""
 
+    witness: Witness
+
     def __init__(self, plan: Plan, world: World) -> None:
-        faults = plan.faults
-        self.plan, self.world = plan, world
-        self.faults = faults
+        super().__init__(plan, world)
+        self.plan = plan
         self.truth = Truth(plan.locations)
-        self.network = Network(
-            world,
-            Conditions(
-                message_loss=faults.message_loss,
-                latency_ms_max=faults.latency_ms_max,
-                detection_ms_max=faults.detection_ms_max,
-            ),
-        )
         self.witness = Witness(self.truth, world)
-        self.nodes = {node: self._new_node(node) for node in sorted(plan.locations)}
-        self.config = ReadConfig(
-            nodes={node: place for node, place in plan.locations.items() if node != plan.late_node},
-            scd=plan.scd,
-            local_scd=plan.local_scd,
-        )
-        self.readers: list[SimulatedReader] = []
+        self.nodes = {node: SimulatedNode(node, self) for node in sorted(plan.locations)}
         self.statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = 0
         self._old_metadata: EpochMetadata | None = None
-        self.repair = Repair(world, self.truth, self.nodes)
-        self.sequencer = Sequencer(
-            plan,
-            world,
-            self.truth,
-            self.nodes,
-            may_store=lambda node: self.nodes[node].is_fine and node not in self.statuses,
-            activate=self._activate,
-            release=self._release,
-        )
+        self.repair = Repair(self)
+        self.sequencer = Sequencer(self)
 
     def start(self) -> None:
         self.sequencer.step()
         self._broadcast()
-        for number, reader in enumerate(self.plan.readers):
-            self.world.after(reader.starts_at_ms, partial(self.add_reader, f"reader{number}", reader))
+        self.start_readers()
+
+    def may_store(self, node: NodeId) -> bool:
+        return self.nodes[node].is_fine and node not in self.statuses
 
     def add_reader(self, name: str, plan: ReaderPlan) -> SimulatedReader:
-        reader = SimulatedReader(
-            name,
-            LOG,
-            plan,
-            self.config,
-            world=self.world,
-            network=self.network,
-            nodes=self.nodes,
-            faults=self.faults,
-            metadata=self._answer_metadata,
-            witness=self.witness,
-        )
-        self.readers.append(reader)
-        reader.start()
+        reader = super().add_reader(name, plan)
         if plan.ends_by is not None:
             self.world.after(self.world.between(0, 3_000), partial(self._turn_away, reader, plan.ends_by))
         return reader
@@ -121,55 +87,25 @@ class Cluster:
         self.world.say(
             "operator", f"scd {config.scd}, local scd {config.local_scd}, {len(config.nodes)} nodes"
         )
-        self.config = config
+        self.read_config = config
         for reader in self.readers:
             delay_ms = 0 if at_once else self.world.between(0, 100)
             self.world.after(delay_ms, partial(self._tell_config, reader))
 
     def _tell_config(self, reader: SimulatedReader) -> None:
-        reader.feed(ConfigChanged(self.config))  # the newest, whatever this call was planned for
+        reader.feed(ConfigChanged(self.read_config))  # the newest, whatever this call was planned for
 
-    def be_good(self, faults: FaultRates) -> None:
-        """From now on network, disks and applications behave."""
-        self.faults = faults
-        self.network.conditions = Conditions(detection_ms_max=20)
-        self.network.extra_ms.clear()
-        self.network.join_all()
-        for node in self.nodes.values():
-            node.faults = faults
-        for reader in self.readers:
-            reader.faults = faults
-
-    def _new_node(self, node: NodeId) -> SimulatedNode:
-        return SimulatedNode(
-            node,
-            self.plan,
-            world=self.world,
-            network=self.network,
-            store=MemoryLogStore(entries_examined_max=self.plan.examined_max),
-            on_wire=self._on_wire,
-            is_denied=self._is_denied,
-        )
-
-    def _is_denied(self, name: str) -> bool:
-        return any(reader.name == name and reader.view.ends_by is GapType.ACCESS for reader in self.readers)
-
-    def _on_wire(self, connection: Connection, message: Records) -> None:
-        for reader in self.readers:
-            if reader is connection.reader:
-                self.witness.sent(reader.view, connection.node.id, message)
-
-    def _activate(self, plan: EpochPlan) -> None:
+    def activate(self, plan: EpochPlan) -> None:
         """A new epoch begins: its metadata is written before anything is stored in it."""
         late = self.plan.late_node
-        if late is not None and late in plan.metadata.nodeset and late not in self.config.nodes:
-            self.change_config(replace(self.config, nodes=dict(self.plan.locations)), at_once=True)
+        if late is not None and late in plan.metadata.nodeset and late not in self.read_config.nodes:
+            self.change_config(replace(self.read_config, nodes=dict(self.plan.locations)), at_once=True)
         if not self.truth.metadata or self.truth.metadata[-1] != plan.metadata:
             self._old_metadata = self.truth.metadata[-1] if self.truth.metadata else None
             self.truth.metadata.append(plan.metadata)
             self.world.say("sequencer", f"writes {plan.metadata}")
 
-    def _release(self, end: Lsn) -> None:
+    def release(self, end: Lsn) -> None:
         if end > self.truth.released_end:
             self.world.say("sequencer", f"releases everything below {end}")
             self.truth.released_end = end
@@ -180,7 +116,7 @@ class Cluster:
         end, trim_end = self.truth.released_end, self.truth.trim_end
         notice = StatusNotice(self._status_version, tuple(sorted(self.statuses.items())))
         for node in self.nodes.values():
-            if node.is_up:
+            if node.process.is_up:
                 node.learn_release(end)
                 self._trim_node(node, trim_end)
                 node.learn_status(notice)
@@ -190,10 +126,10 @@ class Cluster:
         for node in self.nodes.values():
 
             def learn(node: SimulatedNode = node) -> None:
-                if node.is_up:
+                if node.process.is_up:
                     tell(node)
 
-            self.world.after(self.world.between(0, self.faults.spread_ms_max), learn)
+            self.world.after(self.world.between(0, self.world.faults.spread_ms_max), learn)
 
     def _trim_node(self, node: SimulatedNode, end: Lsn) -> None:
         if end > node.trim_end:
@@ -204,7 +140,7 @@ class Cluster:
             self.truth.trimmed[node.id] = (end, self.world.now_ms)
             node.learn_trim(end)
 
-    def _answer_metadata(
+    def fetch_metadata(
         self, epoch: Epoch, answer: Callable[[EpochMetadataIs | MetadataUnavailable], None]
     ) -> None:
         def look_up() -> None:
@@ -214,11 +150,10 @@ class Cluster:
         self.world.after(self.world.between(0, 20), look_up)
 
     def _look_up(self, epoch: Epoch) -> EpochMetadataIs | MetadataUnavailable:
-        if self.world.chance(self.faults.metadata_failure) or not self.truth.metadata:
+        faults, told = self.world.faults, metadata_answer(self.truth.metadata, epoch, self.truth.epoch)
+        if self.world.chance(faults.metadata_failure) or isinstance(told, MetadataUnavailable):
             return MetadataUnavailable(epoch)
-        entry, last_epoch, is_bounded = metadata_answer(self.truth, epoch)
-        if self.world.chance(self.faults.metadata_soft):
-            stale = self._old_metadata if self.world.chance(0.5) and self._old_metadata else entry
+        if self.world.chance(faults.metadata_soft):
+            stale = self._old_metadata if self.world.chance(0.5) and self._old_metadata else told.metadata
             return EpochMetadataIs(epoch, stale, epoch, MetadataSource.SOFT)
-        source = MetadataSource.BOUNDED if is_bounded else MetadataSource.LAST
-        return EpochMetadataIs(epoch, entry, last_epoch, source)
+        return told

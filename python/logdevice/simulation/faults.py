@@ -1,88 +1,99 @@
 """The faults of a run as named numbers, drawn from its seed.
 
 Each seed switches many of them off entirely (swarm testing): a fault that is always there hides
-the bugs that show only without it.
+the bugs that show only without it. A fault is declared once, with what each family of worlds draws.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+READING, CLUSTER = "reading", "cluster"  # readers of what an oracle writes; whole clusters
+
+
+def sometimes(*reading: float, cluster: tuple[float, ...] = ()) -> Any:
+    """A fault that is often switched off; `cluster` where whole clusters draw among other values."""
+    return field(default=0, metadata={READING: reading, CLUSTER: cluster, "always": False})
+
+
+def always(default: int, *reading: int, cluster: tuple[int, ...] = ()) -> Any:
+    """A number that every run has; `default` is that of a healed world."""
+    return field(default=default, metadata={READING: reading, CLUSTER: cluster, "always": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRates:
+class Faults:
     """Chances are per occasion, rates per simulated second."""
 
-    # The network.
-    message_loss: float = 0.0  # chance that a message is lost and takes its connection along
-    latency_ms_max: int = 5  # every message takes 1 to this long
-    detection_ms_max: int = 100  # how long a dead connection may look alive
-    partitions_per_s: float = 0.0  # one reader and one node cannot talk, for a while
-    slow_nodes_per_s: float = 0.0  # a node's messages all take longer, for a while
-    # The nodes.
-    crashes_per_s: float = 0.0  # streams and connections forgotten, disk kept
-    hangs_per_s: float = 0.0  # receives, answers nothing, for a while
-    wipes_per_s: float = 0.0  # the disk is lost; rebuilt or given up later
-    dirty_ranges_per_s: float = 0.0  # some records lost in a range the node admits to
-    spoiled_per_s: float = 0.0  # bad checksums on a disk
-    read_failure: float = 0.0  # chance that a disk breaks at a read
-    disk_ms_max: int = 3  # a read of the disk takes up to this long
-    overloaded: float = 0.0  # chance that a node answers START with "try later"
-    unavailable_per_s: float = 0.0  # the event log says UNAVAILABLE of a node that is away
-    pincers_per_s: float = 0.0  # of a record about to be read, one holder falls silent, others lose it
-    given_up_per_s: float = 0.0  # the event log says UNDERREPLICATION of a node that is away
-    # The log.
-    trims_per_s: float = 0.0
-    spread_ms_max: int = 5  # how late a node may learn of a release or a trim
+    # The network. A message that is lost takes its connection along.
+    message_loss: float = sometimes(0.0005, 0.003, 0.01, cluster=(0.001, 0.005, 0.02))
+    latency_ms_max: int = always(5, 2, 5, 20, 80, cluster=(2, 5, 20, 60))
+    # How long a dead connection may look alive.
+    detection_ms_max: int = always(20, 20, 200, 1500, cluster=(10, 50, 500))
+    # Two processes cannot talk, for a while.
+    partitions_per_s: float = sometimes(0.2, 1.0, cluster=(0.3, 1.0, 3.0))
+    # All messages of a node take longer, for a while.
+    slow_nodes_per_s: float = sometimes(0.2, 0.6, cluster=(0.2, 0.6))
+
+    # Processes. A crash forgets everything but the disk.
+    crashes_per_s: float = sometimes(0.1, 0.5, 1.5, cluster=(0.3, 1.0, 2.0))
+    # A crash with a late return: recoveries go by meanwhile.
+    absences_per_s: float = sometimes(cluster=(0.2, 0.5))
+    blackouts_per_s: float = sometimes(cluster=(0.1, 0.4))  # several nodes crash at once
+    # Between a durable write and the news of it, and between two effects of one event.
+    crash_at_write: float = sometimes(cluster=(0.0005, 0.003))
+    crash_at_effect: float = sometimes(cluster=(0.0003, 0.001))
+    # A sequencer is cut off from some nodes, and dies a little later.
+    beheadings_per_s: float = sometimes(cluster=(0.5, 1.5))
+    # Stopped, and back later, believing to be what it was.
+    hangs_per_s: float = sometimes(0.1, 0.5, cluster=(0.2, 0.6, 1.5))
+    clock_skew_ms_max: int = sometimes(cluster=(10, 1_000))
+    wake_late: float = sometimes(0.1, 0.5, cluster=(0.1, 0.5))
+    wake_twice: float = sometimes(0.1, 0.5, cluster=(0.1, 0.5))
+    overloaded: float = sometimes(0.05, 0.3)  # a node answers START with "try later"
+
+    # Disks.
+    disk_ms_max: int = always(3, 1, 5, 30, cluster=(1, 3, 10, 40))
+    full_disks_per_s: float = sometimes(cluster=(0.2, 0.6))
+    broken_disks_per_s: float = sometimes(cluster=(0.1, 0.4))  # every write fails until the next start
+    read_failure: float = sometimes(0.001, 0.01)  # chance that a disk breaks at a read
+    wipes_per_s: float = sometimes(0.05, 0.2, 0.5)  # the disk is lost; rebuilt or given up later
+    dirty_ranges_per_s: float = sometimes(0.2, 0.6)  # some records lost in a range the node admits to
+    spoiled_per_s: float = sometimes(0.3, 2.0)  # bad checksums on a disk
+    # Of a record about to be read, one holder falls silent, others lose it.
+    pincers_per_s: float = sometimes(0.5, 2.0)
+
+    # What is known about nodes and log: the event log calls a node that is away UNAVAILABLE or given up.
+    unavailable_per_s: float = sometimes(0.5, 2.0)
+    given_up_per_s: float = sometimes(0.3, 1.0)
+    owner_moves_per_s: float = sometimes(cluster=(0.3, 1.0, 3.0))
+    activations_per_s: float = sometimes(cluster=(0.3, 1.0, 3.0))  # of a node that does not own the log
+    nodesets_per_s: float = sometimes(cluster=(0.3, 1.0, 3.0))
+    store_outages_per_s: float = sometimes(cluster=(0.2, 0.6))  # the epoch store does not answer
+    store_answer_lost: float = sometimes(cluster=(0.02, 0.2))  # a write is made, and nobody hears of it
+    trims_per_s: float = sometimes(0.2, 1.0, cluster=(0.3, 1.0))
+    spread_ms_max: int = always(5, 2, 20, 400)  # how late a node may learn of a release or a trim
+
     # The reader's surroundings.
-    spoiled_in_flight: float = 0.0  # chance that a received record has a bad checksum
-    config_changes_per_s: float = 0.0  # single copy delivery is switched off or on
-    metadata_failure: float = 0.0  # chance that the metadata of an epoch cannot be read
-    metadata_soft: float = 0.0  # chance that it comes from a cache that may be out of date
-    lag_ms_max: int = 0  # how long the application may sit on what it got
-    wake_late: float = 0.0  # chance that a wake-up comes late
-    wake_twice: float = 0.0  # chance that it comes twice
+    spoiled_in_flight: float = sometimes(0.002, 0.02, 0.2)  # a received record has a bad checksum
+    config_changes_per_s: float = sometimes(0.3, 1.0)  # single copy delivery is switched off or on
+    metadata_failure: float = sometimes(0.1, 0.5)
+    metadata_soft: float = sometimes(0.2, 0.6)  # it comes from a cache that may be out of date
+    lag_ms_max: int = always(0, 0, 0, 5, 100, cluster=(0, 5, 50))  # the application sits on what it got
 
     @classmethod
-    def draw(cls, rng: random.Random) -> FaultRates:
+    def draw(cls, rng: random.Random, family: str) -> Faults:
         share = rng.choice([0.0, 0.15, 0.3, 0.5, 0.8])  # of the faults that are switched on
-
-        def maybe(*values: float) -> float:
-            return rng.choice(values) if rng.random() < share else 0.0
-
-        return cls(
-            message_loss=maybe(0.0005, 0.003, 0.01),
-            latency_ms_max=rng.choice([2, 5, 20, 80]),
-            detection_ms_max=rng.choice([20, 200, 1500]),
-            partitions_per_s=maybe(0.2, 1.0),
-            slow_nodes_per_s=maybe(0.2, 0.6),
-            crashes_per_s=maybe(0.1, 0.5, 1.5),
-            hangs_per_s=maybe(0.1, 0.5),
-            wipes_per_s=maybe(0.05, 0.2, 0.5),
-            dirty_ranges_per_s=maybe(0.2, 0.6),
-            spoiled_per_s=maybe(0.3, 2.0),
-            read_failure=maybe(0.001, 0.01),
-            disk_ms_max=rng.choice([1, 5, 30]),
-            overloaded=maybe(0.05, 0.3),
-            unavailable_per_s=maybe(0.5, 2.0),
-            pincers_per_s=maybe(0.5, 2.0),
-            given_up_per_s=maybe(0.3, 1.0),
-            trims_per_s=maybe(0.2, 1.0),
-            spread_ms_max=rng.choice([2, 20, 400]),
-            spoiled_in_flight=maybe(0.002, 0.02, 0.2),
-            config_changes_per_s=maybe(0.3, 1.0),
-            metadata_failure=maybe(0.1, 0.5),
-            metadata_soft=maybe(0.2, 0.6),
-            lag_ms_max=rng.choice([0, 0, 5, 100]),
-            wake_late=maybe(0.1, 0.5),
-            wake_twice=maybe(0.1, 0.5),
-        )
+        drawn = {
+            item.name: rng.choice(item.metadata[family])
+            for item in fields(cls)
+            if item.metadata[family] and (item.metadata["always"] or rng.random() < share)
+        }
+        return cls(**drawn)
 
     def switched_on(self) -> str:
         """The faults that differ from a run without faults, for a person."""
-        default = FaultRates()
-        names = [
-            item.name for item in fields(self) if getattr(self, item.name) != getattr(default, item.name)
-        ]
-        return " ".join(f"{name}={getattr(self, name)}" for name in names) or "none"
+        values = [(item.name, getattr(self, item.name), item.default) for item in fields(self)]
+        return " ".join(f"{name}={value}" for name, value, default in values if value != default) or "none"

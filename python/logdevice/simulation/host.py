@@ -1,4 +1,4 @@
-"""The simulated shell of one machine, as `node/host.py` is the real one: over a process, links and a clock.
+"""The simulated shell of one machine, as `node/host.py` is the real one: in a process, over a network.
 
 Between any two effects the process may crash: what a machine wanted done after that is not done. A host whose
 machine was replaced, or whose process has ended, performs nothing more.
@@ -11,8 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.simulation.whole.links import Links
-from logdevice.simulation.whole.process import Process
+from logdevice.simulation.process import Process
 
 Machine_ = TypeVar("Machine_", bound="Machine")
 
@@ -22,29 +21,22 @@ class Machine(Protocol):
 
 
 class SimHost(Generic[Machine_]):
-    """`crash` ends the process; the host belongs to the life in which it was made."""
+    """It belongs to the life of the process in which it was made."""
 
     def __init__(
-        self,
-        machine: Machine_,
-        process: Process,
-        links: Links,
-        on: Mapping[type[Any], Callable[[Any], None]],
-        crash: Callable[[], None],
+        self, machine: Machine_, process: Process, on: Mapping[type[Any], Callable[[Any], None]]
     ) -> None:
         self.machine = machine
-        self.is_closed = False
+        self._is_closed = False
         self._process = process
         self._life = process.life
-        self._links = links
-        self._crash = crash
         self._waiting: dict[int, Callable[[Any], None]] = {}
         self._asked = 0
         self._on: dict[type[Any], Callable[[Any], None]] = {
-            WakeAt: self._wake,
-            Reply: self._reply,
+            WakeAt: lambda effect: process.wake_at(effect.time_ms, lambda: self.feed(Woken())),
+            Reply: lambda effect: self._waiting.pop(effect.id)(effect.answer),
             Ask: self.send,
-            Tell: lambda effect: links.ask(process, effect.node, effect.message),
+            Tell: lambda effect: process.network.ask(process, effect.node, effect.message),
         }
         self._on |= on
 
@@ -60,8 +52,9 @@ class SimHost(Generic[Machine_]):
     def perform(self, effects: list[Any]) -> None:
         """What `start` of the machine has returned, or `handle`."""
         for effect in effects:
-            if self._process.world.chance(self._process.faults.crash_at_effect):
-                self._crash()
+            world, crash = self._process.world, self._process.crash
+            if crash is not None and world.chance(world.faults.crash_at_effect):
+                crash()
             if self._is_over:
                 return
             self._on[type(effect)](effect)
@@ -74,22 +67,16 @@ class SimHost(Generic[Machine_]):
         self.feed(Asked(self._asked, request))
 
     def close(self) -> None:
-        self.is_closed = True
+        self._is_closed = True
 
     @property
     def _is_over(self) -> bool:
-        return self.is_closed or self._process.life != self._life
-
-    def _wake(self, effect: WakeAt) -> None:
-        self._process.wake_at(effect.time_ms, lambda: self.feed(Woken()))
-
-    def _reply(self, effect: Reply[Any]) -> None:
-        self._waiting.pop(effect.id)(effect.answer)
+        return self._is_closed or self._process.life != self._life
 
     def send(self, effect: Ask[Any]) -> None:
         """The request goes out, and what becomes of it comes back as an event."""
         node, request, number = effect.node, effect.request, effect.id
-        self._links.ask(
+        self._process.network.ask(
             self._process,
             node,
             request,

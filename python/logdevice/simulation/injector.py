@@ -1,51 +1,38 @@
 """Makes things go wrong, at the rates a seed has drawn, and ends each trouble after a while.
 
 Works during the fault phase only. Every trouble it starts has a planned end, so that after the
-phase a healed cluster is a matter of time.
+phase a healed cluster is a matter of time. Here is what any cluster suffers; families of worlds add theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
-from logdevice.simulation.cluster import FULLY, Cluster
-from logdevice.simulation.faults import FaultRates
+from logdevice.simulation.faults import Faults
 from logdevice.simulation.node import SimulatedNode
-from logdevice.simulation.workload import LOG, satisfies
-from logdevice.types import AuthoritativeStatus, Lsn, NodeId
+from logdevice.simulation.read_cluster import ReadCluster
+from logdevice.simulation.world import Action
 
 TICK_MS = 100
-GONE_FOR_GOOD = 0.2  # chance that a node does not come back with the others
-_AWAY_FOR_NOW = (AuthoritativeStatus.UNAVAILABLE, AuthoritativeStatus.UNDERREPLICATION)
 
 
 class Injector:
     """The bad luck of one run."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ReadCluster) -> None:
         self._cluster = cluster
         self._world = cluster.world
-        self.gone: NodeId | None = None  # the node that never comes back, if there is one
-        faults = cluster.plan.faults
-        self._kinds: list[tuple[float, Callable[[], None]]] = [
-            (faults.crashes_per_s, self._crash),
+        self._network = cluster.network
+        faults = cluster.world.faults
+        self._kinds: list[tuple[float, Action]] = [
+            (faults.crashes_per_s, lambda: self._crash(1, 2_000)),
             (faults.hangs_per_s, self._hang),
             (faults.slow_nodes_per_s, self._slow_down),
             (faults.partitions_per_s, self._partition),
-            (faults.wipes_per_s, self._wipe),
-            (faults.dirty_ranges_per_s, self._lose_some),
-            (faults.pincers_per_s, self._pincer),
-            (faults.spoiled_per_s, self._spoil),
-            (faults.unavailable_per_s, lambda: self._mark_away(AuthoritativeStatus.UNAVAILABLE)),
-            (faults.given_up_per_s, lambda: self._mark_away(AuthoritativeStatus.UNDERREPLICATION)),
-            (faults.trims_per_s, self._trim),
-            (faults.config_changes_per_s, self._flip_scd),
         ]
 
     def tick(self) -> None:
-        if self._world.now_ms >= self._cluster.plan.fault_phase_ms:
+        if self._world.now_ms >= self._cluster.reading.fault_phase_ms:
             return
         for rate_per_s, strike in self._kinds:
             if self._world.chance(rate_per_s * TICK_MS / 1000):
@@ -55,177 +42,52 @@ class Injector:
     def heal(self) -> None:
         """No more bad luck: everybody is up, connected and well-behaved from now on."""
         self._world.say("world", "heals")
-        quiet = FaultRates(lag_ms_max=min(5, self._cluster.faults.lag_ms_max))
-        self._cluster.be_good(quiet)
+        self._world.faults = Faults(lag_ms_max=min(5, self._world.faults.lag_ms_max))
+        self._network.heal()
         for node in self._cluster.nodes.values():
-            node.wake()
+            node.process.wake()
             if node.is_disk_broken:
-                # A reader asks a node whose disk failed again only after the connection is gone.
-                node.crash()
-                node.is_disk_broken = False
-            self._return(node)
-        if self._world.chance(GONE_FOR_GOOD):
-            self._world.after(6_000, self._lose_for_good)
+                node.crash()  # nobody trusts a disk that failed before the process is started again
+            self._bring_back(node)
 
-    def _lose_for_good(self) -> None:
-        """One node is never seen again: rebuilt elsewhere if that can be done, or given up."""
-        node = self._pick(lambda node: node.is_fine and node.id not in self._cluster.statuses)
-        if node is None or not self._can_spare(node.id):
-            return
-        self.gone = node.id
-        node.crash()
-        self._cluster.repair.wipe(node.id)
-        is_rebuilt = self._world.chance(0.5) and self._cluster.repair.relocate(node.id)
-        empty, lost = AuthoritativeStatus.AUTHORITATIVE_EMPTY, AuthoritativeStatus.UNDERREPLICATION
-        self._cluster.set_status(node.id, empty if is_rebuilt else lost)
-
-    def _can_spare(self, node: NodeId) -> bool:
-        """Whether the sequencer can go on without it."""
-        metadata = self._cluster.plan.epochs[-1].metadata
-        rest = tuple(other for other in metadata.nodeset if other != node)
-        copies = metadata.replication.copies
-        return len(rest) >= copies and satisfies(rest, metadata.replication, self._cluster.plan.locations)
+    def _bring_back(self, node: SimulatedNode) -> None:
+        """Out of a hang, or from a crash."""
+        raise NotImplementedError
 
     def _pick(self, fits: Callable[[SimulatedNode], bool]) -> SimulatedNode | None:
         candidates = [node for node in self._cluster.nodes.values() if fits(node)]
         return self._world.rng.choice(candidates) if candidates else None
 
-    def _crash(self) -> None:
-        if node := self._pick(lambda node: node.is_up):
+    def _later(self, low_ms: int, high_ms: int, action: Action) -> None:
+        self._world.after(self._world.between(low_ms, high_ms), action)
+
+    def _crash(self, low_ms: int, high_ms: int) -> None:
+        if node := self._pick(lambda node: node.process.is_up):
             node.crash()
-            self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
+            self._later(low_ms, high_ms, lambda: self._bring_back(node))
 
     def _hang(self) -> None:
-        if node := self._pick(lambda node: node.is_up and not node.is_hung):
+        if node := self._pick(lambda node: node.process.is_fine):
             self._silence(node)
 
     def _silence(self, node: SimulatedNode) -> None:
-        node.hang()
-        self._world.after(self._world.between(20, 3_000), lambda: self._return(node))
-
-    def _return(self, node: SimulatedNode) -> None:
-        node.wake()
-        node.restart()
-        if self._cluster.statuses.get(node.id) in _AWAY_FOR_NOW and not node.is_rebuilding:
-            self._world.after(self._world.between(0, 300), lambda: self._is_back(node))
-
-    def _is_back(self, node: SimulatedNode) -> None:
-        if node.is_up and not node.is_rebuilding and self._cluster.statuses.get(node.id) in _AWAY_FOR_NOW:
-            self._cluster.set_status(node.id, FULLY)
+        node.process.hang()
+        self._later(20, 2_500, lambda: self._bring_back(node))
 
     def _slow_down(self) -> None:
-        if node := self._pick(lambda node: node.id not in self._cluster.network.extra_ms):
-            extra_ms = self._world.between(30, 400)
-            self._world.say(str(node.id), f"gets slow, {extra_ms} ms a message")
-            self._cluster.network.extra_ms[node.id] = extra_ms
-            forget = self._cluster.network.extra_ms.pop
-            self._world.after(self._world.between(300, 4_000), lambda: forget(node.id, None))
+        slow = self._network.extra_ms
+        if node := self._pick(lambda node: node.process.name not in slow):
+            name = node.process.name
+            slow[name] = self._world.between(20, 400)
+            node.process.say(f"gets slow, {slow[name]} ms a message")
+            self._later(200, 4_000, lambda: slow.pop(name, None))
 
     def _partition(self) -> None:
-        if self._cluster.readers and (node := self._pick(lambda node: True)):
-            name = self._world.rng.choice(self._cluster.readers).name
-            self._world.say("network", f"cuts {name} from {node.id}")
-            self._cluster.network.cut(name, node.id)
-            after_ms = self._world.between(50, 3_000)
-            self._world.after(after_ms, lambda: self._cluster.network.join(name, node.id))
+        if askers := self._cluster.askers():
+            node = self._world.rng.choice(list(self._cluster.nodes))
+            self._cut(self._world.rng.choice(askers), str(node), self._world.between(50, 3_000))
 
-    def _wipe(self) -> None:
-        node = self._pick(lambda node: node.is_fine)
-        if node is not None:
-            self._lose_disk(node)
-
-    def _lose_disk(self, node: SimulatedNode) -> None:
-        """A disk dies; what the event log says in the meantime is drawn, what follows is a rebuild."""
-        if node.id in self._cluster.statuses or len(self._cluster.truth.rebuilding_since_ms) >= 2:
-            return
-        if self._world.chance(0.5):
-            node.crash()
-            self._world.after(self._world.between(20, 500), node.restart)
-        self._cluster.repair.wipe(node.id)
-        status = self._world.rng.choice([None, *_AWAY_FOR_NOW])
-        if status is not None:
-            after_ms = self._world.between(0, 300)
-            self._world.after(after_ms, lambda: self._mark_wiped(node, status))
-        self._world.after(self._world.between(400, 3_000), lambda: self._rebuild(node))
-
-    def _mark_wiped(self, node: SimulatedNode, status: AuthoritativeStatus) -> None:
-        if node.is_rebuilding:
-            self._cluster.set_status(node.id, status)
-
-    def _rebuild(self, node: SimulatedNode) -> None:
-        if self._world.chance(0.5) and self._cluster.repair.relocate(node.id):
-            self._cluster.set_status(node.id, AuthoritativeStatus.AUTHORITATIVE_EMPTY)
-        else:
-            self._cluster.repair.restore(node.id)
-        self._world.after(self._world.between(0, 1_500), lambda: self._serve_again(node))
-
-    def _serve_again(self, node: SimulatedNode) -> None:
-        # Records written meanwhile have other homes, but copies may have been lost since the rebuild.
-        self._cluster.repair.restore(node.id)
-        self._cluster.repair.finish_rebuilding(node.id)
-        self._cluster.set_status(node.id, FULLY)
-
-    def _lose_some(self) -> None:
-        node = self._pick(lambda node: node.is_fine and bool(node.store.lsns(LOG)))
-        if node is None:
-            return
-        lsns = node.store.lsns(LOG)
-        first = self._world.rng.randrange(len(lsns))
-        last = min(len(lsns) - 1, first + self._world.between(0, 15))
-        self._cluster.repair.lose_some(node.id, lsns[first], lsns[last].next, self._world.rng.random())
-        self._world.after(self._world.between(300, 4_000), lambda: self._clean_up(node))
-
-    def _pincer(self) -> None:
-        """The worst luck: a record that a reader is about to read is missing, late and moving at once."""
-        readers = [reader.view for reader in self._cluster.readers if not reader.view.is_ended]
-        if not readers:
-            return
-        view = self._world.rng.choice(readers)
-        head = view.request.start if view.next is None else view.next
-        ahead = self._cluster.truth.slots_in(head, Lsn(head + 30))
-        slots = [slot for slot in ahead if len(slot.intact_since_ms) >= 2]
-        if not slots:
-            return
-        slot = self._world.rng.choice(slots)
-        holders = [self._cluster.nodes[node] for node in sorted(slot.intact_since_ms)]
-        self._world.rng.shuffle(holders)
-        silent, *others = holders
-        if silent.is_up and not silent.is_hung:
-            self._silence(silent)
-        for node in others:
-            if node.is_fine and self._world.chance(0.7):
-                self._lose_disk(node)
-            elif node.is_fine:
-                self._cluster.repair.lose_some(node.id, slot.record.lsn, slot.record.lsn.next, 1.0)
-                self._world.after(self._world.between(300, 4_000), partial(self._clean_up, node))
-
-    def _clean_up(self, node: SimulatedNode) -> None:
-        if not node.is_rebuilding:
-            self._cluster.repair.restore(node.id)
-
-    def _spoil(self) -> None:
-        node = self._pick(lambda node: bool(self._cluster.truth.copies_of(node.id)))
-        if node is not None:
-            lsns = self._cluster.truth.copies_of(node.id)
-            self._cluster.repair.spoil(node.id, self._world.rng.sample(lsns, min(len(lsns), 3)))
-
-    def _mark_away(self, status: AuthoritativeStatus) -> None:
-        statuses = self._cluster.statuses
-        node = self._pick(lambda node: not node.is_up and not node.is_rebuilding and node.id not in statuses)
-        if node is not None:
-            self._mark_damaged(node.id)
-            self._cluster.set_status(node.id, status)
-
-    def _mark_damaged(self, node: NodeId) -> None:
-        """A node that was given up may return: until then its records count as lost."""
-        for lsn in self._cluster.truth.copies_of(node):
-            self._cluster.truth.slots[lsn].is_damaged = True
-
-    def _trim(self) -> None:
-        lsns = [lsn for lsn in self._cluster.truth.lsns() if lsn < self._cluster.truth.released_end]
-        if lsns:
-            self._cluster.trim(lsns[self._world.rng.randrange((len(lsns) + 1) // 2)])
-
-    def _flip_scd(self) -> None:
-        config = self._cluster.config
-        self._cluster.change_config(replace(config, scd=not config.scd))
+    def _cut(self, one: str, other: str, duration_ms: int) -> None:
+        self._world.say("network", f"cuts {one} from {other}")
+        self._network.cut(one, other)
+        self._world.after(duration_ms, lambda: self._network.join(one, other))

@@ -1,163 +1,204 @@
-"""The network between readers and storage nodes: ordered connections that break, never skip.
+"""The network between processes: ordered connections that break, never skip.
 
-One connection per reader and node at a time. Messages of one direction arrive in the order sent;
-messages of different connections overtake each other. A lost message takes everything behind it
-along: the connection is a black hole until both ends notice, each in its own time.
+Messages of one direction arrive in the order sent; messages of different connections overtake each other.
+A lost message takes everything behind it along: the connection is a black hole until its ends notice, each in
+its own time. What was sent before the loss still arrives. Readers keep a connection for each node; those who
+ask questions have one for each node they ask, and when it breaks they hear that all open questions are lost:
+a request may be done although its answer never comes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
-from logdevice.protocol.messages import ToNode, ToReader
+from logdevice.simulation.process import Process
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
-
-class ReaderEnd(Protocol):
-    """What the network needs of a reader."""
-
-    name: str
-
-    def received(self, connection: Connection, message: ToReader) -> None: ...
-
-    def connection_lost(self, connection: Connection) -> None: ...
+Reply = Callable[[Any], None]
+Lost = Callable[[bool], None]  # whether the question was sent
 
 
-class NodeEnd(Protocol):
-    """What the network needs of a storage node."""
+class Server(Protocol):
+    """What those who ask need of the node at the other end."""
 
-    id: NodeId
+    process: Process
 
-    @property
-    def is_up(self) -> bool: ...
-
-    def received(self, connection: Connection, message: ToNode) -> None: ...
-
-    def connection_closed(self, connection: Connection) -> None: ...
+    def receive(self, question: Any, reply: Reply) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One connection; each end learns of its death separately."""
+    """From the process that opened it to another; `lost` and `closed` tell the ends that it is dead."""
 
-    number: int
-    reader: ReaderEnd
-    node: NodeEnd
+    source: Process
+    target: Process
+    lost: Action
+    closed: Action | None = None  # None: the other end need not know
+    heard: Reply = lambda message: None  # takes what a stream sends back
     is_black_hole: bool = False
-    ended_at_reader: bool = False
-    ended_at_node: bool = False
-    reset_planned: bool = False
-    next_arrival_ms: dict[str, int] = field(default_factory=lambda: {"to node": 0, "to reader": 0})
+    is_end_planned: bool = False
+    ended_at_source: bool = False
+    ended_at_target: bool = False
+    has_spoken: bool = False  # something came back
+    waiting: dict[int, Lost] = field(default_factory=dict)  # questions without an answer
+    next_ms: dict[str, int] = field(default_factory=lambda: {"out": 0, "back": 0})
+    lives: tuple[int, int] = field(init=False)
 
+    def __post_init__(self) -> None:
+        self.lives = self.source.life, self.target.life
 
-@dataclass(slots=True)
-class Conditions:
-    """How good the network is just now."""
-
-    message_loss: float = 0.0  # chance that a message is lost, and its connection with it
-    latency_ms_min: int = 1
-    latency_ms_max: int = 5
-    detection_ms_max: int = 50  # how long an end may believe in a dead connection
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.source.name, self.target.name
 
 
 class Network:
     """Carries messages, loses them, and tells the ends about dead connections."""
 
-    def __init__(self, world: World, conditions: Conditions) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.conditions = conditions
-        self.extra_ms: dict[NodeId, int] = {}  # slow nodes
-        self._cut: set[tuple[str, NodeId]] = set()  # partitions; only asked for membership
-        self._open: dict[int, Connection] = {}
-        self._opened = 0
+        self.servers: Mapping[NodeId, Server] = {}
+        self.extra_ms: dict[str, int] = {}  # slow processes, by name
+        self.on_connected: Callable[[Process, NodeId], None] = lambda source, target: None
+        self._cut: set[tuple[str, str]] = set()  # partitions; only asked for membership
+        self._open: dict[Connection, None] = {}  # in the order of opening
+        self._links: dict[tuple[str, NodeId], Connection] = {}  # for questions
+        self._asked = 0
 
-    def open(self, reader: ReaderEnd, node: NodeEnd) -> Connection:
-        self._opened += 1
-        connection = Connection(self._opened, reader, node)
-        if node.is_up:
-            self._open[connection.number] = connection
+    def open(self, connection: Connection) -> None:
+        if connection.target.is_up:
+            self._open[connection] = None
         else:
-            connection.is_black_hole = connection.ended_at_node = connection.reset_planned = True
-            self.world.after(self._latency_ms(node.id), lambda: self._end_at_reader(connection))
-        return connection
+            connection.is_black_hole = connection.ended_at_target = connection.is_end_planned = True
+            self.world.after(self._latency_ms(*connection.ends), lambda: self._end_at_source(connection))
 
-    def to_node(self, connection: Connection, message: ToNode) -> None:
+    def to_target(self, connection: Connection, action: Action) -> None:
         def arrive() -> None:
-            if not connection.ended_at_node and connection.node.is_up:
-                connection.node.received(connection, message)
+            if not connection.ended_at_target:
+                connection.target.do(connection.lives[1], action)
 
-        self._carry(connection, "to node", arrive)
+        self._carry(connection, "out", arrive)
 
-    def to_reader(self, connection: Connection, message: ToReader) -> None:
-        def arrive() -> None:
-            if not connection.ended_at_reader:
-                connection.reader.received(connection, message)
+    def to_source(self, connection: Connection, action: Action) -> None:
+        def take() -> None:
+            if not connection.ended_at_source:
+                action()
 
-        self._carry(connection, "to reader", arrive)
+        self._carry(connection, "back", lambda: connection.source.do(connection.lives[0], take))
 
     def _carry(self, connection: Connection, direction: str, arrive: Action) -> None:
         if connection.is_black_hole:
             return
-        is_cut = (connection.reader.name, connection.node.id) in self._cut
-        if is_cut or self.world.chance(self.conditions.message_loss):
-            self.world.say("network", f"loses {connection.reader.name}-{connection.node.id}")
-            connection.is_black_hole = True
+        ends = connection.ends
+        if ends in self._cut or self.world.chance(self.world.faults.message_loss):
+            self.world.say("network", f"loses {ends[0]}-{ends[1]}")
             self.reset(connection)
             return
-        earliest_ms = self.world.now_ms + self._latency_ms(connection.node.id)
-        arrival_ms = max(connection.next_arrival_ms[direction], earliest_ms)
-        connection.next_arrival_ms[direction] = arrival_ms
-        self.world.at(arrival_ms, arrive)
+        earliest_ms = self.world.now_ms + self._latency_ms(*connection.ends)
+        connection.next_ms[direction] = max(connection.next_ms[direction], earliest_ms)
+        self.world.at(connection.next_ms[direction], arrive)
 
-    def _latency_ms(self, node: NodeId) -> int:
-        conditions = self.conditions
-        drawn = self.world.between(conditions.latency_ms_min, conditions.latency_ms_max)
-        return drawn + self.extra_ms.get(node, 0)
+    def _latency_ms(self, *names: str) -> int:
+        extra_ms = sum(self.extra_ms.get(name, 0) for name in names)
+        return self.world.between(1, self.world.faults.latency_ms_max) + extra_ms
 
     def reset(self, connection: Connection) -> None:
         """Nothing more gets through; both ends find out sooner or later."""
         connection.is_black_hole = True
-        if connection.reset_planned:
+        if connection.is_end_planned:
             return
-        connection.reset_planned = True
-        limit_ms = self.conditions.detection_ms_max
-        self.world.after(self.world.between(1, limit_ms), lambda: self._end_at_reader(connection))
-        self.world.after(self.world.between(1, limit_ms), lambda: self._end_at_node(connection))
+        connection.is_end_planned = True
+        limit_ms = self.world.faults.detection_ms_max
+        self.world.after(self.world.between(1, limit_ms), lambda: self._end_at_source(connection))
+        if connection.closed is not None:
+            self.world.after(self.world.between(1, limit_ms), lambda: self._end_at_target(connection))
 
-    def close_by_reader(self, connection: Connection) -> None:
-        """The reader drops the connection; what it sent before still arrives."""
-        connection.ended_at_reader = True
-        connection.reset_planned = True
-        self._open.pop(connection.number, None)
-        last_ms = max(connection.next_arrival_ms["to node"], self.world.now_ms)
-        delay_ms = last_ms - self.world.now_ms + self._latency_ms(connection.node.id)
-        self.world.after(delay_ms, lambda: self._end_at_node(connection))
+    def close(self, connection: Connection) -> None:
+        """Who opened the connection drops it; what it sent before still arrives."""
+        connection.ended_at_source = connection.is_end_planned = True
+        self._open.pop(connection, None)
+        last_ms = max(connection.next_ms["out"], self.world.now_ms)
+        self.world.at(last_ms + self._latency_ms(*connection.ends), lambda: self._end_at_target(connection))
 
-    def node_crashed(self, node: NodeId) -> None:
-        for connection in list(self._open.values()):
-            if connection.node.id == node:
-                connection.ended_at_node = True
+    def died(self, process: Process) -> None:
+        for connection in list(self._open):
+            if connection.source is process:
+                connection.is_black_hole = connection.ended_at_source = True
+                del self._open[connection]
+            elif connection.target is process:
+                connection.ended_at_target = True
                 self.reset(connection)
 
-    def cut(self, reader: str, node: NodeId) -> None:
-        self._cut.add((reader, node))
+    def cut(self, one: str, other: str) -> None:
+        self._cut.update(((one, other), (other, one)))
 
-    def join(self, reader: str, node: NodeId) -> None:
-        self._cut.discard((reader, node))
+    def join(self, one: str, other: str) -> None:
+        self._cut.difference_update(((one, other), (other, one)))
 
-    def join_all(self) -> None:
+    def heal(self) -> None:
+        self.extra_ms.clear()
         self._cut.clear()
 
-    def _end_at_reader(self, connection: Connection) -> None:
-        self._open.pop(connection.number, None)
-        if not connection.ended_at_reader:
-            connection.ended_at_reader = True
-            connection.reader.connection_lost(connection)
+    def _end_at_source(self, connection: Connection) -> None:
+        self._open.pop(connection, None)
+        if not connection.ended_at_source:
+            connection.ended_at_source = True
+            connection.source.do(connection.lives[0], connection.lost)
 
-    def _end_at_node(self, connection: Connection) -> None:
-        self._open.pop(connection.number, None)
-        if not connection.ended_at_node:
-            connection.ended_at_node = True
-            connection.node.connection_closed(connection)
+    def _end_at_target(self, connection: Connection) -> None:
+        if not connection.ended_at_target and connection.closed is not None:
+            connection.ended_at_target = True
+            connection.target.do(connection.lives[1], connection.closed)
+
+    # Questions and answers.
+
+    def ask(
+        self,
+        source: Process,
+        target: NodeId,
+        question: Any,
+        done: Reply | None = None,
+        lost: Lost | None = None,
+    ) -> None:
+        """Ends in `done`, in `lost`, or in silence for as long as somebody hangs."""
+        server = self.servers[target]
+        link = self._links.get((source.name, target))
+        if link is None or link.ended_at_source:
+            if not server.process.is_up:
+                if lost is not None:
+                    delay_ms = self._latency_ms(source.name, server.process.name)
+                    source.later(delay_ms, lambda: lost(False))
+                return
+            link = self._links[source.name, target] = self._link(source, server.process)
+        self._asked += 1
+        number = self._asked
+        if lost is not None:
+            link.waiting[number] = lost
+
+        def take(answer: Any) -> None:
+            link.waiting.pop(number, None)
+            if not link.has_spoken:
+                link.has_spoken = True
+                self.on_connected(source, target)
+            if done is not None:
+                done(answer)
+
+        def reply(answer: Any) -> None:
+            self.to_source(link, lambda: take(answer))
+
+        self.to_target(link, lambda: server.receive(question, reply))
+
+    def _link(self, source: Process, target: Process) -> Connection:
+        link = Connection(source, target, lambda: _lose_questions(link))
+        self.open(link)
+        return link
+
+
+def _lose_questions(link: Connection) -> None:
+    waiting, link.waiting = link.waiting, {}
+    for tell in waiting.values():
+        link.source.do(link.lives[0], partial(tell, True))

@@ -1,14 +1,13 @@
 """A storage node of the simulation: server read streams over a memory store, and ways to fail.
 
 Lives as long as the run; its streams live as long as their connections and die with a crash, its
-disk survives. A hung node still receives, but does nothing until it wakes up, like a stopped
-process.
+disk survives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.messages import (
@@ -22,58 +21,36 @@ from logdevice.protocol.messages import (
 )
 from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.store_read import ReadFailed, StoreRead
-from logdevice.simulation.faults import FaultRates
-from logdevice.simulation.network import Connection, Network
-from logdevice.simulation.plan import Plan
-from logdevice.simulation.world import Action, World
+from logdevice.simulation.network import Connection
+from logdevice.simulation.process import Process
 from logdevice.storage.memory_log_store import MemoryLogStore
-from logdevice.types import Lsn, NodeId
+from logdevice.types import GapType, Lsn, NodeId
 
-OnWire = Callable[[Connection, Records], None]
+if TYPE_CHECKING:
+    from logdevice.simulation.read_cluster import ReadCluster
 
 
 class SimulatedNode:
     """One node: its disk, what it knows of the log, and one stream per connection."""
 
-    def __init__(
-        self,
-        node: NodeId,
-        plan: Plan,
-        *,
-        world: World,
-        network: Network,
-        store: MemoryLogStore,
-        on_wire: OnWire,
-        is_denied: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, node: NodeId, cluster: ReadCluster) -> None:
+        skew_ms = cluster.world.between(0, cluster.world.faults.clock_skew_ms_max)
         self.id = node
-        self.store = store
-        self.faults: FaultRates = plan.faults
-        self.is_up = True
-        self.is_hung = False
+        self.process = Process(str(node), cluster.network, clock_skew_ms=skew_ms)
+        self.store = MemoryLogStore(entries_examined_max=cluster.reading.examined_max)
         self.is_rebuilding = False
-        self.is_disk_broken = False
+        self.is_disk_broken = False  # until the process is started again
+        self.is_disk_full = False
         self.released_end = Lsn(0)
         self.trim_end = Lsn(0)
         self.notice = StatusNotice(0, ())
-        self._plan = plan
-        self._world = world
-        self._network = network
-        self._on_wire = on_wire
-        self._is_denied = is_denied
-        self._streams: dict[int, tuple[ServerReadStream, Connection]] = {}
-        self._backlog: list[Action] = []
-        self._life = 0  # grows with every crash: what an earlier life had planned is void
+        self._cluster = cluster
+        self._world = cluster.world
+        self._streams: dict[Connection, ServerReadStream] = {}
 
     @property
     def is_fine(self) -> bool:
-        return self.is_up and not (self.is_hung or self.is_rebuilding or self.is_disk_broken)
-
-    def received(self, connection: Connection, message: ToNode) -> None:
-        self._when_awake(lambda: self._take(connection, message))
-
-    def connection_closed(self, connection: Connection) -> None:
-        self._when_awake(lambda: self._forget(connection))
+        return self.process.is_fine and not (self.is_rebuilding or self.is_disk_broken)
 
     def learn_release(self, end: Lsn) -> None:
         if end > self.released_end:
@@ -94,120 +71,88 @@ class SimulatedNode:
         self.is_rebuilding = is_rebuilding
         self._tell_all(RebuildingChanged(is_rebuilding))
 
+    def boot(self) -> None:
+        self.process.begin_life()
+        self.is_disk_broken = False
+
     def crash(self) -> None:
-        self._world.say(str(self.id), "crashes")
-        self.is_up = self.is_hung = False
-        self._life += 1
+        self.process.end_life()
         self._streams.clear()
-        self._backlog.clear()
-        self._network.node_crashed(self.id)
 
-    def restart(self) -> None:
-        if not self.is_up:
-            self._world.say(str(self.id), "is up again")
-            self.is_up = True
-
-    def hang(self) -> None:
-        self._world.say(str(self.id), "hangs")
-        self.is_hung = True
-
-    def wake(self) -> None:
-        if self.is_hung:
-            self._world.say(str(self.id), "goes on")
-            self.is_hung = False
-            backlog, self._backlog = self._backlog, []
-            for action in backlog:
-                action()
-
-    def _when_awake(self, action: Action) -> None:
-        if self.is_hung:
-            self._backlog.append(action)
-        elif self.is_up:
-            action()
-
-    def _take(self, connection: Connection, message: ToNode) -> None:
+    def hear(self, connection: Connection, message: ToNode) -> None:
         if isinstance(message, Start):
             if refusal := self._refusal(connection):
-                self._forget(connection)
+                self.forget(connection)
                 started = Started(message.log, message.filter_version, refusal, self.released_end)
                 self._send(connection, started)
                 return
-            if connection.number not in self._streams:
-                self._streams[connection.number] = (self._new_stream(), connection)
+            if connection not in self._streams:
+                self._streams[connection] = self._new_stream()
                 if self.notice.version > 0:
-                    self._feed(connection.number, self.notice)
-        self._feed(connection.number, message)
+                    self._feed(connection, self.notice)
+        self._feed(connection, message)
 
     def _refusal(self, connection: Connection) -> StartedStatus | None:
         """What a node's shell answers before a stream is even made."""
-        if self._is_denied(connection.reader.name):
+        if self._cluster.witness.views[connection.source.name].ends_by is GapType.ACCESS:
             return StartedStatus.ACCESS
-        return StartedStatus.AGAIN if self._world.chance(self.faults.overloaded) else None
+        return StartedStatus.AGAIN if self._world.chance(self._world.faults.overloaded) else None
 
     def _new_stream(self) -> ServerReadStream:
         return ServerReadStream(
             self.id,
-            self._plan.node_settings,
-            self._plan.locations,
+            self._cluster.reading.node_settings,
+            self._cluster.reading.locations,
             released_end=self.released_end,
             trim_end=self.trim_end,
             rebuilding=self.is_rebuilding,
         )
 
-    def _forget(self, connection: Connection) -> None:
-        self._streams.pop(connection.number, None)
+    def forget(self, connection: Connection) -> None:
+        self._streams.pop(connection, None)
 
     def _tell_all(self, event: Event) -> None:
-        for number in list(self._streams):
-            self._when_awake(partial(self._feed, number, event))
+        for connection in list(self._streams):
+            self.process.now(partial(self._feed, connection, event))
 
-    def _feed(self, number: int, event: Event) -> None:
-        if number not in self._streams:
+    def _feed(self, connection: Connection, event: Event) -> None:
+        stream = self._streams.get(connection)
+        if stream is None:
             return  # the stream ended, or its connection did
-        stream, connection = self._streams[number]
         for effect in stream.handle(event, self._world.now_ms):
             if isinstance(effect, StoreRead):
                 self._read(connection, stream, effect)
             elif isinstance(effect, EndStream):
-                self._streams.pop(number, None)
+                self.forget(connection)
             else:
                 self._send(connection, effect)
 
     def _send(self, connection: Connection, message: ToReader) -> None:
+        reader = connection.source.name
         if self._world.trace is not None:
-            self._world.say(str(self.id), f"to {connection.reader.name}: {brief(message)}")
+            self.process.say(f"to {reader}: {brief(message)}")
         if isinstance(message, Records):
-            self._on_wire(connection, message)
+            self._cluster.witness.sent(self._cluster.witness.views[reader], self.id, message)
             size = sum(record.size for record in message.records)
-            self._later(self._world.between(0, 5), lambda: self._feed(connection.number, MessageSent(size)))
-        self._network.to_reader(connection, message)
+            sent = partial(self._feed, connection, MessageSent(size))
+            self.process.later(self._world.between(0, 5), sent)
+        self._cluster.network.to_source(connection, partial(connection.heard, message))
 
     def _read(self, connection: Connection, stream: ServerReadStream, read: StoreRead) -> None:
         """The disk answers after a while, with what it held when the read began or when it ended."""
-        if self._world.chance(self.faults.read_failure):
+        if self._world.chance(self._world.faults.read_failure):
             self.is_disk_broken = True
-        delay_ms = self._world.between(0, self.faults.disk_ms_max)
         early = None if self._world.chance(0.5) else self.store.scan(read)
 
         def answer() -> None:
-            current = self._streams.get(connection.number)
-            if current is None or current[0] is not stream:
+            if self._streams.get(connection) is not stream:
                 return  # that stream is gone; its connection may already have another
             if self.is_disk_broken:
-                self._feed(connection.number, ReadFailed(read.read_id))
+                self._feed(connection, ReadFailed(read.read_id))
             else:
-                self._feed(connection.number, early or self.store.scan(read))
+                self._feed(connection, early or self.store.scan(read))
 
-        self._later(delay_ms, answer)
-
-    def _later(self, delay_ms: int, action: Action) -> None:
-        life = self._life
-
-        def act() -> None:
-            if self._life == life:
-                self._when_awake(action)
-
-        self._world.after(delay_ms, act)
+        self.process.later(self._world.between(0, self._world.faults.disk_ms_max), answer)
 
 
 def brief(message: object) -> str:

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 
 from logdevice.settings import NodeReadSettings, ReadStreamSettings
-from logdevice.simulation.faults import FaultRates
+from logdevice.simulation.faults import READING, Faults
 from logdevice.types import (
     LSN_MAX,
     LSN_OLDEST,
@@ -62,7 +62,7 @@ class Plan:
     local_scd: bool
     epochs: tuple[EpochPlan, ...]
     readers: tuple[ReaderPlan, ...]
-    faults: FaultRates
+    faults: Faults
     fault_phase_ms: int
     burst_max: int  # records the sequencer writes at once
     node_settings: NodeReadSettings
@@ -85,7 +85,7 @@ class Plan:
             local_scd=scd and rng.random() < 0.3,
             epochs=epochs,
             readers=readers,
-            faults=FaultRates.draw(rng),
+            faults=Faults.draw(rng, READING),
             fault_phase_ms=fault_phase_ms,
             burst_max=rng.choice([1, 5, 40]),
             node_settings=NodeReadSettings(

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import (
@@ -32,55 +31,31 @@ from logdevice.protocol.read_stream.events import (
     EndStream,
     Event,
     MetadataUnavailable,
-    ReadConfig,
     ReadRequest,
     SendStart,
 )
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.simulation.faults import FaultRates
-from logdevice.simulation.network import Connection, Network, NodeEnd
+from logdevice.simulation.network import Connection
 from logdevice.simulation.node import brief
 from logdevice.simulation.plan import ReaderPlan
+from logdevice.simulation.process import Process
 from logdevice.simulation.view import ReaderView
-from logdevice.simulation.world import World
-from logdevice.types import Epoch, Gap, LogId, NodeId, Record, RecordFlags
+from logdevice.simulation.workload import LOG
+from logdevice.types import Gap, NodeId, Record, RecordFlags
+
+if TYPE_CHECKING:
+    from logdevice.simulation.read_cluster import ReadCluster
 
 Item = Record | Gap
-
-
-class Witness(Protocol):
-    """Who looks over a reader's shoulder."""
-
-    def delivered(self, view: ReaderView, item: Item) -> None: ...
-
-    def accepted(self, view: ReaderView, item: Item) -> None: ...
-
-    def asked(self, view: ReaderView, message: Start | Window) -> None: ...
-
-
-Metadata = Callable[[Epoch, Callable[[EpochMetadataIs | MetadataUnavailable], None]], None]
 
 
 class SimulatedReader:
     """One stream, its connections and its application."""
 
-    def __init__(
-        self,
-        name: str,
-        log: LogId,
-        plan: ReaderPlan,
-        config: ReadConfig,
-        *,
-        world: World,
-        network: Network,
-        nodes: Mapping[NodeId, NodeEnd],
-        faults: FaultRates,
-        metadata: Metadata,
-        witness: Witness,
-    ) -> None:
+    def __init__(self, name: str, plan: ReaderPlan, cluster: ReadCluster) -> None:
         request = ReadRequest(
-            log=log,
+            log=LOG,
             start=plan.start,
             end=plan.end,
             location=plan.location,
@@ -90,14 +65,13 @@ class SimulatedReader:
             force_all_send_all=plan.force_all_send_all,
         )
         self.name = name
-        self.faults = faults
         self.view = ReaderView(name, request, plan.settings.window_lsns)
-        self.stream = ClientReadStream(request, config, plan.settings, random.Random(world.rng.random()))
-        self._world = world
-        self._network = network
-        self._nodes = nodes
-        self._metadata = metadata
-        self._witness = witness
+        self._cluster = cluster
+        self._world, self._network, self._witness = cluster.world, cluster.network, cluster.witness
+        self._witness.views[name] = self.view
+        self._process = Process(name, self._network)
+        rng = random.Random(self._world.rng.random())
+        self.stream = ClientReadStream(request, cluster.read_config, plan.settings, rng)
         self._connections: dict[NodeId, Connection] = {}
         self._inbox: deque[Item] = deque()  # delivered, not looked at by the application yet
         self._is_reading_planned = False
@@ -117,8 +91,19 @@ class SimulatedReader:
 
     # What the network says.
 
-    def received(self, connection: Connection, message: ToReader) -> None:
-        node = connection.node.id
+    def _open(self, node: NodeId) -> Connection:
+        target = self._cluster.nodes[node]
+        connection = Connection(
+            self._process,
+            target.process,
+            lost=lambda: self._connection_lost(node),
+            closed=lambda: target.forget(connection),
+            heard=lambda message: self._received(node, message),
+        )
+        self._network.open(connection)
+        return connection
+
+    def _received(self, node: NodeId, message: ToReader) -> None:
         match message:
             case Records():
                 message = self._decode(node, message)
@@ -126,11 +111,10 @@ class SimulatedReader:
                 self.view.learn_status(message)
         self.feed(Answered(node, message))
 
-    def connection_lost(self, connection: Connection) -> None:
-        if self._connections.get(connection.node.id) is connection:
-            del self._connections[connection.node.id]
-            self._world.say(self.name, f"loses its connection to {connection.node.id}")
-            self.feed(ConnectionLost(connection.node.id))
+    def _connection_lost(self, node: NodeId) -> None:
+        del self._connections[node]
+        self._process.say(f"loses its connection to {node}")
+        self.feed(ConnectionLost(node))
 
     def lose_connections(self) -> None:
         for connection in list(self._connections.values()):
@@ -138,12 +122,12 @@ class SimulatedReader:
 
     def _decode(self, node: NodeId, message: Records) -> Records:
         """Now and then a checksum is found to be wrong."""
-        if self.faults.spoiled_in_flight == 0:
+        if self._world.faults.spoiled_in_flight == 0:
             return message
         records = list(message.records)
         for index, record in enumerate(records):
-            if self._world.chance(self.faults.spoiled_in_flight):
-                self._world.say(self.name, f"finds a bad checksum at {record.lsn} from {node}")
+            if self._world.chance(self._world.faults.spoiled_in_flight):
+                self._process.say(f"finds a bad checksum at {record.lsn} from {node}")
                 self.view.spoiled.add((message.filter_version, node, record.lsn))
                 # Damaged, but as long as it was: both ends count the same bytes.
                 noise = bytes(len(record.body))
@@ -171,20 +155,20 @@ class SimulatedReader:
             case Deliver():
                 self._take(effect)
             case EndStream():
-                self._world.say(self.name, "reached its end")
+                self._process.say("reached its end")
                 self.view.is_ended = True
                 for connection in self._connections.values():
-                    self._network.close_by_reader(connection)
+                    self._network.close(connection)
                 self._connections.clear()
             case WakeAt():
-                self._wake_at(effect.time_ms)
+                self._process.wake_at(effect.time_ms, lambda: self.feed(Woken()))
 
     def _send_start(self, effect: SendStart) -> None:
         node, message = effect.node, effect.message
         if effect.reconnect and node in self._connections:
-            self._network.close_by_reader(self._connections.pop(node))
+            self._network.close(self._connections.pop(node))
         if node not in self._connections:
-            self._connections[node] = self._network.open(self, self._nodes[node])
+            self._connections[node] = self._open(node)
         self.view.note_start(node, message, self._world.now_ms)
         self._witness.asked(self.view, message)
         self._send(node, message)
@@ -192,36 +176,30 @@ class SimulatedReader:
     def _send_stop(self, node: NodeId, stop: ToNode) -> None:
         if node in self._connections:
             self._send(node, stop)
-            self._network.close_by_reader(self._connections.pop(node))
+            self._network.close(self._connections.pop(node))
 
     def _send(self, node: NodeId, message: ToNode) -> None:
         if self._world.trace is not None:
             text = start_in_brief(message) if isinstance(message, Start) else brief(message)
-            self._world.say(self.name, f"to {node}: {text}")
+            self._process.say(f"to {node}: {text}")
         if node in self._connections:
-            self._network.to_node(self._connections[node], message)
+            connection, target = self._connections[node], self._cluster.nodes[node]
+            self._network.to_target(connection, lambda: target.hear(connection, message))
 
     def _fetch_metadata(self, effect: GetEpochMetadata) -> None:
-        self._world.say(self.name, f"asks for the metadata of epoch {effect.epoch}")
+        self._process.say(f"asks for the metadata of epoch {effect.epoch}")
 
         def answer(event: EpochMetadataIs | MetadataUnavailable) -> None:
-            self._world.say(self.name, f"is told {event}")
+            self._process.say(f"is told {event}")
             self.feed(event)
 
-        self._metadata(effect.epoch, answer)
-
-    def _wake_at(self, time_ms: int) -> None:
-        late_ms = self._world.between(1, 200) if self._world.chance(self.faults.wake_late) else 0
-        self._world.at(time_ms + late_ms, lambda: self.feed(Woken()))
-        if self._world.chance(self.faults.wake_twice):
-            extra_ms = self._world.between(0, max(0, time_ms - self._world.now_ms))
-            self._world.after(extra_ms, lambda: self.feed(Woken()))
+        self._cluster.fetch_metadata(effect.epoch, answer)
 
     # The application.
 
     def _take(self, effect: Deliver) -> None:
         for item in effect.items:
-            self._world.say(self.name, f"gets {item_in_brief(item)}")
+            self._process.say(f"gets {item_in_brief(item)}")
             self._witness.delivered(self.view, item)
         self._inbox.extend(effect.items)
         self._plan_reading()
@@ -229,7 +207,7 @@ class SimulatedReader:
     def _plan_reading(self) -> None:
         if not self._is_reading_planned:
             self._is_reading_planned = True
-            self._world.after(self._world.between(0, self.faults.lag_ms_max), self._read_inbox)
+            self._world.after(self._world.between(0, self._world.faults.lag_ms_max), self._read_inbox)
 
     def _read_inbox(self) -> None:
         """Takes some of what has come, in order; the rest later."""

@@ -7,23 +7,22 @@ are made again before anybody is told that a node's word counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from logdevice.simulation.node import SimulatedNode
-from logdevice.simulation.truth import DirtyRange, Slot, Truth
+from logdevice.simulation.truth import DirtyRange, Slot
 from logdevice.simulation.workload import LOG, satisfies
-from logdevice.simulation.world import World
 from logdevice.types import Lsn, LsnRange, NodeId
+
+if TYPE_CHECKING:
+    from logdevice.simulation.cluster import Cluster
 
 
 class Repair:
     """The disks of a cluster, seen from above."""
 
-    def __init__(self, world: World, truth: Truth, nodes: Mapping[NodeId, SimulatedNode]) -> None:
-        self._world = world
-        self._truth = truth
-        self._nodes = nodes
+    def __init__(self, cluster: Cluster) -> None:
+        self._world, self._truth, self._nodes = cluster.world, cluster.truth, cluster.nodes
 
     def wipe(self, node: NodeId) -> None:
         self._world.say(str(node), "loses its disk")
@@ -96,7 +95,7 @@ class Repair:
         ]
 
     def _target(self, slot: Slot, lost: NodeId) -> NodeId | None:
-        metadata, _ = self._truth.metadata_of(slot.record.lsn.epoch)
+        metadata = self._truth.metadata_of(slot.record.lsn.epoch)
         rest = tuple(node for node in slot.record.copyset if node != lost)
         needed = len(slot.record.copyset) >= metadata.replication.copies
         for node in self._world.rng.sample(metadata.nodeset, len(metadata.nodeset)):

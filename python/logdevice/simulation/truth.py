@@ -94,15 +94,10 @@ class Truth:
         slot.intact_since_ms[node] = now_ms
         slot.spoiled.discard(node)
 
-    def metadata_of(self, epoch: int) -> tuple[EpochMetadata, EpochMetadata | None]:
-        """The entry in effect at an epoch, and the next one if there is one."""
-        current, after = self.metadata[0], None
-        for entry in self.metadata:
-            if entry.first_epoch <= epoch:
-                current = entry
-            elif after is None:
-                after = entry
-        return current, after
+    def metadata_of(self, epoch: int) -> EpochMetadata:
+        """The entry in effect at an epoch."""
+        first, *others = self.metadata
+        return [first, *(entry for entry in others if entry.first_epoch <= epoch)][-1]
 
     def is_dirty(self, node: NodeId, lsn: Lsn, since_ms: int) -> bool:
         """Whether the node admits since then that it may have lost this LSN."""

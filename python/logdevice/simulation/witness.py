@@ -16,14 +16,12 @@ from logdevice.types import Gap, Lsn, NodeId, Record
 Item = Record | Gap
 
 
-class Witness:
-    """Collects violations, each with its time and who suffered it."""
+class ReaderWitness:
+    """Collects violations, each with its time and who suffered it; knows what every reader got."""
 
-    def __init__(self, truth: Truth, world: World) -> None:
+    def __init__(self, world: World) -> None:
         self.violations: list[str] = []
-        self.wire: dict[str, dict[Lsn, int]] = {}  # by reader: how often each record was sent to it
-        self._senders: dict[str, tuple[int, dict[Lsn, NodeId]]] = {}  # by reader, of one version
-        self._truth = truth
+        self.views: dict[str, ReaderView] = {}  # by the names of the readers
         self._world = world
 
     def complain(self, who: str, complaint: str | None) -> None:
@@ -31,15 +29,14 @@ class Witness:
             self._world.say("VIOLATION", f"{who}: {complaint}")
             self.violations.append(f"{self._world.now_ms} ms {who}: {complaint}")
 
+    def asked(self, view: ReaderView, message: Start | Window) -> None:
+        self.complain(view.name, checkers.window_too_wide(view, message))
+
+    def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
+        """A node puts records for this reader on the wire."""
+
     def delivered(self, view: ReaderView, item: Item) -> None:
-        self.complain(view.name, checkers.unreleased(self._truth, item))
-        if isinstance(item, Record):
-            self.complain(view.name, checkers.wrong_content(self._truth, view, item))
-            return
-        self.complain(view.name, checkers.untrue_gap(self._truth, view, item))
-        self.complain(view.name, checkers.mistaken_trim(self._truth, view, item))
-        self.complain(view.name, checkers.invented_loss(self._truth, view, item))
-        self.complain(view.name, checkers.gap_by_silence_in_scd(self._truth, view, item))
+        raise NotImplementedError
 
     def accepted(self, view: ReaderView, item: Item) -> None:
         self.complain(view.name, checkers.out_of_order(view, item))
@@ -50,8 +47,25 @@ class Witness:
             view.gaps.append(item)
             view.next = item.end
 
-    def asked(self, view: ReaderView, message: Start | Window) -> None:
-        self.complain(view.name, checkers.window_too_wide(view, message))
+
+class Witness(ReaderWitness):
+    """Holds what readers of an oracle's log get against the truth."""
+
+    def __init__(self, truth: Truth, world: World) -> None:
+        super().__init__(world)
+        self.wire: dict[str, dict[Lsn, int]] = {}  # by reader: how often each record was sent to it
+        self._senders: dict[str, tuple[int, dict[Lsn, NodeId]]] = {}  # by reader, of one version
+        self._truth = truth
+
+    def delivered(self, view: ReaderView, item: Item) -> None:
+        self.complain(view.name, checkers.unreleased(self._truth, item))
+        if isinstance(item, Record):
+            self.complain(view.name, checkers.wrong_content(self._truth, view, item))
+            return
+        self.complain(view.name, checkers.untrue_gap(self._truth, view, item))
+        self.complain(view.name, checkers.mistaken_trim(self._truth, view, item))
+        self.complain(view.name, checkers.invented_loss(self._truth, view, item))
+        self.complain(view.name, checkers.gap_by_silence_in_scd(self._truth, view, item))
 
     def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
         """A node puts records for this reader on the wire."""

@@ -7,16 +7,13 @@ is recorded in the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from logdevice.simulation.plan import EpochPlan, Plan
-from logdevice.simulation.truth import SlotKind, Truth
-from logdevice.simulation.world import World
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.truth import SlotKind
 from logdevice.types import (
     Epoch,
-    EpochMetadata,
     Location,
     LogId,
     Lsn,
@@ -26,41 +23,21 @@ from logdevice.types import (
     Replication,
 )
 
+if TYPE_CHECKING:
+    from logdevice.simulation.cluster import Cluster
+
 LOG = LogId(1)
 _HOLE = int(RecordFlags.HOLE | RecordFlags.BY_RECOVERY)
 _FLAGS = {SlotKind.DATA: 0, SlotKind.HOLE: _HOLE, SlotKind.BRIDGE: _HOLE | int(RecordFlags.BRIDGE)}
 
 
-class Storage(Protocol):
-    """What the sequencer needs of a node."""
-
-    store: MemoryLogStore
-
-    @property
-    def is_fine(self) -> bool: ...
-
-
 class Sequencer:
     """Writes the planned epochs in bursts, then whatever else is asked of it."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        world: World,
-        truth: Truth,
-        nodes: Mapping[NodeId, Storage],
-        *,
-        may_store: Callable[[NodeId], bool],
-        activate: Callable[[EpochPlan], None],
-        release: Callable[[Lsn], None],
-    ) -> None:
-        self._plan = plan
-        self._world = world
-        self._truth = truth
-        self._nodes = nodes
-        self._may_store = may_store
-        self._activate = activate
-        self._release = release
+    def __init__(self, cluster: Cluster) -> None:
+        plan = cluster.plan
+        self._cluster, self._plan = cluster, plan
+        self._world, self._truth = cluster.world, cluster.truth
         self._queue = _script(plan)
         self._copyset: tuple[NodeId, ...] = ()
         self._sticky_left = 0
@@ -75,7 +52,7 @@ class Sequencer:
             if not self._queue or not self._write_next():
                 break
         end = self._truth.last_end
-        self._world.after(self._world.between(0, 20), lambda: self._release(end))
+        self._world.after(self._world.between(0, 20), lambda: self._cluster.release(end))
         self.is_done = not self._queue
         if not self.is_done:
             self._world.after(self._world.between(1, 2 * self._pause_ms), self.step)
@@ -89,13 +66,13 @@ class Sequencer:
         while self._queue and self._write_next(extras=False):
             pass
         assert not self._queue, "the cluster has healed, yet there are too few nodes to store on"
-        self._release(self._truth.last_end)
+        self._cluster.release(self._truth.last_end)
         return first
 
     def _write_next(self, *, extras: bool = True) -> bool:
         plan, epoch, kind = self._queue[0]
         if self._truth.epoch != epoch or not self._truth.metadata:
-            self._activate(plan)
+            self._cluster.activate(plan)
             self._truth.epoch = epoch
             self._sticky_left = 0
         copyset = self._next_copyset(plan, extras=extras)
@@ -110,11 +87,11 @@ class Sequencer:
         holders = copyset[:copies] + tuple(node for node in copyset[copies:] if self._world.chance(0.3))
         self._truth.write(kind, record, holders, self._world.now_ms)
         for node in holders:
-            self._nodes[node].store.put(LOG, record)
+            self._cluster.nodes[node].store.put(LOG, record)
         return True
 
     def _next_copyset(self, plan: EpochPlan, *, extras: bool) -> tuple[NodeId, ...] | None:
-        usable = all(self._may_store(node) for node in self._copyset)
+        usable = all(self._cluster.may_store(node) for node in self._copyset)
         if self._sticky_left > 0 and usable:
             self._sticky_left -= 1
             return self._copyset
@@ -125,7 +102,7 @@ class Sequencer:
 
     def _draw_copyset(self, plan: EpochPlan, extras: int) -> tuple[NodeId, ...] | None:
         metadata = plan.metadata
-        usable = [node for node in metadata.nodeset if self._may_store(node)]
+        usable = [node for node in metadata.nodeset if self._cluster.may_store(node)]
         copies = metadata.replication.copies
         for _ in range(20):
             if len(usable) < copies:
@@ -163,11 +140,3 @@ def _script(plan: Plan) -> list[tuple[EpochPlan, Epoch, SlotKind]]:
             numbers = range(epoch.epoch, plan.epochs[index + 1].epoch)
             script += [(epoch, Epoch(number), SlotKind.BRIDGE) for number in numbers]
     return script
-
-
-def metadata_answer(truth: Truth, epoch: Epoch) -> tuple[EpochMetadata, Epoch, bool]:
-    """The entry in effect, up to which epoch that is certain, and whether a newer entry exists."""
-    entry, after = truth.metadata_of(epoch)
-    if after is not None:
-        return entry, Epoch(after.first_epoch - 1), True
-    return entry, max(entry.first_epoch, truth.epoch), False

@@ -1,4 +1,4 @@
-"""Time and chance of one simulated run: a clock, a heap of things to come, one random source.
+"""Time, chance and faults of one simulated run: a clock, a heap of things to come, one random source.
 
 Lives as long as the run. Nothing in a run happens outside an action of the heap, and actions of the
 same millisecond happen in the order in which they were planned, so one seed is one history.
@@ -10,14 +10,17 @@ import heapq
 import random
 from collections.abc import Callable
 
+from logdevice.simulation.faults import Faults
+
 Action = Callable[[], object]
 
 
 class World:
     """The seeded clock and everything that is going to happen."""
 
-    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
+    def __init__(self, seed: int, trace: list[str] | None = None, faults: Faults | None = None) -> None:
         self.rng = random.Random(seed)
+        self.faults = faults or Faults()  # what goes wrong just now; none in a healed world
         self.now_ms = 0
         self.events = 0
         self.trace = trace  # None: nobody reads it, so nobody should spend time on writing it

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from logdevice.protocol.chain.messages import ChainCopy, ChainRead, Settle, Settled
 from logdevice.protocol.chain.point_read import AskTail, PointIs, ReadLog, copied, located
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.whole.links import Links
-from logdevice.simulation.whole.process import Process
+from logdevice.simulation.process import Process
 from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, Lsn
 
@@ -28,10 +27,9 @@ Ask = Callable[[Settle, Callable[[Settled], None]], None]
 class PointReads:
     """`ask` asks whoever is the sequencer."""
 
-    def __init__(self, process: Process, links: Links, witness: ChainWitness, ask: Ask) -> None:
+    def __init__(self, process: Process, witness: ChainWitness, ask: Ask) -> None:
         self._process = process
         self._world = process.world
-        self._links = links
         self._witness = witness
         self._ask = ask
 
@@ -62,19 +60,18 @@ class PointReads:
 
     def _settle(self, lsn: Lsn) -> None:
         def told(answer: Settled) -> None:
-            self._world.say(self._process.name, f"is told that {lsn} is {answer.fate.value}")
+            self._process.say(f"is told that {lsn} is {answer.fate.value}")
             self._witness.settled(answer)
 
         self._ask(Settle(log=LOG, lsn=lsn), told)
 
     def _ask_tail(self, step: AskTail, lsn: Lsn, was_promised: bool) -> None:
-        def answered(answer: object) -> None:
-            assert isinstance(answer, ChainCopy)
+        def answered(answer: ChainCopy) -> None:
             self._end(copied(answer), lsn, was_promised)
 
-        self._links.ask(self._process, step.node, ChainRead(LOG, lsn), answered)
+        self._process.network.ask(self._process, step.node, ChainRead(LOG, lsn), answered)
 
     def _end(self, step: ReadLog | PointIs, lsn: Lsn, was_promised: bool) -> None:
         if isinstance(step, PointIs):
-            self._world.say(self._process.name, f"finds {step.status.value} at {lsn}")
+            self._process.say(f"finds {step.status.value} at {lsn}")
             self._witness.point_read(lsn, step, was_promised=was_promised)

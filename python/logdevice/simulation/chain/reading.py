@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from logdevice.protocol.chain.point_read import PointStatus
-from logdevice.simulation.plan import ReaderPlan
+from logdevice.simulation.process import Process
 from logdevice.simulation.reader import SimulatedReader
-from logdevice.simulation.whole.process import Process
-from logdevice.simulation.world import World
+from logdevice.simulation.whole.cluster import Cluster
 from logdevice.types import GapType, Lsn
 
 _LOOK_MS = 25
@@ -18,20 +17,13 @@ _NOTHING = (GapType.HOLE, GapType.BRIDGE)
 
 
 class PositionReads:
-    """`open_reader` makes a reader of a plan, started."""
-
-    def __init__(
-        self, world: World, plan: ReaderPlan, open_reader: Callable[[str, ReaderPlan], SimulatedReader]
-    ) -> None:
-        self.readers: list[SimulatedReader] = []
-        self._world = world
-        self._plan = plan
-        self._open_reader = open_reader
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     def read(self, process: Process, lsn: Lsn, done: Callable[[PointStatus], None]) -> None:
-        plan = replace(self._plan, start=lsn, end=lsn.next, time_range=None, headers_only=False)
-        reader = self._open_reader(f"{process.name}-at-{lsn}", plan)
-        self.readers.append(reader)
+        plan = replace(self._cluster.reading.readers[0], start=lsn, end=lsn.next)
+        reader = SimulatedReader(f"{process.name}-at-{lsn}", plan, self._cluster)
+        reader.start()
         self._look(process, reader, lsn, done)
 
     def _look(

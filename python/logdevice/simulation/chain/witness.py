@@ -19,7 +19,6 @@ _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 class ChainWitness(Witness):
     def __init__(self, ledger: Ledger, world: World) -> None:
         super().__init__(ledger, world)
-        self.ledger = ledger
         self.issued: dict[Epoch, Lsn] = {}  # the highest position that was given out
         self._first: dict[Lsn, bytes | None] = {}  # what came first to a position, anywhere
         self._claimed_ms: dict[Lsn, int] = {}  # when a position was first given to a client

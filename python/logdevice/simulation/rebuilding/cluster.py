@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from logdevice.protocol.metadata_log import copies_of
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvents, notice, statuses
 from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses
-from logdevice.protocol.sequencer_events import SequencerConfig
 from logdevice.protocol.store_write import Persist, PutState
 from logdevice.protocol.stored_log import SEAL, SealPoint, StoredLog
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.rebuild_settings import RebuildSettings
+from logdevice.simulation.network import Reply
 from logdevice.simulation.rebuilding.event_log import EventLog
 from logdevice.simulation.rebuilding.roles import Roles
 from logdevice.simulation.rebuilding.witness import LossWitness
 from logdevice.simulation.whole.cluster import Cluster
-from logdevice.simulation.whole.links import Question, Reply
 from logdevice.simulation.whole.node import Node
 from logdevice.simulation.whole.plan import ClusterPlan
 from logdevice.simulation.workload import LOG
@@ -34,16 +35,20 @@ _HEARS_MS_MAX = 100
 class RebuildingNode(Node):
     """A node that knows the event log, as of a moment ago."""
 
-    event_log: EventLog
-    roles: Roles
+    cluster: RebuildingCluster
 
-    def join(self, event_log: EventLog, roles: Roles) -> None:
-        self.event_log, self.roles = event_log, roles
-        self.metadata_log.on_adopted = roles.metadata_adopted
+    def __init__(self, node: NodeId, cluster: RebuildingCluster) -> None:
+        super().__init__(node, cluster)
+        self.roles = Roles(self, SETTINGS)
+        self.metadata_log.on_adopted = self.roles.metadata_adopted
         self.is_wiped = False  # and has not said so yet
         self._known = NodeEvents()
 
-    def receive(self, question: Question, reply: Reply) -> None:
+    @property
+    def event_log(self) -> EventLog:
+        return self.cluster.event_log
+
+    def receive(self, question: Any, reply: Reply) -> None:
         if isinstance(question, PutCopies | AmendCopies):
             if question.version > self._known.rebuilding:
                 self.follow()
@@ -71,14 +76,14 @@ class RebuildingNode(Node):
         self.store.wipe()
         self.is_wiped = True
 
-    def boot(self, config: SequencerConfig) -> None:
+    def boot(self) -> None:
         if self.process.is_up:
             return
         self._speak_up()
         events = self.event_log.events
-        self.storage.is_rebuilding = self.streams.is_rebuilding = self.id in events.refilled
+        self.is_rebuilding = self.id in events.refilled
         self.metadata_log.is_rebuilding = self.id in events.refilled | events.fenced
-        super().boot(config)
+        super().boot()
         self.roles.boot()
         self._known = NodeEvents()
         if events.version:
@@ -100,10 +105,10 @@ class RebuildingNode(Node):
             return
         events = self._known = self.event_log.events
         lacks = self.id in events.refilled
-        if lacks != self.storage.is_rebuilding:
+        if lacks != self.is_rebuilding:
             self.storage.set_rebuilding(lacks)
-            self.streams.set_rebuilding(lacks)
-        self.streams.learn_status(notice(events))
+            self.set_rebuilding(lacks)
+        self.learn_status(notice(events))
         self.sequencing.set_statuses(statuses(events))
         self.metadata_log.set_statuses(statuses(events))
         self.metadata_log.is_rebuilding = self.id in events.refilled | events.fenced
@@ -111,7 +116,8 @@ class RebuildingNode(Node):
 
 
 class RebuildingCluster(Cluster):
-    nodes: dict[NodeId, RebuildingNode]  # type: ignore[assignment]
+    nodes: Mapping[NodeId, RebuildingNode]
+    witness: LossWitness
 
     def __init__(self, plan: ClusterPlan, world: World) -> None:
         self.event_log = EventLog(world, tuple(sorted(plan.reading.locations)))
@@ -126,7 +132,6 @@ class RebuildingCluster(Cluster):
     def lose_disk(self, node: RebuildingNode) -> None:
         self.world.say(str(node.id), "loses its disk")
         node.lose_disk()
-        assert isinstance(self.witness, LossWitness)
         self.witness.lost(node.id)
         # Nobody takes stores for epochs that are over from a node that has forgotten its seals.
         closed = Epoch(max(0, self.metadata.state.epoch - 1))
@@ -153,13 +158,10 @@ class RebuildingCluster(Cluster):
 
     def _events_changed(self) -> None:
         for node in self.nodes.values():
-            self.world.after(self.world.between(0, _HEARS_MS_MAX), partial(self._tell_events, node))
+            self.world.after(self.world.between(0, _HEARS_MS_MAX), partial(node.process.now, node.follow))
         wanted = self._without_avoided(self._wanted)
         if wanted != self.config.nodeset:
             super().change_nodeset(wanted)
-
-    def _tell_events(self, node: RebuildingNode) -> None:
-        node.process.do(node.process.life, node.follow)
 
     def _new_witness(self) -> LossWitness:
         return LossWitness(self.ledger, self.world, self._missing)
@@ -169,28 +171,4 @@ class RebuildingCluster(Cluster):
         return wiped | set(self.event_log.events.lost)
 
     def _new_node(self, node: NodeId) -> RebuildingNode:
-        made = RebuildingNode(
-            node,
-            self.plan,
-            world=self.world,
-            network=self.network,
-            links=self.links,
-            metadata=self.metadata,
-            alive=self.alive,
-            witness=self.witness,
-        )
-        roles = Roles(
-            node,
-            made.process,
-            made.storage,
-            dict(self.plan.reading.locations),
-            SETTINGS,
-            links=self.links,
-            metadata=self.metadata,
-            event_log=self.event_log,
-            alive=self.alive,
-            owner=lambda: self.owner,
-            crash=made.crash,
-        )
-        made.join(self.event_log, roles)
-        return made
+        return RebuildingNode(node, self)

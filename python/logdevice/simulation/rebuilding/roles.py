@@ -1,12 +1,11 @@
-"""A node's parts in rebuilding, as `node/rebuilds.py` hosts them: over simulated links, disks and clocks.
+"""A node's parts in rebuilding, as `node/rebuilds.py` hosts them: in a simulated process.
 
 Lives as long as the node; its machines live as long as the node's process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logdevice.protocol.donor import Donor
 from logdevice.protocol.donor_events import (
@@ -30,75 +29,43 @@ from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.simulation.host import SimHost
-from logdevice.simulation.rebuilding.event_log import EventLog
-from logdevice.simulation.whole.links import Links
-from logdevice.simulation.whole.metadata import Metadata
-from logdevice.simulation.whole.process import Process
-from logdevice.simulation.whole.storage import Storage
 from logdevice.simulation.workload import LOG
-from logdevice.types import Location, NodeId
+
+if TYPE_CHECKING:
+    from logdevice.simulation.rebuilding.cluster import RebuildingNode
 
 _QUIET_MS = 20
 _Role = SimHost[Donor] | SimHost[OwnData]
 
 
 class Roles:
-    """`alive` are the nodes that are up, `owner` gives the one that should number the log."""
-
-    def __init__(
-        self,
-        node: NodeId,
-        process: Process,
-        storage: Storage,
-        locations: dict[NodeId, Location],
-        settings: RebuildSettings,
-        *,
-        links: Links,
-        metadata: Metadata,
-        event_log: EventLog,
-        alive: Callable[[], frozenset[NodeId]],
-        owner: Callable[[], NodeId],
-        crash: Callable[[], None],
-    ) -> None:
-        self._node = node
-        self._process = process
-        self._storage = storage
-        self._locations = locations
+    def __init__(self, node: RebuildingNode, settings: RebuildSettings) -> None:
+        self._node, self._cluster = node, node.cluster
+        self._process = node.process
         self._settings = settings
-        self._links = links
-        self._metadata = metadata
-        self._event_log = event_log
-        self._alive = alive
-        self._owner = owner
-        self._crash = crash
         self._roles: list[_Role] = []
 
     def boot(self) -> None:
-        process, links, crash = self._process, self._links, self._crash
         donor: SimHost[Donor] = SimHost(
-            Donor(self._node, self._settings, lambda: 0),
-            process,
-            links,
+            Donor(self._node.id, self._settings, lambda: 0),
+            self._process,
             {
                 LookAtLog: lambda effect: self._look(donor, effect),
-                PutOff: lambda effect: self._say(f"cannot copy now: {effect.why}"),
-                CopyingEnded: lambda effect: self._say("has copied"),
+                PutOff: lambda effect: self._process.say(f"cannot copy now: {effect.why}"),
+                CopyingEnded: lambda effect: self._process.say("has copied"),
                 StoreRead: lambda read: self._read(donor, read),
                 RecordEvent: lambda effect: self._record(donor, effect),
             },
-            crash,
         )
         own_data: SimHost[OwnData] = SimHost(
-            OwnData(self._node, self._settings),
-            process,
-            links,
+            OwnData(self._node.id, self._settings),
+            self._process,
             {
                 AwaitQuiet: lambda effect: self._await_quiet(own_data, effect),
                 StoreRead: lambda read: self._read(own_data, read),
-                Persist: lambda persist: self._storage.disk.write(persist, own_data.feed),
+                Persist: lambda persist: self._node.storage.disk.write(persist, own_data.feed),
                 RecordEvent: lambda effect: self._record(own_data, effect),
             },
-            crash,
         )
         self._roles = [donor, own_data]
         self._own_data = own_data
@@ -110,52 +77,50 @@ class Roles:
         for role in self._roles:
             role.feed(EventLogMoved(events, (LOG,)))
 
-    def _say(self, what: str) -> None:
-        self._process.world.say(self._process.name, what)
-
     def _look(self, donor: SimHost[Donor], effect: LookAtLog) -> None:
         def look(read: Any) -> None:
             donor.feed(LogSeen(effect.id, self._sight(read.history)))
 
-        self._metadata.ask(self._process, ReadMetadataLog(LOG, confirm=False), look)
+        self._cluster.metadata.ask(self._node, ReadMetadataLog(LOG, confirm=False), look)
 
     def _sight(self, history: History | None) -> LogSight | None:
-        state = self._metadata.state
-        if self._metadata.is_store_out or history is None:
+        state = self._cluster.metadata.state
+        if self._cluster.metadata.is_store_out or history is None:
             return None
         is_known = state.epoch == 0 or state.metadata in history
-        stored = self._storage.state.stored
+        stored = self._node.storage.state.stored
         return LogSight(
             history=history if is_known else (*history, state.metadata),
             epoch=state.epoch,
             released_end=stored.released_end,
             trim_end=stored.trim_end,
-            locations=self._locations,
-            alive=self._alive(),
-            owner=self._owner(),
+            locations=self._cluster.reading.locations,
+            alive=self._cluster.alive(),
+            owner=self._cluster.owner,
         )
 
     def _read(self, role: _Role, read: StoreRead) -> None:
-        delay_ms = self._process.world.between(0, self._process.faults.disk_ms_max)
-        self._process.later(delay_ms, lambda: role.feed(self._storage.disk.store.scan(read)))
+        world = self._process.world
+        delay_ms = world.between(0, world.faults.disk_ms_max)
+        self._process.later(delay_ms, lambda: role.feed(self._node.store.scan(read)))
 
     def _record(self, role: _Role, effect: RecordEvent) -> None:
         """Like every write to the epoch store: it may fail, or be done and look as if it had failed."""
         world, event = self._process.world, effect.event
 
         def record() -> None:
-            is_out = self._metadata.is_store_out
+            is_out = self._cluster.metadata.is_store_out
             if not is_out:
-                self._event_log.record(
+                self._cluster.event_log.record(
                     event.kind, event.node, version=event.version, is_authoritative=event.is_authoritative
                 )
-            is_done = not is_out and not world.chance(self._metadata.answer_lost)
+            is_done = not is_out and not world.chance(world.faults.store_answer_lost)
             self._process.later(world.between(1, 5), lambda: role.feed(EventRecorded(event, is_done)))
 
         self._process.later(world.between(1, 50), record)
 
     def _await_quiet(self, own_data: SimHost[OwnData], effect: AwaitQuiet) -> None:
-        if self._storage.is_busy:
+        if self._node.storage.is_busy:
             self._process.later(_QUIET_MS, lambda: self._await_quiet(own_data, effect))
         else:
             own_data.feed(Quiet(effect.id, (LOG,)))

@@ -5,25 +5,28 @@ from __future__ import annotations
 import random
 
 from logdevice.protocol.node_status import CaseMode, EventKind
-from logdevice.simulation.rebuilding.cluster import RebuildingCluster, RebuildingNode
+from logdevice.simulation.rebuilding.cluster import RebuildingCluster
 from logdevice.simulation.run import Outcome
 from logdevice.simulation.whole import verdict
-from logdevice.simulation.whole.injector import TICK_MS, Injector
+from logdevice.simulation.whole.injector import ClusterInjector
 from logdevice.simulation.whole.plan import ClusterPlan
-from logdevice.simulation.whole.run import Run
+from logdevice.simulation.whole.run import ClusterRun
 from logdevice.simulation.world import World
 
 
 def simulate_rebuilding(seed: int, trace: list[str] | None = None) -> Outcome:
-    return RebuildingRun(ClusterPlan.draw(seed), trace).play()
+    plan = ClusterPlan.draw(seed)
+    cluster = RebuildingCluster(plan, World(seed, trace, plan.reading.faults))
+    return RebuildingRun(cluster, LossInjector(cluster)).play()
 
 
-class LossInjector(Injector):
+class LossInjector(ClusterInjector):
     """Bad luck with disks, besides all other."""
+
+    _cluster: RebuildingCluster
 
     def __init__(self, cluster: RebuildingCluster) -> None:
         super().__init__(cluster)
-        self._losing = cluster
         rng = random.Random(f"lost disks {cluster.plan.seed}")
         self._kinds += [
             (rng.choice([0.3, 1.0, 2.0]), self._lose_disk),
@@ -32,46 +35,39 @@ class LossInjector(Injector):
         ]
 
     def heal(self) -> None:
-        for case in self._losing.event_log.events.cases:
+        for case in self._cluster.event_log.events.cases:
             if case.mode is CaseMode.DRAIN:
-                self._losing.event_log.record(EventKind.UNDRAIN, case.node)
+                self._cluster.event_log.record(EventKind.UNDRAIN, case.node)
         super().heal()
 
-    def _some(self, *, is_up: bool) -> RebuildingNode | None:
-        fitting = [node for node in self._losing.nodes.values() if node.process.is_up == is_up]
-        return self._world.rng.choice(fitting) if fitting else None
-
     def _lose_disk(self) -> None:
-        node = self._some(is_up=True)
-        if node is not None and self._losing.may_lose(node.id):
-            self._losing.lose_disk(node)
-            self._later(1, 2_000, lambda: self._losing.boot(node))
+        node = self._pick(lambda node: node.process.is_up)
+        if node is not None and self._cluster.may_lose(node.id):
+            self._cluster.lose_disk(self._cluster.nodes[node.id])
+            self._later(1, 2_000, lambda: self._bring_back(node))
 
     def _give_up_waiting(self) -> None:
         """An operator, or the grace time, takes a node that is down for lost."""
-        node = self._some(is_up=False)
-        if node is not None and self._losing.may_lose(node.id):
-            self._losing.event_log.record(EventKind.REBUILD, node.id)
+        node = self._pick(lambda node: not node.process.is_up)
+        if node is not None and self._cluster.may_lose(node.id):
+            self._cluster.event_log.record(EventKind.REBUILD, node.id)
 
     def _drain(self) -> None:
-        node = self._some(is_up=True)
-        if node is None or self._losing.event_log.events.cases:
+        node = self._pick(lambda node: node.process.is_up)
+        if node is None or self._cluster.event_log.events.cases:
             return
-        self._losing.event_log.record(EventKind.DRAIN, node.id)
-        self._later(TICK_MS, 3_000, lambda: self._losing.event_log.record(EventKind.UNDRAIN, node.id))
+        self._cluster.event_log.record(EventKind.DRAIN, node.id)
+        self._later(50, 3_000, lambda: self._cluster.event_log.record(EventKind.UNDRAIN, node.id))
 
 
-class RebuildingRun(Run):
-    def __init__(self, plan: ClusterPlan, trace: list[str] | None = None) -> None:
-        self.world = World(plan.seed, trace)
-        self.cluster = self._losing = RebuildingCluster(plan, self.world)
-        self._injector = LossInjector(self._losing)
+class RebuildingRun(ClusterRun):
+    cluster: RebuildingCluster
 
     def _converge(self) -> None:
-        self._run_while(lambda cluster: unrestored(self._losing))
+        self._run_while(lambda: unrestored(self.cluster))
         super()._converge()
-        self._run_while(lambda cluster: verdict.unfinished(cluster) or unrestored(self._losing))
-        self.cluster.witness.complain("event log", unrestored(self._losing))
+        self._run_while(lambda: verdict.unfinished(self.cluster) or unrestored(self.cluster))
+        self.cluster.witness.complain("event log", unrestored(self.cluster))
 
 
 def unrestored(cluster: RebuildingCluster) -> str | None:

@@ -6,16 +6,18 @@ import hashlib
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from logdevice.simulation.__main__ import WORLDS, main, report, run
-from logdevice.simulation.network import Conditions, Connection, Network
+from logdevice.simulation.faults import Faults
+from logdevice.simulation.network import Connection, Network
 from logdevice.simulation.plan import Plan
+from logdevice.simulation.process import Process
 from logdevice.simulation.run import Outcome, simulate
 from logdevice.simulation.world import World
-from logdevice.types import NodeId
 
 SEEDS = range(60)
 
@@ -110,58 +112,74 @@ def test_things_planned_for_the_same_moment_happen_in_the_order_of_planning() ->
     assert seen == ["c", "a", "b"]
 
 
-class End:
-    """Either end of a connection, writing down what it is told."""
+class Line:
+    """A connection between two processes, writing down what its ends are told."""
 
-    def __init__(self) -> None:
-        self.name, self.id, self.is_up = "reader", NodeId(1), True
-        self.heard: list[object] = []
+    def __init__(self, *, is_up: bool = True, **faults: float) -> None:
+        self.world = World(7, faults=Faults(latency_ms_max=50, **faults))  # type: ignore[arg-type]
+        self.network = Network(self.world)
+        self.reader: list[object] = []
+        self.node: list[object] = []
+        self.target = Process("N1", self.network)
+        self.target.is_up = is_up
+        source = Process("reader", self.network)
+        lost, closed = partial(self.reader.append, "lost"), partial(self.node.append, "closed")
+        self.connection = Connection(source, self.target, lost, closed)
+        self.network.open(self.connection)
 
-    def received(self, connection: Connection, message: object) -> None:
-        self.heard.append(message)
+    def to_reader(self, message: object) -> None:
+        self.network.to_source(self.connection, partial(self.reader.append, message))
 
-    def connection_lost(self, connection: Connection) -> None:
-        self.heard.append("lost")
-
-    def connection_closed(self, connection: Connection) -> None:
-        self.heard.append("closed")
-
-
-def connected(**conditions: float) -> tuple[World, Network, Connection, End, End]:
-    world, reader, node = World(7), End(), End()
-    network = Network(world, Conditions(latency_ms_max=50, **conditions))  # type: ignore[arg-type]
-    return world, network, network.open(reader, node), reader, node
+    def to_node(self, message: object) -> None:
+        self.network.to_target(self.connection, partial(self.node.append, message))
 
 
 def test_a_connection_keeps_the_order_of_messages() -> None:
-    world, network, connection, reader, _ = connected()
+    line = Line()
     for number in range(20):
-        network.to_reader(connection, number)  # type: ignore[arg-type]
-    world.run_until(1_000)
-    assert reader.heard == list(range(20))
+        line.to_reader(number)
+    line.world.run_until(1_000)
+    assert line.reader == list(range(20))
 
 
 def test_a_lost_message_ends_the_connection_for_both_ends_once() -> None:
-    world, network, connection, reader, node = connected(message_loss=1.0)
-    network.to_reader(connection, 1)  # type: ignore[arg-type]
-    network.to_reader(connection, 2)  # type: ignore[arg-type]
-    world.run_until(1_000)
-    assert (reader.heard, node.heard) == (["lost"], ["closed"])
+    line = Line(message_loss=1.0)
+    line.to_reader(1)
+    line.to_reader(2)
+    line.world.run_until(1_000)
+    assert (line.reader, line.node) == (["lost"], ["closed"])
 
 
 def test_a_connection_closed_by_the_reader_still_carries_what_was_sent() -> None:
-    world, network, connection, reader, node = connected()
-    network.to_node(connection, "stop")  # type: ignore[arg-type]
-    network.close_by_reader(connection)
-    network.to_reader(connection, "too late")  # type: ignore[arg-type]
-    world.run_until(1_000)
-    assert (reader.heard, node.heard) == ([], ["stop", "closed"])
+    line = Line()
+    line.to_node("stop")
+    line.network.close(line.connection)
+    line.to_reader("too late")
+    line.world.run_until(1_000)
+    assert (line.reader, line.node) == ([], ["stop", "closed"])
 
 
 def test_a_node_that_is_down_refuses_connections() -> None:
-    world, reader, node = World(7), End(), End()
-    node.is_up = False
-    network = Network(world, Conditions())
-    network.to_node(network.open(reader, node), "start")  # type: ignore[arg-type]
-    world.run_until(1_000)
-    assert (reader.heard, node.heard) == (["lost"], [])
+    line = Line(is_up=False)
+    line.to_node("start")
+    line.world.run_until(1_000)
+    assert (line.reader, line.node) == (["lost"], [])
+
+
+def test_a_node_that_hangs_does_everything_when_it_goes_on() -> None:
+    line = Line()
+    line.target.hang()
+    line.to_node("start")
+    line.world.run_until(1_000)
+    assert line.node == []
+    line.target.wake()
+    assert line.node == ["start"]
+
+
+def test_what_a_dead_process_was_sent_is_forgotten() -> None:
+    line = Line()
+    line.to_node("start")
+    line.target.end_life()
+    line.target.begin_life()
+    line.world.run_until(1_000)
+    assert (line.reader, line.node) == (["lost"], [])

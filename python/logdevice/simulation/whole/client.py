@@ -7,32 +7,31 @@ not be in the log is never sent again: that is for the application to decide, an
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from logdevice.protocol.routing import Answer, Request, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.simulation.whole.ledger import Ledger
-from logdevice.simulation.whole.links import Links
+from logdevice.simulation.process import Process
 from logdevice.simulation.whole.plan import ClientPlan
-from logdevice.simulation.whole.process import Process
 from logdevice.simulation.whole.routes import Attempt, Routes
 from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, NodeId
+
+if TYPE_CHECKING:
+    from logdevice.simulation.whole.cluster import Cluster
 
 RETRY_MS_MAX = 150
 BURST = 8
 
 
 class Client:
-    def __init__(
-        self, plan: ClientPlan, process: Process, *, nodes: list[NodeId], links: Links, ledger: Ledger
-    ) -> None:
-        self.process = process
+    def __init__(self, name: str, plan: ClientPlan, cluster: Cluster) -> None:
+        self.process = Process(name, cluster.network)
         self.is_hasty = False  # no pauses any more
         self._plan = plan
-        self._links = links
-        self._ledger = ledger
-        self._world = process.world
-        self.routes = Routes(process, nodes, links, plan.patience_ms)
+        self._ledger = cluster.ledger
+        self._world = cluster.world
+        self.routes = Routes(self.process, list(cluster.nodes), plan.patience_ms)
         self._seen_epoch = Epoch(0)
         self._begun = 0
         self._in_flight = 0
@@ -87,18 +86,16 @@ class Client:
         self._ledger.sent(append)
         return append
 
-    def note(self, body: bytes, answer: Appended) -> None:
-        match answer.status:
-            case AppendStatus.OK:
-                self._seen_epoch = max(self._seen_epoch, answer.lsn.epoch)
-                self._ledger.acknowledged(body, answer.lsn)
-            case AppendStatus.UNKNOWN:
-                self._ledger.unknown(body)
-            case _:
-                self._ledger.refused(body)
-
-    def note_unsent(self, body: bytes) -> None:
-        self._ledger.refused(body)
+    def note(self, sent: Append, answer: Appended | None) -> None:
+        """None: it was never sent."""
+        body = bytes(sent.body)
+        if answer is None or answer.status not in (AppendStatus.OK, AppendStatus.UNKNOWN):
+            self._ledger.refused(body)
+        elif answer.status is AppendStatus.UNKNOWN:
+            self._ledger.unknown(body)
+        else:
+            self._seen_epoch = max(self._seen_epoch, answer.lsn.epoch)
+            self._ledger.acknowledged(body, answer.lsn)
 
     def _retry(self, number: int) -> None:
         self.process.later(self._world.between(1, RETRY_MS_MAX), lambda: self._try(number))
@@ -114,11 +111,7 @@ class _Attempts(Attempt):
         assert isinstance(request, Append)
         return self._client.attempt(self._number, request)
 
-    def answered(self, sent: Request, answer: Answer) -> None:
+    def note(self, sent: Request, answer: Answer | None) -> None:
         assert isinstance(sent, Append)
-        assert isinstance(answer, Appended)
-        self._client.note(bytes(sent.body), answer)
-
-    def never_left(self, sent: Request) -> None:
-        assert isinstance(sent, Append)
-        self._client.note_unsent(bytes(sent.body))
+        assert isinstance(answer, Appended | None)
+        self._client.note(sent, answer)

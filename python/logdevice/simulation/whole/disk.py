@@ -1,6 +1,6 @@
 """A node's disk: writes become durable one after the other, each after a while; a crash forgets the rest.
 
-What is in `store` is durable. Between a durable write and the news of it there is a moment, and crashes
+What is in its store is durable. Between a durable write and the news of it there is a moment, and crashes
 like that moment. A full disk refuses copies and still takes small values; a broken one refuses all until
 the process is started again.
 """
@@ -17,34 +17,24 @@ from logdevice.protocol.store_write import (
     PutRecord,
     StoreWrite,
 )
-from logdevice.simulation.whole.process import Process
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.node import SimulatedNode
 
 Tell = Callable[[Persisted | PersistFailed], None]
 
 
 class Disk:
-    def __init__(
-        self,
-        process: Process,
-        store: MemoryLogStore,
-        *,
-        written: Callable[[StoreWrite], None],
-        crash: Callable[[], None],
-    ) -> None:
-        self.store = store
-        self.is_full = False
-        self.is_broken = False
-        self._process = process
+    """One queue of writes to the disk of a node; `written` hears of all that is durable."""
+
+    def __init__(self, node: SimulatedNode, written: Callable[[StoreWrite], None]) -> None:
+        self._node = node
         self._written = written
-        self._crash = crash
         self._durable_ms = 0  # when the last write in the queue is durable
         self._told_ms = 0
 
     def write(self, persist: Persist, tell: Tell) -> None:
         """In the order asked for."""
-        world, process = self._process.world, self._process
-        delay_ms = world.between(0, process.faults.disk_ms_max)
+        node, process, world = self._node, self._node.process, self._node.process.world
+        delay_ms = world.between(0, world.faults.disk_ms_max)
         self._durable_ms = max(self._durable_ms, world.now_ms) + delay_ms
         life = process.life
 
@@ -53,11 +43,11 @@ class Disk:
                 return
             result = self._result(persist)
             if isinstance(result, Persisted):
-                self.store.write([persist])
+                node.store.write([persist])
                 for write in persist.writes:
                     self._written(write)
-            if world.chance(process.faults.crash_at_write):
-                self._crash()
+            if world.chance(world.faults.crash_at_write):
+                node.crash()
                 return
             self._told_ms = max(self._told_ms, world.now_ms + world.between(0, 2))
             world.at(self._told_ms, lambda: process.do(life, lambda: tell(result)))
@@ -66,8 +56,8 @@ class Disk:
         world.at(self._durable_ms, make_durable)
 
     def _result(self, persist: Persist) -> Persisted | PersistFailed:
-        if self.is_broken:
+        if self._node.is_disk_broken:
             return PersistFailed(persist.write_id, PersistError.IO_ERROR)
-        if self.is_full and any(isinstance(write, PutRecord) for write in persist.writes):
+        if self._node.is_disk_full and any(isinstance(write, PutRecord) for write in persist.writes):
             return PersistFailed(persist.write_id, PersistError.NO_SPACE)
         return Persisted(persist.write_id)

@@ -7,46 +7,41 @@ about the metadata log goes to that of the node that asks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from logdevice.protocol.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
-    MetadataLogRead,
-    MetadataLogWritten,
     ReadEpochStore,
     ReadMetadataLog,
     WriteEpochStore,
     WriteMetadataLog,
 )
-from logdevice.simulation.whole.metadata_log import NodeMetadataLog
-from logdevice.simulation.whole.process import Process
-from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata
+
+if TYPE_CHECKING:
+    from logdevice.simulation.whole.cluster import Cluster
+    from logdevice.simulation.whole.node import Node
 
 StoreQuestion = ReadEpochStore | WriteEpochStore
 Question = StoreQuestion | ReadMetadataLog | WriteMetadataLog
-Event = EpochStoreRead | EpochStoreWritten | MetadataLogRead | MetadataLogWritten
+Event = EpochStoreRead | EpochStoreWritten
 
 
 class Metadata:
-    def __init__(
-        self, world: World, first: EpochMetadata, changed: Callable[[EpochState, EpochState], None]
-    ) -> None:
+    def __init__(self, cluster: Cluster, first: EpochMetadata) -> None:
         self.state = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=first)
         self.version = 1
         self.history: tuple[EpochMetadata, ...] = ()  # all entries that count as written
-        self.logs: dict[str, NodeMetadataLog] = {}  # of each process
         self.is_store_out = False
-        self.answer_lost = 0.0
-        self._world = world
-        self._changed = changed
+        self._world, self._witness = cluster.world, cluster.witness
 
-    def ask(self, process: Process, question: Question, tell: Callable[[Event], None]) -> None:
+    def ask(self, node: Node, question: Question, tell: Callable[[Any], None]) -> None:
         if isinstance(question, ReadMetadataLog | WriteMetadataLog):
-            self.logs[process.name].ask(question, tell)
+            node.metadata_log.ask(question, tell)
             return
-        life = process.life
+        process, life = node.process, node.process.life
 
         def arrive() -> None:
             event = self._answer(question)
@@ -86,7 +81,7 @@ class Metadata:
         self._world.say(
             "epochs", f"epoch {self.state.epoch} of {self.state.owner}, clean up to {self.state.last_clean}"
         )
-        self._changed(before, self.state)
-        if self._world.chance(self.answer_lost):
+        self._witness.epochs_changed(before, self.state)
+        if self._world.chance(self._world.faults.store_answer_lost):
             return EpochStoreWritten(False) if self._world.chance(0.5) else None
         return EpochStoreWritten(True, self.version)

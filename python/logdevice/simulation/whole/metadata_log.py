@@ -7,9 +7,8 @@ and again, and one that has lost its disk says nothing of its entries before it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from logdevice.protocol.epoch_state import MetadataLogRead, MetadataLogWritten
 from logdevice.protocol.io import Answered, Ask, Lost
 from logdevice.protocol.metadata_entries import GetMetadataEntries, MetadataEntries, entry_of, metadata_log_of
 from logdevice.protocol.metadata_log import (
@@ -22,10 +21,11 @@ from logdevice.protocol.store_write import Persist, Persisted, PersistFailed, Pu
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.whole.disk import Disk
-from logdevice.simulation.whole.links import Links
-from logdevice.simulation.whole.process import Process
 from logdevice.simulation.workload import LOG
-from logdevice.types import AuthoritativeStatus, EpochMetadata, NodeId
+from logdevice.types import AuthoritativeStatus, NodeId
+
+if TYPE_CHECKING:
+    from logdevice.simulation.whole.node import Node
 
 _LOG = metadata_log_of(LOG)
 _TIMEOUT_MS = 500
@@ -34,49 +34,28 @@ _ADOPT_MS = 100
 Question = GetMetadataEntries | Store
 
 
-class MetadataWitness(Protocol):
-    """Who looks over the shoulder of a metadata log."""
-
-    def metadata_stored(self, node: NodeId, entry: EpochMetadata) -> None: ...
-
-    def metadata_asked(self, request: Any) -> Callable[[MetadataLogRead | MetadataLogWritten], None]: ...
-
-
 class NodeMetadataLog:
-    """`disk` is the node's; `alive` says who seems to be there; `on_adopted` hears whether it has all."""
+    """`on_adopted` hears whether it has all."""
 
-    def __init__(
-        self,
-        node: NodeId,
-        process: Process,
-        disk: Disk,
-        links: Links,
-        alive: Callable[[], frozenset[NodeId]],
-        witness: MetadataWitness,
-        crash: Callable[[], None],
-    ) -> None:
+    def __init__(self, node: Node) -> None:
         self.is_rebuilding = False  # the disk was lost, and not everything is back
         self.has_all = False  # it holds every entry there is
         self.on_adopted: Callable[[bool], None] = lambda has_all: None
         self._host: SimHost[MetadataLog]
         self._node = node
-        self._process = process
-        self._node_disk = disk
-        self._disk = Disk(process, disk.store, written=self._wrote, crash=crash)  # the same, another queue
-        self._links = links
-        self._alive = alive
-        self._witness = witness
-        self._crash = crash
+        self._process = node.process
+        self._disk = Disk(node, self._wrote)
+        self._witness = node.cluster.witness
 
     def boot(self) -> None:
-        machine = MetadataLog(self._node, _TIMEOUT_MS)
-        self._host = SimHost(machine, self._process, self._links, {Ask: self._ask}, self._crash)
+        machine = MetadataLog(self._node.id, _TIMEOUT_MS)
+        self._host = SimHost(machine, self._process, {Ask: self._ask})
         self.has_all = False
         self.set_statuses({})
         self._process.later(self._process.world.between(1, _ADOPT_MS), self._adopt)
 
     def set_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
-        self._host.feed(StorageNodesChanged(tuple(sorted(self._links.servers)), statuses))
+        self._host.feed(StorageNodesChanged(tuple(sorted(self._node.cluster.nodes)), statuses))
 
     def ask(self, request: Any, tell: Callable[[Any], None]) -> None:
         answered = self._witness.metadata_asked(request)
@@ -90,7 +69,7 @@ class NodeMetadataLog:
     def receive(self, question: Question, reply: Callable[[Any], None]) -> None:
         """None is a refusal."""
         if isinstance(question, GetMetadataEntries):
-            delay_ms = self._process.world.between(0, self._process.faults.disk_ms_max)
+            delay_ms = self._process.world.between(0, self._process.world.faults.disk_ms_max)
             self._process.later(delay_ms, lambda: reply(self._entries()))
             return
 
@@ -99,19 +78,18 @@ class NodeMetadataLog:
             lsn = question.record.lsn
             reply(Stored(lsn=lsn, wave=question.record.wave, status=status))
 
-        self._disk.is_full, self._disk.is_broken = self._node_disk.is_full, self._node_disk.is_broken
         self._disk.write(Persist(0, (PutRecord(_LOG, question.record),)), written)
 
     def _wrote(self, write: StoreWrite) -> None:
         assert isinstance(write, PutRecord)
         entry = entry_of(write.record.body)
         assert entry is not None, "only entries are stored"
-        self._witness.metadata_stored(self._node, entry)
+        self._witness.metadata_stored(self._node.id, entry)
 
     def _entries(self) -> MetadataEntries | None:
         if self.is_rebuilding and not self.has_all:
             return None
-        store = self._disk.store
+        store = self._node.store
         found = [store.get(_LOG, lsn) for lsn in store.lsns(_LOG)]
         entries = [entry_of(record.body) for record in found if record is not None]
         return MetadataEntries(tuple(entry for entry in entries if entry is not None))
@@ -123,7 +101,7 @@ class NodeMetadataLog:
             refusal = Lost(node, request, True, number)
             self._host.feed(refusal if answer is None else Answered(node, answer, number))
 
-        self._links.ask(
+        self._process.network.ask(
             self._process,
             node,
             request,
@@ -137,4 +115,4 @@ class NodeMetadataLog:
             self.on_adopted(self.has_all)
             self._process.later(_ADOPT_MS, self._adopt)
 
-        self._host.ask(AdoptMetadataLogs((LOG,), self._alive()), adopted)
+        self._host.ask(AdoptMetadataLogs((LOG,), self._node.cluster.alive()), adopted)

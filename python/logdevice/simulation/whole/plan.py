@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.sequencer_events import SequencerConfig
 from logdevice.settings import NodeReadSettings
-from logdevice.simulation.faults import FaultRates
+from logdevice.simulation.faults import CLUSTER, Faults
 from logdevice.simulation.plan import Plan, ReaderPlan, draw_settings
-from logdevice.simulation.whole.faults import ClusterFaults
 from logdevice.simulation.workload import satisfies
 from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Location, Lsn, NodeId, Replication, Scope
 from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
@@ -54,7 +53,6 @@ class ClusterPlan:
     leaders: int | None
     clients: tuple[ClientPlan, ...]
     writers: tuple[WriterPlan, ...]
-    faults: ClusterFaults
     fault_phase_ms: int
     write_settings: WriteSettings
     chain_settings: ChainSettings = field(default_factory=ChainSettings)
@@ -81,7 +79,6 @@ class ClusterPlan:
             leaders=rng.choice([None, None, 1]),
             clients=tuple(_draw_client(rng, fault_phase_ms) for _ in range(rng.choice([1, 2, 2, 3]))),
             writers=writers,
-            faults=ClusterFaults.draw(rng),
             fault_phase_ms=fault_phase_ms,
             write_settings=replace(
                 _draw_write_settings(rng),
@@ -109,7 +106,7 @@ class ClusterPlan:
             f"nodes {len(self.reading.locations)}, nodesets {self.nodesets}, {self.replication}, "
             f"extras {self.extras}, sync leaders {self.sync_leaders}, leaders {self.leaders}, "
             f"fault phase {self.fault_phase_ms} ms",
-            f"faults {self.faults.switched_on()}",
+            f"faults {self.reading.faults.switched_on()}",
             f"{self.write_settings}",
             f"{self.recovery_settings}",
             *(f"{client}" for client in self.clients),
@@ -195,7 +192,7 @@ def _draw_reading(
         local_scd=scd and rng.random() < 0.2,
         epochs=(),
         readers=tuple(_draw_reader(rng, fault_phase_ms) for _ in range(rng.choice([1, 2, 2]))),
-        faults=FaultRates(lag_ms_max=rng.choice([0, 5, 50]), disk_ms_max=rng.choice([1, 5, 30])),
+        faults=Faults.draw(rng, CLUSTER),
         fault_phase_ms=fault_phase_ms,
         burst_max=1,
         node_settings=NodeReadSettings(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from logdevice.protocol.chain.messages import ChainCompleted, ChainRead
+from logdevice.protocol.chain.messages import ChainCompleted
 from logdevice.protocol.epoch_state import (
     ReadEpochStore,
     ReadMetadataLog,
@@ -33,83 +33,42 @@ from logdevice.protocol.sequencer_events import (
     StopRecovery,
     TailFound,
 )
-from logdevice.protocol.write_messages import (
-    Append,
-    Appended,
-    Release,
-    Store,
-)
+from logdevice.protocol.write_messages import Append, Appended, Release
 from logdevice.simulation.host import SimHost
-from logdevice.simulation.whole.links import Links
-from logdevice.simulation.whole.metadata import Metadata
-from logdevice.simulation.whole.process import Process
 from logdevice.simulation.workload import LOG
-from logdevice.types import AuthoritativeStatus, Epoch, Location, NodeId, epoch_start
-from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
+from logdevice.types import AuthoritativeStatus, Epoch, NodeId, epoch_start
 
-
-class SequencerWitness(Protocol):
-    """Who looks over a sequencer's shoulder."""
-
-    def arrived(self, append: Append) -> None: ...
-
-    def acknowledging(self, append: Append, appended: Appended) -> None: ...
-
-    def tail_known(self, epoch: Epoch) -> None: ...
-
-    def recovered(self, epoch: Epoch, writers: bytes) -> None: ...
-
-    def releasing(self, release: Release) -> None: ...
-
-    def sending(self, request: Store | ChainRead) -> None: ...
+if TYPE_CHECKING:
+    from logdevice.simulation.whole.node import Node
 
 
 class Sequencing:
-    def __init__(
-        self,
-        node: NodeId,
-        process: Process,
-        write_settings: WriteSettings,
-        chain_settings: ChainSettings,
-        recovery_settings: RecoverySettings,
-        locations: Mapping[NodeId, Location],
-        *,
-        links: Links,
-        metadata: Metadata,
-        witness: SequencerWitness,
-        crash: Callable[[], None],
-    ) -> None:
+    def __init__(self, node: Node) -> None:
         self._recovery: SimHost[LogRecovery] | None = None
         self._statuses: Mapping[NodeId, AuthoritativeStatus] = {}  # what the event log says
         self._node = node
-        self._process = process
-        self._write_settings = write_settings
-        self._chain_settings = chain_settings
-        self._recovery_settings = recovery_settings
-        self._locations = locations
-        self._links = links
-        self._metadata = metadata
-        self._witness = witness
-        self._crash = crash
+        self._plan = node.cluster.plan
+        self._process = node.process
+        self._witness = node.cluster.witness
         self._host: SimHost[Sequencer]
 
     def boot(self, config: SequencerConfig) -> None:
         context = SequencerContext(
             log=LOG,
-            me=self._node,
-            settings=self._write_settings,
-            chain=self._chain_settings,
+            me=self._node.id,
+            settings=self._plan.write_settings,
+            chain=self._plan.chain_settings,
             rng=random.Random(self._process.world.rng.random()),
         )
         metadata = (ReadEpochStore, WriteEpochStore, ReadMetadataLog, WriteMetadataLog)
         on: dict[type[Any], Callable[[Any], None]] = {
-            **dict.fromkeys(metadata, self._ask_metadata),
+            **dict.fromkeys(metadata, lambda effect: self._ask_metadata(effect, self.feed)),
             Ask: self._ask,
             Tell: self._tell,
             StartRecovery: self._start_recovery,
             StopRecovery: lambda effect: self._stop_recovery(),
         }
-        self._host = SimHost(Sequencer(context, config), self._process, self._links, on, self._crash)
+        self._host = SimHost(Sequencer(context, config), self._process, on)
         self._recovery = None
 
     @property
@@ -135,7 +94,7 @@ class Sequencing:
 
     def feed(self, event: Event) -> None:
         if isinstance(event, OwnerChanged):
-            self._process.world.say(self._process.name, f"hears that {event.node} owns the log")
+            self._process.say(f"hears that {event.node} owns the log")
         self._host.feed(event)
 
     def _ask(self, effect: Ask[Any]) -> None:
@@ -145,36 +104,32 @@ class Sequencing:
     def _tell(self, effect: Tell[Any]) -> None:
         if isinstance(effect.message, Release):
             self._witness.releasing(effect.message)
-        self._links.ask(self._process, effect.node, effect.message)
+        self._process.network.ask(self._process, effect.node, effect.message)
 
-    def _ask_metadata(self, effect: Any) -> None:
-        self._metadata.ask(self._process, effect, self.feed)
+    def _ask_metadata(self, effect: Any, feed: Callable[[Any], None]) -> None:
+        self._node.cluster.metadata.ask(self._node, effect, feed)
 
     def _start_recovery(self, start: StartRecovery) -> None:
-        self._process.world.say(
-            self._process.name, f"recovers the epochs after {start.last_clean}, before {start.epoch}"
-        )
+        self._process.say(f"recovers the epochs after {start.last_clean}, before {start.epoch}")
         context = RecoveryContext(
             log=LOG,
-            me=self._node,
+            me=self._node.id,
             seal_epoch=Epoch(start.epoch - 1),
-            locations=self._locations,
-            settings=self._recovery_settings,
+            locations=self._plan.reading.locations,
+            settings=self._plan.recovery_settings,
             rng=random.Random(self._process.world.rng.random()),
         )
         self._stop_recovery()
         recovery: SimHost[LogRecovery] = SimHost(
             LogRecovery(context, start.last_clean, start.history, self._statuses, start.tail_end),
             self._process,
-            self._links,
             {
                 TailFound: self._tail_found,
                 RecoveryCompleted: self._completed,
                 RecoveryPreempted: self._end_recovery,
-                ReadEpochStore: lambda effect: self._metadata.ask(self._process, effect, recovery.feed),
-                WriteEpochStore: lambda effect: self._metadata.ask(self._process, effect, recovery.feed),
+                ReadEpochStore: lambda effect: self._ask_metadata(effect, recovery.feed),
+                WriteEpochStore: lambda effect: self._ask_metadata(effect, recovery.feed),
             },
-            self._crash,
         )
         self._recovery = recovery
         recovery.perform(recovery.machine.start(self._process.now_ms))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.cluster import Cluster
 from logdevice.simulation.whole.node import Node
@@ -11,7 +9,6 @@ from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, Lsn, NodeId, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
-Question = Callable[[Cluster], str | None]
 
 
 def unfinished_clients(cluster: Cluster) -> str | None:

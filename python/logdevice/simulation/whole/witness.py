@@ -7,7 +7,7 @@ machines and what is durable; a machine's own state it reads only where the prom
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from logdevice.protocol.chain.messages import ChainRead
 from logdevice.protocol.epoch_state import (
@@ -18,9 +18,8 @@ from logdevice.protocol.epoch_state import (
     WriteMetadataLog,
 )
 from logdevice.protocol.log_state_events import Answer
-from logdevice.protocol.messages import Start, Window
 from logdevice.protocol.store_write import AmendRecord, PutRecord, PutState, StoreWrite
-from logdevice.protocol.stored_log import SEAL, StoredLog, restore
+from logdevice.protocol.stored_log import SEAL, restore
 from logdevice.protocol.write_messages import (
     Append,
     Appended,
@@ -32,14 +31,13 @@ from logdevice.protocol.write_messages import (
     Store,
     Trimmed,
 )
-from logdevice.simulation import checkers as reading
 from logdevice.simulation.view import ReaderView
 from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.ledger import Ledger, Promises
 from logdevice.simulation.whole.metadata import Metadata
+from logdevice.simulation.witness import ReaderWitness
 from logdevice.simulation.workload import LOG
 from logdevice.simulation.world import World
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import (
     Epoch,
     EpochMetadata,
@@ -53,41 +51,28 @@ from logdevice.types import (
     epoch_start,
 )
 
+if TYPE_CHECKING:
+    from logdevice.simulation.whole.node import Node
+
 _HOLE = int(RecordFlags.HOLE)
-
-
-class Watched(Protocol):
-    """What the witness may see of a node."""
-
-    @property
-    def store(self) -> MemoryLogStore: ...
-
-    @property
-    def stored(self) -> StoredLog: ...
 
 
 def content_of(record: Record) -> bytes | None:
     return None if record.flags & _HOLE else bytes(record.body)
 
 
-class Witness:
+class Witness(ReaderWitness):
     def __init__(self, ledger: Ledger, world: World) -> None:
-        self.violations: list[str] = []
-        self.nodes: Mapping[NodeId, Watched] = {}
+        super().__init__(world)
+        self.nodes: Mapping[NodeId, Node] = {}
         self.epochs: EpochState | None = None
         self.metadata: Metadata
-        self._ledger = ledger
-        self._world = world
+        self.ledger = ledger
         self._promises: dict[NodeId, Promises] = {}
         self._advanced: dict[NodeId, Lsn] = {}  # in this life
         self._checked: dict[Epoch, Lsn] = {}  # releases of each epoch, as far as looked at
         self._before: dict[str, Record] = {}  # the last record of each reader
         self._acknowledged: dict[str, Record] = {}  # the last that was acknowledged
-
-    def complain(self, who: str, complaint: str | None) -> None:
-        if complaint is not None:
-            self._world.say("VIOLATION", f"{who}: {complaint}")
-            self.violations.append(f"{self._world.now_ms} ms {who}: {complaint}")
 
     def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
         """Who has a durable copy; of this content, if one is given."""
@@ -100,7 +85,7 @@ class Witness:
 
     def release_seen(self, who: str, record: Record) -> None:
         """A copy that readers may get."""
-        lsn, content, ledger = record.lsn, content_of(record), self._ledger
+        lsn, content, ledger = record.lsn, content_of(record), self.ledger
         self.complain(who, checkers.changed_content(ledger, lsn, content))
         self.complain(who, checkers.broken_acknowledgement(ledger, lsn, content))
         if content is not None:
@@ -115,7 +100,7 @@ class Witness:
         self._advanced.pop(node, None)
 
     def wrote(self, node: NodeId, write: StoreWrite) -> None:
-        self.complain(str(node), checkers.stored_behind_seal(write, self._ledger.seals.get(node, Epoch(0))))
+        self.complain(str(node), checkers.stored_behind_seal(write, self.ledger.seals.get(node, Epoch(0))))
         if isinstance(write, PutRecord | AmendRecord):
             lsn = write.record.lsn if isinstance(write, PutRecord) else write.lsn
             copy = self.nodes[node].store.get(LOG, lsn)
@@ -125,7 +110,7 @@ class Witness:
             self._note_seal(node, restore({SEAL: write.value}, [], Lsn(0)).seal.epoch)
 
     def _note_seal(self, node: NodeId, seal: Epoch) -> None:
-        ledger = self._ledger
+        ledger = self.ledger
         ledger.seals[node] = max(seal, ledger.seals.get(node, Epoch(0)))
         for epoch, metadata in ledger.epochs.items():
             if epoch <= seal and epoch not in ledger.sealed_ms:
@@ -167,14 +152,14 @@ class Witness:
     # What sequencers do.
 
     def arrived(self, append: Append) -> None:
-        attempt = self._ledger.attempts[bytes(append.body)]
+        attempt = self.ledger.attempts[bytes(append.body)]
         if append.tag is None or attempt.arrived_ms is None:  # who sends again may join what came before
             attempt.arrived_ms = self._world.now_ms
 
     def acknowledging(self, append: Append, appended: Appended) -> None:
         if appended.status is not AppendStatus.OK:
             return
-        ledger, lsn = self._ledger, appended.lsn
+        ledger, lsn = self.ledger, appended.lsn
         self._world.say("sequencer", f"acknowledges {bytes(append.body).decode()} at {lsn}")
         attempt, replication = ledger.attempts[bytes(append.body)], ledger.epochs[lsn.epoch].replication
         holders = self.holders(lsn, bytes(append.body))
@@ -186,11 +171,11 @@ class Witness:
             self.complain("sequencer", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
 
     def tail_known(self, epoch: Epoch) -> None:
-        self._ledger.tails_known.add(epoch)
+        self.ledger.tails_known.add(epoch)
 
     def recovered(self, epoch: Epoch, writers: bytes) -> None:
         """I8, if everything is still there to compare with."""
-        if not self._ledger.trim_end:
+        if not self.ledger.trim_end:
             found = {lsn for watched in self.nodes.values() for lsn in watched.store.lsns(LOG)}
             copies = [
                 copy
@@ -204,7 +189,7 @@ class Witness:
         """What a sequencer sends to be stored is only looked at where clients store, too."""
 
     def releasing(self, release: Release) -> None:
-        ledger, epoch = self._ledger, release.end.epoch
+        ledger, epoch = self.ledger, release.end.epoch
         assert self.epochs is not None, "there is an epoch store"
         self.complain(
             "sequencer", checkers.early_release(ledger, release, self.epochs, self.metadata.history)
@@ -230,15 +215,15 @@ class Witness:
         self.complain("epochs", checkers.epoch_store_went_back(before, after))
         self.complain("epochs", self._branch_complaint(before, after))
         if after.epoch > before.epoch:
-            self._ledger.epochs[after.epoch] = after.metadata
+            self.ledger.epochs[after.epoch] = after.metadata
             if after.last_clean + 1 == after.epoch:
-                self._ledger.tails_known.add(after.epoch)
+                self.ledger.tails_known.add(after.epoch)
 
     def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
         return checkers.needless_branch(before, after)
 
     def metadata_stored(self, node: NodeId, entry: EpochMetadata) -> None:
-        self.complain(str(node), checkers.other_entry(self._ledger, entry))
+        self.complain(str(node), checkers.other_entry(self.ledger, entry))
 
     def metadata_asked(
         self, request: ReadMetadataLog | WriteMetadataLog
@@ -252,7 +237,7 @@ class Witness:
             elif answer.history is not None:
                 self.complain("metadata", checkers.missed_entry(before, answer.history))
                 for entry in answer.history:
-                    self.complain("metadata", checkers.other_entry(self._ledger, entry))
+                    self.complain("metadata", checkers.other_entry(self.ledger, entry))
                     if isinstance(request, ReadMetadataLog) and request.confirm:
                         self.metadata.written(entry)
 
@@ -261,7 +246,7 @@ class Witness:
     # What readers get.
 
     def delivered(self, view: ReaderView, item: Record | Gap) -> None:
-        ledger = self._ledger
+        ledger = self.ledger
         if isinstance(item, Record):
             self.complain(view.name, checkers.unreleased(ledger, item.lsn))
             self.release_seen(view.name, item)
@@ -275,17 +260,12 @@ class Witness:
             ledger.empty.append(LsnRange(item.start, item.end))
 
     def accepted(self, view: ReaderView, item: Record | Gap) -> None:
-        self.complain(view.name, reading.out_of_order(view, item))
+        super().accepted(view, item)
         if isinstance(item, Record):
             self._check_order(view.name, item)
-            view.records[item.lsn] = item
-            view.next = item.lsn.next
-        else:
-            view.gaps.append(item)
-            view.next = item.end
 
     def _check_order(self, name: str, record: Record) -> None:
-        ledger, before = self._ledger, self._before.get(name)
+        ledger, before = self.ledger, self._before.get(name)
         acknowledged = self._acknowledged.get(name)
         if before is not None and before.lsn.epoch == record.lsn.epoch:
             self.complain(name, checkers.went_back(ledger, before, record))
@@ -293,6 +273,3 @@ class Witness:
         self._before[name] = record
         if record.lsn in ledger.promised.keys() - ledger.promised_later:
             self._acknowledged[name] = record
-
-    def asked(self, view: ReaderView, message: Start | Window) -> None:
-        self.complain(view.name, reading.window_too_wide(view, message))

@@ -33,7 +33,7 @@ def test_the_fixed_seeds_see_crashes_hangs_failovers_purges_and_holes() -> None:
     signs = ("crashes", "hangs", "boots", "recovers the epochs after", "has to purge", "gets HOLE")
     for sign in (*signs, "gives up: FENCED", "gives up: UNKNOWN_WRITER", "dies", "knows that w"):
         assert sign in text, f"{sign!r} never happened"
-    assert any(ClusterPlan.draw(seed).faults.switched_on() for seed in SEEDS)
+    assert any(ClusterPlan.draw(seed).reading.faults.switched_on() for seed in SEEDS)
 
 
 def trace_hash(seed: int) -> str:

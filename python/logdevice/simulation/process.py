@@ -6,18 +6,23 @@ until it wakes up; then it does everything at once, its deadlines long past.
 
 from __future__ import annotations
 
-from logdevice.simulation.whole.faults import ClusterFaults
-from logdevice.simulation.world import Action, World
+from typing import TYPE_CHECKING
+
+from logdevice.simulation.world import Action
+
+if TYPE_CHECKING:
+    from logdevice.simulation.network import Network
 
 
 class Process:
-    def __init__(self, name: str, world: World, faults: ClusterFaults, *, clock_skew_ms: int = 0) -> None:
+    def __init__(self, name: str, network: Network, *, clock_skew_ms: int = 0) -> None:
         self.name = name
-        self.world = world
-        self.faults = faults
+        self.network = network
+        self.world = network.world
         self.is_up = True
         self.is_hung = False
         self.life = 1
+        self.crash: Action | None = None  # ends it between two effects; None: it never dies so
         self._clock_skew_ms = clock_skew_ms
         self._backlog: list[Action] = []
 
@@ -26,18 +31,32 @@ class Process:
         """What this process takes for the time."""
         return self.world.now_ms + self._clock_skew_ms
 
-    def end_life(self) -> None:
+    @property
+    def is_fine(self) -> bool:
+        return self.is_up and not self.is_hung
+
+    def say(self, what: str) -> None:
+        self.world.say(self.name, what)
+
+    def begin_life(self) -> None:
+        if not self.is_up:
+            self.say("boots")
+            self.is_up = True
+
+    def end_life(self, how: str = "crashes") -> None:
+        self.say(how)
         self.is_up = self.is_hung = False
         self.life += 1
         self._backlog.clear()
+        self.network.died(self)
 
     def hang(self) -> None:
-        self.world.say(self.name, "hangs")
+        self.say("hangs")
         self.is_hung = True
 
     def wake(self) -> None:
         if self.is_hung:
-            self.world.say(self.name, "goes on")
+            self.say("goes on")
             self.is_hung = False
             backlog, self._backlog = self._backlog, []
             for action in backlog:
@@ -52,6 +71,11 @@ class Process:
         else:
             action()
 
+    def now(self, action: Action) -> None:
+        """As `do`, by whoever lives."""
+        if self.is_up:
+            self.do(self.life, action)
+
     def later(self, delay_ms: int, action: Action) -> None:
         life = self.life
         self.world.after(delay_ms, lambda: self.do(life, action))
@@ -59,7 +83,7 @@ class Process:
     def wake_at(self, time_ms: int, action: Action) -> None:
         """A wake-up call by the process's own clock, as careless as the contract of timers allows."""
         delay_ms = max(0, time_ms - self.now_ms)
-        if self.world.chance(self.faults.wake_twice):
+        if self.world.chance(self.world.faults.wake_twice):
             self.later(self.world.between(0, delay_ms), action)
-        late_ms = self.world.between(1, 200) if self.world.chance(self.faults.wake_late) else 0
+        late_ms = self.world.between(1, 200) if self.world.chance(self.world.faults.wake_late) else 0
         self.later(delay_ms + late_ms, action)
