@@ -1,7 +1,7 @@
-"""Mutation: bringing one decided LSN onto its nodes.
+"""Mutation: which nodes a decided LSN is brought to.
 
-One for each LSN that recovery decided. It gives the record a copyset among the nodes that took part,
-and waits until every one of its stores is answered. Rules V12 and V13 are in docs/protocol/recovery.md.
+The record gets a copyset among the nodes that took part in the recovery. Rules V12 and V13 are in
+docs/protocol/recovery.md.
 """
 
 from __future__ import annotations
@@ -15,21 +15,6 @@ from logdevice.protocol.digest import Decision
 from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.write_messages import Store
 from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Replication
-
-
-class Mutation:
-    """The stores of one LSN that have not been answered."""
-
-    __slots__ = ("lsn", "unanswered")
-
-    def __init__(self, lsn: Lsn, stores: Mapping[NodeId, Store]) -> None:
-        self.lsn = lsn
-        self.unanswered = dict(stores)
-
-    def answered(self, node: NodeId) -> bool:
-        """Whether the LSN is done."""
-        self.unanswered.pop(node, None)
-        return not self.unanswered
 
 
 class MutationSet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from logdevice.protocol.digest import Decision
-from logdevice.protocol.mutation import Mutation, MutationSet
+from logdevice.protocol.mutation import MutationSet
 from logdevice.protocol.write_messages import Store
 from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Record, RecordFlags, Replication, nodes
 
@@ -77,12 +77,3 @@ def test_the_copyset_spreads_over_scopes() -> None:
 def test_too_few_nodes_are_better_than_none() -> None:
     """V12."""
     assert sorted(stores(members(2), decision([1]))) == nodes_of(2)
-
-
-def test_an_lsn_is_done_when_every_store_is_answered() -> None:
-    """V13."""
-    mutation = Mutation(Lsn.of(2, 1), stores(members(3), decision([])))
-    assert not mutation.answered(NodeId(0))
-    assert not mutation.answered(NodeId(0))
-    assert not mutation.answered(NodeId(1))
-    assert mutation.answered(NodeId(2))
