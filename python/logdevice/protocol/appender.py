@@ -11,18 +11,18 @@ docs/protocol/write_path.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Protocol
 
-from logdevice.protocol.copysets import Candidates, Cause, StickyCopysets
+from logdevice.protocol.copysets import Cause, StickyCopysets
 from logdevice.protocol.io import Lost
 from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.sequencer_events import SequencerConfig, SequencerContext
 from logdevice.protocol.timers import Timers, back_off_ms
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
-from logdevice.types import LogId, Lsn, NodeId, Record, Replication
-from logdevice.write_settings import WriteSettings
+from logdevice.types import Lsn, NodeId, Record
 
 _CAUSES = {
     StoreStatus.NO_SPACE: Cause.NO_SPACE,
@@ -34,20 +34,6 @@ _CAUSES = {
 _REFUSALS = frozenset(
     {StoreStatus.PREEMPTED, StoreStatus.NO_SPACE, StoreStatus.REBUILDING, StoreStatus.OVERLOADED}
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendPlan:
-    """How a log's records are to be stored."""
-
-    replication: Replication
-    extras: int = 0  # X: members of a copyset beyond R
-    sync_leaders: int = 1  # so many of the left-most members must store before the record is released
-    leaders: int | None = None  # so many before the Appender is done; None: R
-
-    @property
-    def leader_count(self) -> int:
-        return self.replication.copies if self.leaders is None else self.leaders
 
 
 class RecordOwner(Protocol):
@@ -74,31 +60,29 @@ class Stage(Enum):
 
 
 class Appender:
-    """`timers` are those of the epoch, one for each record by its LSN."""
+    """`request_id` is the append that brought the record. `config` is that of the epoch, and so are `timers`,
+    one for each record by its LSN.
+    """
 
     def __init__(
         self,
-        log: LogId,
-        me: NodeId,
+        context: SequencerContext,
+        config: SequencerConfig,
+        request_id: int,
         record: Record,
-        plan: AppendPlan,
-        candidates: Candidates,
         copysets: StickyCopysets,
-        settings: WriteSettings,
         good_end: Callable[[], Lsn],
         turn: Turn[Any],
         timers: Timers[Lsn],
         owner: RecordOwner,
     ) -> None:
+        self.request_id = request_id
         self.record = record
         self.stage = Stage.REPLICATION
         self.is_acknowledged = False
-        self._log = log
-        self._me = me
-        self._plan = plan
-        self._locations = candidates.locations
+        self._context = context
+        self._config = config
         self._copysets = copysets
-        self._settings = settings
         self._good_end = good_end
         self._is_draining = False
         self._wave = 0
@@ -172,22 +156,22 @@ class Appender:
                     self._preempt(self._preempted)
             elif not self._satisfies(self._stored | set(self._outstanding())):
                 self._copysets.has_failed(self._copyset)
-                if self._wave < self._settings.immediate_waves_max:
+                if self._wave < self._context.settings.immediate_waves_max:
                     self._send_wave()  # E3
         if self._preempted is not None and self.stage in (Stage.SYNC_LEADERS, Stage.LEADERS):
             self._preempt(self._preempted)
         self._end_later_stages()
 
     def _end_later_stages(self) -> None:
-        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._plan.sync_leaders):
+        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._config.sync_leaders):
             self._retire()
-        if self.stage is Stage.LEADERS and self._have_stored(self._plan.leader_count):
+        if self.stage is Stage.LEADERS and self._have_stored(self._config.leader_count):
             self._finish()
 
     def woken(self) -> None:
         if self.stage is Stage.REPLICATION:
             self._on_wave_timeout()
-        elif self._retries < self._settings.leader_retries_max:
+        elif self._retries < self._context.settings.leader_retries_max:
             self._ask_leaders_again()
         elif self.stage is Stage.SYNC_LEADERS:
             # E7: availability comes first. Readers fail over from a leader that has no copy.
@@ -222,10 +206,10 @@ class Appender:
         record = self._wave_record
         is_amend = node in self._has_body
         store = Store(
-            log=self._log,
+            log=self._context.log,
             record=replace(record, body=b"") if is_amend else record,
             good_end=self._good_end(),
-            sequencer=self._me,
+            sequencer=self._context.me,
             is_amend=is_amend,
             is_draining=self._is_draining,
         )
@@ -233,7 +217,7 @@ class Appender:
         self._turn.ask(node, store)
 
     def _arm(self, attempts: int) -> None:
-        settings = self._settings
+        settings = self._context.settings
         delay_ms = back_off_ms(attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max)
         self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)
 
@@ -265,7 +249,7 @@ class Appender:
 
     def _ask_leaders_again(self) -> None:
         self._retries += 1
-        count = self._plan.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._plan.leader_count
+        count = self._config.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._config.leader_count
         for node in self._copyset[:count]:
             if node not in self._stored:
                 self._failed.discard(node)
@@ -281,13 +265,13 @@ class Appender:
 
     def _delete_unanswered(self) -> None:
         # A leader that is still silent is welcome to its copy.
-        for node in reversed(self._copyset[self._plan.leader_count :]):
+        for node in reversed(self._copyset[self._config.leader_count :]):
             if self._is_outstanding(node):
                 self._send_delete(node)
 
     def _send_delete(self, node: NodeId) -> None:
         self._deleted.add(node)
-        self._turn.tell(node, Delete(self._log, self.record.lsn, self._wave))
+        self._turn.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
 
     def _is_outstanding(self, node: NodeId) -> bool:
         return node in self._copyset and node not in self._stored | self._failed | self._deleted
@@ -299,7 +283,7 @@ class Appender:
         return all(node in self._stored for node in self._copyset[:leaders])
 
     def _satisfies(self, members: set[NodeId]) -> bool:
-        replication = self._plan.replication
+        replication, locations = self._config.replication, self._config.candidates.locations
         return len(members) >= replication.copies and can_replicate(
-            {node: self._locations[node] for node in members}, replication
+            {node: locations[node] for node in members}, replication
         )

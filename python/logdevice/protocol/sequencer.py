@@ -286,12 +286,10 @@ class Sequencer:
             self._turn.arm(Timer.TAIL, self._context.settings.tail_wait_ms)
 
     def _new_epoch(self, state: EpochState) -> AnyEpoch:
-        metadata, config = state.metadata, self._config
         numbering = Numbering(self._context, state.epoch, self._clock)
         if self._chain is not None:
-            return self._chain.new_epoch(numbering, metadata)
-        plan, candidates = config.plan(metadata.replication), config.candidates_of(metadata.nodeset)
-        return CopysetEpoch(self._context, numbering, plan, candidates, self._turn)
+            return self._chain.new_epoch(numbering, state.metadata)
+        return CopysetEpoch(self._context, numbering, self._config.of_epoch(state.metadata), self._turn)
 
     def _on_config(self, config: SequencerConfig) -> None:
         if config.chain is None:

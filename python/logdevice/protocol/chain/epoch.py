@@ -50,7 +50,7 @@ class ChainEpoch:
         self.nodes = metadata.nodeset
         self.chains = chains  # none: too few nodes are there
         self.health = health
-        self.owed = OwedAnswers(context.log, turn)
+        self.owed = OwedAnswers(turn)
         self.preempted: Stored | None = None  # what a sealed node has answered
         self._context = context
         self._counted = metadata.replication.copies  # P15

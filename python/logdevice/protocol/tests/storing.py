@@ -10,9 +10,10 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from logdevice.protocol.appender import Appender, AppendPlan
+from logdevice.protocol.appender import Appender
 from logdevice.protocol.copysets import Candidates, NodeHealth, StickyCopysets
 from logdevice.protocol.io import Ask, Lost, Tell
+from logdevice.protocol.sequencer_events import SequencerConfig, SequencerContext
 from logdevice.protocol.timers import Timers
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
@@ -75,20 +76,21 @@ class Storing:
         self.timers = Deadlines()
         self.turn: Turn[Any] = Turn()
         record = Record(LSN, timestamp_ms=3, copyset=(), body=b"body", entries=2, entry_end=9, byte_end=99)
-        plan = AppendPlan(
+        context = SequencerContext(log=LOG, me=NodeId(0), settings=settings, rng=random.Random(1))
+        config = SequencerConfig(
+            nodeset=tuple(candidates.locations),
+            candidates=candidates,
             replication=Replication.parse(replication),
             extras=extras,
             sync_leaders=sync_leaders,
             leaders=leaders,
         )
         self.machine = Appender(
-            LOG,
-            NodeId(0),
+            context,
+            config,
+            1,
             record,
-            plan,
-            candidates,
             self.copysets,
-            settings,
             good_end=lambda: Lsn.of(2, 3),
             turn=self.turn,
             timers=self.timers,

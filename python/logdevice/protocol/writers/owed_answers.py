@@ -13,7 +13,7 @@ from typing import Any
 
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Appended, AppendStatus
-from logdevice.types import LogId, Lsn, NodeId, Record
+from logdevice.types import Lsn, NodeId, Record
 
 
 @dataclass(slots=True)
@@ -26,8 +26,7 @@ class _Owed:
 
 
 class OwedAnswers:
-    def __init__(self, log: LogId, turn: Turn[Any]) -> None:
-        self._log = log
+    def __init__(self, turn: Turn[Any]) -> None:
         self._turn = turn
         self._owed: dict[Lsn, _Owed] = {}  # only records with a tag
         self._in_order: dict[int, deque[Lsn]] = {}  # of ordered writers, what is not answered
