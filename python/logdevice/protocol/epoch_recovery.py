@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from logdevice.protocol.digest import Decisions
 from logdevice.protocol.epoch_stages import Cleaning, Digesting, Done, Mutating, Sealing, Stage
-from logdevice.protocol.quorum import Quorum
-from logdevice.protocol.recovery_context import Effect, RecoveryContext, places, recovery_quorum
+from logdevice.protocol.quorum import Quorum, places
+from logdevice.protocol.recovery_context import Effect, RecoveryContext, recovery_quorum
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Cleaned, DigestRecords, EpochTail, Sealed, SealStatus, Stored
 from logdevice.protocol.writers.received_table import ReceivedTable

@@ -43,7 +43,6 @@ Event = (
 Effect = AwaitQuiet | StoreRead | RecordEvent | Persist | WakeAt
 
 _RETRY: Final = "RETRY"
-_READ_MS_MAX: Final = 1_000
 _DRAINED: Final = int(RecordFlags.DRAINED)
 
 
@@ -154,9 +153,7 @@ class OwnData:
             end=LSN_MAX,
             gap_end=LSN_MAX,
             bytes_max=1,  # the first says it all
-            time_ms_max=_READ_MS_MAX,
             filter=_Undrained(self._me),
-            time_range=None,
             headers_only=True,
         )
         self._turn.emit(read)

@@ -25,7 +25,6 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoc
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 _DRAINED: Final = int(RecordFlags.DRAINED)
-_READ_MS_MAX: Final = 1_000
 _FIRST_RETRY: Final = (
     16  # a node that has just come back needs a moment: the first pauses are this much shorter
 )
@@ -172,10 +171,7 @@ class LogRebuilding:
             # An unused stretch is passed at once, also over the end of the epoch.
             gap_end=self._task.end,
             bytes_max=self._settings.rebuild_chunk_bytes,
-            time_ms_max=_READ_MS_MAX,
             filter=MoveFilter(self._plan_of(epoch)),
-            time_range=None,
-            headers_only=False,
         )
         self._turn.emit(self._read)
 
