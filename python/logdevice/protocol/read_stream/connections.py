@@ -11,10 +11,9 @@ import random
 from collections.abc import Collection, Iterable
 
 from logdevice.protocol.messages import Start, StatusNotice, Stop, Window
-from logdevice.protocol.read_stream.events import Effect, ReadRequest, SendStart
+from logdevice.protocol.read_stream.events import Effect, NodeTimer, ReadRequest, SendStart
 from logdevice.protocol.read_stream.scd import Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.timer_kinds import NodeTimer
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import back_off_ms
 from logdevice.protocol.turn import Turn

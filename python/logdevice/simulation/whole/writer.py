@@ -13,12 +13,13 @@ from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.routing import Answer, Trouble
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
-from logdevice.protocol.writers.forward_events import (
+from logdevice.protocol.writers.forward_table import (
     STORED,
     Effect,
     Event,
     FindSequencer,
     ForwardLimits,
+    ForwardTable,
     GiveUp,
     IncarnationRenewed,
     Numbered,
@@ -27,7 +28,6 @@ from logdevice.protocol.writers.forward_events import (
     SequencerFound,
     WriterIdentity,
 )
-from logdevice.protocol.writers.forward_table import ForwardTable
 from logdevice.simulation.whole.ledger import Ledger
 from logdevice.simulation.whole.links import Links
 from logdevice.simulation.whole.plan import WriterPlan
