@@ -16,7 +16,7 @@ from typing import Any, Final, assert_never
 from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
-from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
+from logdevice.protocol.rebuilding_plan import Losses, Move, MovePlan
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.timers import Timers, back_off_ms
 from logdevice.protocol.turn import Turn
@@ -169,7 +169,7 @@ class LogRebuilding:
             # An unused stretch is passed at once, also over the end of the epoch.
             gap_end=self._task.end,
             bytes_max=self._settings.rebuild_chunk_bytes,
-            filter=MoveFilter(self._plan_of(epoch)),
+            filter=self._plan_of(epoch),
         )
         self._turn.emit(self._read)
 

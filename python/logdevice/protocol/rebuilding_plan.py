@@ -82,6 +82,10 @@ class MovePlan:
             self._moves[copyset] = self._planned(copyset)
         return self._moves[copyset]
 
+    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
+        """As a store read asks it: which records does this node have to do something about?"""
+        return self.move(copyset) is not None
+
     def _planned(self, copyset: tuple[NodeId, ...]) -> Move | None:
         losses = self._losses
         is_touched = bool((losses.lost | losses.gone) & set(copyset))
@@ -147,15 +151,3 @@ class MovePlan:
 
     def _known(self, nodes: tuple[NodeId, ...]) -> dict[NodeId, Location]:
         return places(nodes, self._places)
-
-
-class MoveFilter:
-    """As a store read asks it: which records does this node have to do something about?"""
-
-    __slots__ = ("_plan",)
-
-    def __init__(self, plan: MovePlan) -> None:
-        self._plan = plan
-
-    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
-        return self._plan.move(copyset) is not None

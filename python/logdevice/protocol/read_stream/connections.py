@@ -38,7 +38,8 @@ class Connections:
         self._by_node: dict[NodeId, Sender] = {}
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = -1
-        self._lacking: frozenset[NodeId] = frozenset()
+        # Nodes that may lack copies, as the event log says. A node tells it before it sends a record.
+        self.lacking: frozenset[NodeId] = frozenset()
         self.filter_version = 1
         self.replication = 0
         self.released_end = 0  # the highest any node has told of
@@ -195,13 +196,8 @@ class Connections:
             return False
         self._status_version = notice.version
         self._statuses = dict(notice.statuses)
-        self._lacking = frozenset(node for node, status in notice.statuses if status in _LACKING)
+        self.lacking = frozenset(node for node, status in notice.statuses if status in _LACKING)
         return True
-
-    @property
-    def lacking(self) -> frozenset[NodeId]:
-        """The nodes that may lack copies, as the event log says. A node tells it before it sends a record."""
-        return self._lacking
 
     def review_status(self, sender: Sender) -> bool:
         """Work out what the node's word is worth now; True if that changed (A1, A2)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
-from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.write_messages import Appended, AppendStatus, WriterIs
 from logdevice.types import Lsn, WriterTag
 
 _HEAD = Struct("<BQI")  # format, horizon, number of writers
@@ -80,18 +80,21 @@ class ReceivedTable:
             return Appended(status=AppendStatus.OUT_OF_ORDER, expected=next_seq)
         return Appended(status=AppendStatus.OK)
 
-    def find(self, writer: int, seq: int) -> tuple[bool, Lsn]:
-        """Whether the log has this append, and where, as far as that is known."""
+    def state_of(self, writer: int, seq: int) -> WriterIs:
+        """What the log has of a writer, and of its append `seq`."""
         known = self._writers.get(writer)
         if known is None:
-            return False, Lsn(0)
+            return WriterIs(status=AppendStatus.OK, horizon=self.horizon)
         lsn, _ = known.positions.get(seq, (Lsn(0), 0))
-        return seq < known.next_seq or seq in known.positions, lsn
-
-    def progress(self, writer: int) -> tuple[int, int] | None:
-        """A writer's incarnation and the number that its next append should have."""
-        known = self._writers.get(writer)
-        return None if known is None else (known.incarnation, known.next_seq)
+        return WriterIs(
+            status=AppendStatus.OK,
+            is_known=True,
+            is_stored=seq < known.next_seq or seq in known.positions,
+            lsn=lsn,
+            incarnation=known.incarnation,
+            next_seq=known.next_seq,
+            horizon=self.horizon,
+        )
 
     def note(self, tag: WriterTag, lsn: Lsn) -> None:
         """This append is at `lsn`; whoever sends it again is told so."""

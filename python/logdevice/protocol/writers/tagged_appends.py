@@ -76,18 +76,7 @@ class TaggedAppends:
 
     def state_of(self, ask: GetWriter) -> WriterIs:
         assert self._table is not None, "everything before is recovered"
-        progress = self._table.progress(ask.writer)
-        is_stored, lsn = self._table.find(ask.writer, ask.seq)
-        incarnation, next_seq = (0, 0) if progress is None else progress
-        return WriterIs(
-            status=AppendStatus.OK,
-            is_known=progress is not None,
-            is_stored=is_stored,
-            lsn=lsn,
-            incarnation=incarnation,
-            next_seq=next_seq,
-            horizon=self._table.horizon,
-        )
+        return self._table.state_of(ask.writer, ask.seq)
 
     def deadline_ms(self) -> int | None:
         return self._due_ms
