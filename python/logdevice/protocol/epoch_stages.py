@@ -176,7 +176,7 @@ class Mutating:
     def __init__(self, recovery: EpochRecovery, decided: Decisions) -> None:
         self._recovery = recovery
         self._set = MutationSet(
-            recovery.takers(recovery.sealed), recovery.metadata.replication, recovery.context.rng
+            recovery.context, recovery.takers(recovery.sealed), recovery.metadata.replication
         )
         self._waiting = deque(decided.decisions)
         self._unanswered: dict[Lsn, dict[NodeId, Store]] = {}
@@ -196,17 +196,10 @@ class Mutating:
             self._send(stores)
 
     def advance(self) -> Stage:
-        recovery, context = self._recovery, self._recovery.context
-        while self._waiting and len(self._unanswered) < context.settings.mutations_max:
+        recovery = self._recovery
+        while self._waiting and len(self._unanswered) < recovery.context.settings.mutations_max:
             decision = self._waiting.popleft()
-            stores = self._set.stores(
-                decision,
-                log=context.log,
-                me=context.me,
-                seal_epoch=context.seal_epoch,
-                good_end=recovery.known.start,
-                attempt=recovery.attempt,
-            )
+            stores = self._set.stores(decision, good_end=recovery.known.start, attempt=recovery.attempt)
             if stores:
                 self._unanswered[decision.record.lsn] = stores
                 self._send(stores)

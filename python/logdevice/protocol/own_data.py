@@ -17,10 +17,10 @@ from logdevice.protocol.donor_events import (
     AwaitQuiet,
     EventLogMoved,
     EventRecorded,
-    MetadataAdopted,
     Quiet,
     RecordEvent,
 )
+from logdevice.protocol.metadata_log import MetadataLogsAdopted
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvent, NodeEvents
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import DeleteRecords, Persist, Persisted, PersistFailed
@@ -31,7 +31,7 @@ from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, Record, RecordFlags
 
 Event = (
     EventLogMoved
-    | MetadataAdopted
+    | MetadataLogsAdopted
     | Quiet
     | RecordsRead
     | ReadFailed
@@ -81,7 +81,7 @@ class OwnData:
         match event:
             case EventLogMoved():
                 self._events = event.events
-            case MetadataAdopted():
+            case MetadataLogsAdopted():
                 self._has_metadata = event.is_enough
             case Quiet():
                 if event.id == self._id:
