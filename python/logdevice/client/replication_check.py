@@ -14,9 +14,8 @@ from enum import Enum
 from logdevice.client.client import AsyncClient
 from logdevice.client.directory import LogRef
 from logdevice.errors import UnavailableError
-from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.quorum import can_replicate, places
 from logdevice.protocol.rebuilding_messages import CopiesAre
-from logdevice.protocol.recovery_context import places
 from logdevice.types import (
     LSN_OLDEST,
     AuthoritativeStatus,

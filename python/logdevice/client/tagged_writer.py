@@ -24,9 +24,8 @@ from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownE
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended
-from logdevice.protocol.writers import forward_events as forwarding
-from logdevice.protocol.writers.forward_events import STORED, ForwardLimits, WriterIdentity
-from logdevice.protocol.writers.forward_table import ForwardTable
+from logdevice.protocol.writers import forward_table as forwarding
+from logdevice.protocol.writers.forward_table import STORED, ForwardLimits, ForwardTable, WriterIdentity
 from logdevice.tasks import Tasks
 from logdevice.types import LogId, Lsn
 from logdevice.wire.service_messages import NextIncarnation

@@ -18,7 +18,7 @@ from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.log_state import LogState
 from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, Request, TrimAdvanced
 from logdevice.protocol.metadata_entries import is_metadata_log
-from logdevice.protocol.store_read import StoreRead, read_every_copy
+from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.write_messages import Delete, KeepWriters, Release, Store, Stored, StoreStatus
@@ -120,7 +120,15 @@ class Logs:
 
     def read_all(self, log: LogId, start: Lsn, end: Lsn, *, headers_only: bool) -> StoreRead:
         bytes_max = self.node.settings.recovery.digest_bytes_max
-        return read_every_copy(log, start, end, bytes_max=bytes_max, headers_only=headers_only)
+        return StoreRead(
+            read_id=0,
+            log=log,
+            start=start,
+            end=end,
+            gap_end=end,
+            bytes_max=bytes_max,
+            headers_only=headers_only,
+        )
 
     def close(self) -> None:
         for host in self._hosts.values():

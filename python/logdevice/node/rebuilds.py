@@ -26,12 +26,12 @@ from logdevice.protocol.donor_events import (
     LogSeen,
     LogSight,
     LookAtLog,
-    MetadataAdopted,
     PutOff,
     Quiet,
     RecordEvent,
 )
 from logdevice.protocol.metadata_entries import is_metadata_log
+from logdevice.protocol.metadata_log import MetadataLogsAdopted
 from logdevice.protocol.own_data import OwnData
 from logdevice.protocol.placement import owner_of
 from logdevice.protocol.store_read import StoreRead
@@ -83,7 +83,7 @@ class Rebuilds:
             self._tasks.start(self._measure())
 
     def metadata_adopted(self, *, is_enough: bool) -> None:
-        self._own_data.feed(MetadataAdopted(is_enough))
+        self._own_data.feed(MetadataLogsAdopted(is_enough))
 
     async def close(self) -> None:
         for host in (self._donor, self._own_data):

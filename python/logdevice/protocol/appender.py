@@ -11,18 +11,18 @@ docs/protocol/write_path.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import assert_never
+from typing import Any, Protocol
 
-from logdevice.protocol.copysets import Candidates, Cause, StickyCopysets
-from logdevice.protocol.io import Answered, Ask, Lost, Tell
+from logdevice.protocol.copysets import Cause, StickyCopysets
+from logdevice.protocol.io import Lost
 from logdevice.protocol.quorum import can_replicate
-from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
+from logdevice.protocol.sequencer_events import SequencerConfig, SequencerContext
+from logdevice.protocol.timers import Timers, back_off_ms
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, Replication
-from logdevice.write_settings import WriteSettings
+from logdevice.types import Lsn, NodeId, Record
 
 _CAUSES = {
     StoreStatus.NO_SPACE: Cause.NO_SPACE,
@@ -36,59 +36,20 @@ _REFUSALS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendPlan:
-    """How a log's records are to be stored."""
+class RecordOwner(Protocol):
+    """The epoch that an Appender is a part of: it is told how far a record has come."""
 
-    replication: Replication
-    extras: int = 0  # X: members of a copyset beyond R
-    sync_leaders: int = 1  # so many of the left-most members must store before the record is released
-    leaders: int | None = None  # so many before the Appender is done; None: R
+    def acknowledge(self, lsn: Lsn) -> None:
+        """The record is stored well enough for the client to be told."""
 
-    @property
-    def leader_count(self) -> int:
-        return self.replication.copies if self.leaders is None else self.leaders
+    def retire(self, lsn: Lsn) -> None:
+        """The record may be released."""
 
+    def finish(self, lsn: Lsn) -> None:
+        """The Appender may be forgotten."""
 
-@dataclass(frozen=True, slots=True)
-class DrainingStarted:
-    """The sequencer has begun a new epoch; this record belongs to the one before."""
-
-
-Event = Answered[Stored] | Lost[Store] | DrainingStarted | Woken
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledge:
-    """The record is stored well enough for the client to be told."""
-
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Retire:
-    """The record may be released."""
-
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The Appender may be forgotten."""
-
-    lsn: Lsn
-
-
-@dataclass(frozen=True, slots=True)
-class Preempt:
-    """A higher epoch has sealed: the sequencer has to step down. The Appender is done."""
-
-    lsn: Lsn
-    seal_epoch: Epoch
-    sealed_by: NodeId | None
-
-
-Effect = Ask[Store] | Tell[Delete] | Acknowledge | Retire | Finish | Preempt | WakeAt
+    def preempt(self, refusal: Stored) -> None:
+        """A higher epoch has sealed: the sequencer has to step down. The Appender is done."""
 
 
 class Stage(Enum):
@@ -99,26 +60,29 @@ class Stage(Enum):
 
 
 class Appender:
+    """`request_id` is the append that brought the record. `config` is that of the epoch, and so are `timers`,
+    one for each record by its LSN.
+    """
+
     def __init__(
         self,
-        log: LogId,
-        me: NodeId,
+        context: SequencerContext,
+        config: SequencerConfig,
+        request_id: int,
         record: Record,
-        plan: AppendPlan,
-        candidates: Candidates,
         copysets: StickyCopysets,
-        settings: WriteSettings,
         good_end: Callable[[], Lsn],
+        turn: Turn[Any],
+        timers: Timers[Lsn],
+        owner: RecordOwner,
     ) -> None:
+        self.request_id = request_id
         self.record = record
         self.stage = Stage.REPLICATION
         self.is_acknowledged = False
-        self._log = log
-        self._me = me
-        self._plan = plan
-        self._locations = candidates.locations
+        self._context = context
+        self._config = config
         self._copysets = copysets
-        self._settings = settings
         self._good_end = good_end
         self._is_draining = False
         self._wave = 0
@@ -129,37 +93,25 @@ class Appender:
         self._deleted: set[NodeId] = set()
         self._has_body: set[NodeId] = set()  # from any wave: a header is enough for them (E5)
         self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
-        self._preempted: Preempt | None = None
+        self._preempted: Stored | None = None  # what a sealed node has answered
         self._retries = 0  # of the stage
-        self._deadline_ms = 0
-        self._turn: Turn[Effect] = Turn()
+        self._turn = turn
+        self._timers = timers
+        self._owner = owner
 
     @property
     def may_be_stored(self) -> bool:
         """Whether any node may have a copy, now or later (E9)."""
         return bool(self._unrefused)
 
-    def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+    def start(self) -> None:
         self._send_wave()
-        return effects
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        match event:
-            case Answered():
-                self._on_stored(event.node, event.answer)
-            case Lost():
-                self._on_lost(event)
-            case DrainingStarted():
-                self._is_draining = True
-            case Woken():
-                self._on_woken()
-            case _:
-                assert_never(event)
-        return effects
+    def drain(self) -> None:
+        """The sequencer has begun a new epoch; this record belongs to the one before."""
+        self._is_draining = True
 
-    def _on_stored(self, node: NodeId, stored: Stored) -> None:
+    def answered(self, node: NodeId, stored: Stored) -> None:
         is_ok = stored.status is StoreStatus.OK
         if is_ok:
             self._has_body.add(node)
@@ -172,12 +124,12 @@ class Appender:
             self._stored.add(node)
         elif stored.status is StoreStatus.PREEMPTED and not (stored.is_soft and self._is_draining):
             self._failed.add(node)
-            self._preempted = Preempt(self.record.lsn, stored.seal_epoch, stored.sealed_by)
+            self._preempted = stored
         else:
             self._note_failure(node, _CAUSES.get(stored.status))
         self._go_on()
 
-    def _on_lost(self, event: Lost[Store]) -> None:
+    def lost(self, event: Lost[Store]) -> None:
         node, wave = event.node, event.request.record.wave
         if not event.was_sent:
             self._unrefused.discard((node, wave))
@@ -204,30 +156,28 @@ class Appender:
                     self._preempt(self._preempted)
             elif not self._satisfies(self._stored | set(self._outstanding())):
                 self._copysets.has_failed(self._copyset)
-                if self._wave < self._settings.immediate_waves_max:
+                if self._wave < self._context.settings.immediate_waves_max:
                     self._send_wave()  # E3
         if self._preempted is not None and self.stage in (Stage.SYNC_LEADERS, Stage.LEADERS):
             self._preempt(self._preempted)
         self._end_later_stages()
 
     def _end_later_stages(self) -> None:
-        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._plan.sync_leaders):
+        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._config.sync_leaders):
             self._retire()
-        if self.stage is Stage.LEADERS and self._have_stored(self._plan.leader_count):
+        if self.stage is Stage.LEADERS and self._have_stored(self._config.leader_count):
             self._finish()
 
-    def _on_woken(self) -> None:
-        if self.stage is Stage.DONE or self._turn.now_ms < self._deadline_ms:
-            return
+    def woken(self) -> None:
         if self.stage is Stage.REPLICATION:
             self._on_wave_timeout()
-        elif self._retries < self._settings.leader_retries_max:
+        elif self._retries < self._context.settings.leader_retries_max:
             self._ask_leaders_again()
         elif self.stage is Stage.SYNC_LEADERS:
             # E7: availability comes first. Readers fail over from a leader that has no copy.
             self._retire()
-            self._end_later_stages()
             self._arm(0)
+            self._end_later_stages()
         else:
             self._finish()
 
@@ -256,10 +206,10 @@ class Appender:
         record = self._wave_record
         is_amend = node in self._has_body
         store = Store(
-            log=self._log,
+            log=self._context.log,
             record=replace(record, body=b"") if is_amend else record,
             good_end=self._good_end(),
-            sequencer=self._me,
+            sequencer=self._context.me,
             is_amend=is_amend,
             is_draining=self._is_draining,
         )
@@ -267,37 +217,39 @@ class Appender:
         self._turn.ask(node, store)
 
     def _arm(self, attempts: int) -> None:
-        settings = self._settings
-        self._deadline_ms = self._turn.now_ms + back_off_ms(
-            attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max
-        )
-        self._turn.emit(WakeAt(self._deadline_ms))
+        settings = self._context.settings
+        delay_ms = back_off_ms(attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max)
+        self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)
 
     def _acknowledge(self) -> None:
         self.is_acknowledged = True
-        self._turn.emit(Acknowledge(self.record.lsn))
+        self._owner.acknowledge(self.record.lsn)
         self.stage = Stage.SYNC_LEADERS
         self._retries = 0
 
     def _retire(self) -> None:
         self._delete_surplus()
-        self._turn.emit(Retire(self.record.lsn))
+        self._owner.retire(self.record.lsn)
         self.stage = Stage.LEADERS
         self._retries = 0
 
     def _finish(self) -> None:
         self._delete_surplus()
         self._delete_unanswered()
-        self.stage = Stage.DONE
-        self._turn.emit(Finish(self.record.lsn))
+        self._end()
+        self._owner.finish(self.record.lsn)
 
-    def _preempt(self, preempt: Preempt) -> None:
+    def _preempt(self, refusal: Stored) -> None:
+        self._end()
+        self._owner.preempt(refusal)
+
+    def _end(self) -> None:
         self.stage = Stage.DONE
-        self._turn.emit(preempt)
+        self._timers.disarm(self.record.lsn)
 
     def _ask_leaders_again(self) -> None:
         self._retries += 1
-        count = self._plan.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._plan.leader_count
+        count = self._config.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._config.leader_count
         for node in self._copyset[:count]:
             if node not in self._stored:
                 self._failed.discard(node)
@@ -313,13 +265,13 @@ class Appender:
 
     def _delete_unanswered(self) -> None:
         # A leader that is still silent is welcome to its copy.
-        for node in reversed(self._copyset[self._plan.leader_count :]):
+        for node in reversed(self._copyset[self._config.leader_count :]):
             if self._is_outstanding(node):
                 self._send_delete(node)
 
     def _send_delete(self, node: NodeId) -> None:
         self._deleted.add(node)
-        self._turn.tell(node, Delete(self._log, self.record.lsn, self._wave))
+        self._turn.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
 
     def _is_outstanding(self, node: NodeId) -> bool:
         return node in self._copyset and node not in self._stored | self._failed | self._deleted
@@ -331,7 +283,7 @@ class Appender:
         return all(node in self._stored for node in self._copyset[:leaders])
 
     def _satisfies(self, members: set[NodeId]) -> bool:
-        replication = self._plan.replication
+        replication, locations = self._config.replication, self._config.candidates.locations
         return len(members) >= replication.copies and can_replicate(
-            {node: self._locations[node] for node in members}, replication
+            {node: locations[node] for node in members}, replication
         )

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from logdevice.protocol.messages import ReadMode, Start
+from logdevice.protocol.placement import GOLDEN_GAMMA, MASK_64, mix
 from logdevice.types import Location, NodeId, RecordFlags
 
 _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
@@ -21,9 +22,6 @@ _SPECIAL: Final = _HOLE | _DRAINED
 
 # A log in steady state uses far fewer copysets; the bound is for one that does not.
 _DECISIONS_MAX: Final = 4096
-
-_MASK_64: Final = (1 << 64) - 1
-_GOLDEN_GAMMA: Final = 0x9E3779B97F4A7C15
 
 
 class CopyFilter:
@@ -100,19 +98,12 @@ def shuffle(copyset: tuple[NodeId, ...], seed: int) -> tuple[NodeId, ...]:
     The algorithm is frozen: nodes of different versions must agree. It folds the ids into a
     splitmix64 state and draws a Fisher-Yates shuffle from it.
     """
-    state = seed & _MASK_64
+    state = seed & MASK_64
     for node in copyset:
-        state = _mix((state + _GOLDEN_GAMMA) & _MASK_64) ^ (node & _MASK_64)
+        state = mix(state) ^ (node & MASK_64)
     members = list(copyset)
     for index in range(len(members) - 1):
-        state = (state + _GOLDEN_GAMMA) & _MASK_64
-        other = index + _mix(state) % (len(members) - index)
+        other = index + mix(state) % (len(members) - index)
         members[index], members[other] = members[other], members[index]
+        state = (state + GOLDEN_GAMMA) & MASK_64
     return tuple(members)
-
-
-def _mix(value: int) -> int:
-    """The output function of splitmix64: every bit of the input moves half the bits of the output."""
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK_64
-    return value ^ (value >> 31)

@@ -14,11 +14,12 @@ from itertools import count
 from typing import Final
 
 from logdevice.protocol.copy_budget import CopyBudget
-from logdevice.protocol.donor_attempt import DonorAttempt, DonorContext, LogDone
+from logdevice.protocol.donor_attempt import DonorAttempt, LogDone
 from logdevice.protocol.donor_attempt import Effect as AttemptEffect
 from logdevice.protocol.donor_attempt import Event as AttemptEvent
 from logdevice.protocol.donor_events import CopyingEnded, EventLogMoved, EventRecorded, RecordEvent
 from logdevice.protocol.node_status import EventKind, NodeEvent
+from logdevice.protocol.rebuilding import DonorContext
 from logdevice.protocol.rebuilding_plan import Losses
 from logdevice.protocol.store_read import ReadFailed, RecordsRead
 from logdevice.protocol.timers import WakeAt, Woken
@@ -44,7 +45,7 @@ class Donor:
         self._turn: Turn[Effect] = Turn()
         self._sent_to_readers = sent_to_readers
         self._budget = CopyBudget(settings)  # P66
-        self._context = DonorContext(me, settings, self._budget, self._turn, count(1).__next__)  # type: ignore[arg-type]
+        self._context = DonorContext(me, settings, self._budget, self._turn, count(1).__next__)
         self._losses = Losses(frozenset(), frozenset(), frozenset())
         self._waiting: deque[LogId] = deque()  # for a place
         self._attempts: dict[LogId, DonorAttempt] = {}  # they have one

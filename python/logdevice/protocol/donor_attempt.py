@@ -7,38 +7,21 @@ is found copied. Rules P59, P61, P71 and P76 to P78 are in docs/protocol/rebuild
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.donor_events import LogSeen, LogSight, LookAtLog, PutOff
 from logdevice.protocol.epoch_state import metadata_of
 from logdevice.protocol.io import Answered, Ask, Lost, Tell
-from logdevice.protocol.rebuilding import Effect as CopyEffect
-from logdevice.protocol.rebuilding import EndRebuilding, LogRebuilding, RebuildTask
+from logdevice.protocol.rebuilding import DonorContext, LogRebuilding, RebuildTask
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses, MovePlan
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.timers import Woken
-from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import AppendStatus, GetTail, Release, Tail, Trim, Trimmed
-from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import Epoch, LogId, NodeId
 
 Request = GetTail | Trim | PutCopies | AmendCopies
 Event = LogSeen | Answered[Tail | Trimmed | CopiesStored] | Lost[Request] | RecordsRead | ReadFailed
 Effect = LookAtLog | PutOff | Ask[Request] | Tell[Release] | StoreRead
-
-
-@dataclass(frozen=True, slots=True)
-class DonorContext:
-    """What all attempts of a donor share. `number` gives every request an id of its own."""
-
-    me: NodeId
-    settings: RebuildSettings
-    budget: CopyBudget
-    turn: Turn[Effect]
-    number: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +82,13 @@ class DonorAttempt:
             case _:
                 assert self._copying is not None, "it has asked for this"
                 # CopiesStored, lost copies and what was read: all of it is for the copying.
-                self._perform(self._copying.handle(event, self._turn.now_ms))  # type: ignore[arg-type]
+                self._copying.handle(event)  # type: ignore[arg-type]
+                self._after_copying(self._copying)
 
     def wake(self) -> None:
         if self._copying is not None:
-            self._perform(self._copying.handle(Woken(), self._turn.now_ms))
+            self._copying.wake()
+            self._after_copying(self._copying)
 
     def _new_id(self) -> int:
         id = self._context.number()
@@ -179,19 +164,15 @@ class DonorAttempt:
                 )
             return plans[entry.first_epoch]
 
-        task = RebuildTask(self._log, context.me, self._version, sight.trim_end, release.end, self._losses)
-        self._copying = LogRebuilding(task, context.settings, plan_of, context.budget, context.number)
+        task = RebuildTask(self._log, self._version, sight.trim_end, release.end, self._losses)
         self.copying_since_ms = self._turn.now_ms
-        self._perform(self._copying.start(self._turn.now_ms))
+        self._copying = LogRebuilding(task, plan_of, context)
+        self._after_copying(self._copying)
 
-    def _perform(self, effects: list[CopyEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, EndRebuilding):
-                self._on_copied(effect)
-            else:
-                self._turn.emit(effect)
-
-    def _on_copied(self, end: EndRebuilding) -> None:
+    def _after_copying(self, copying: LogRebuilding) -> None:
+        end = copying.outcome
+        if end is None:
+            return
         if not end.is_done:
             self._put_off("something could not be read or stored")
         elif end.short:  # P61

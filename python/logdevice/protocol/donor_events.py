@@ -81,13 +81,6 @@ class CopyingEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataAdopted:
-    """Event: this node holds the metadata logs as they are on the other nodes, or no longer for sure."""
-
-    is_enough: bool
-
-
-@dataclass(frozen=True, slots=True)
 class AwaitQuiet:
     """Effect: nothing more is taken from now on. Ends in Quiet once what was asked before has its answer."""
 

@@ -10,27 +10,56 @@ V20 are in docs/protocol/recovery.md, O11 in writers.md beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from logdevice.protocol.epoch_stages import (
-    Cleaning,
-    Digesting,
-    Done,
-    EpochAttempt,
-    Mutating,
-    Outcome,
-    Sealing,
-    Stage,
-)
-from logdevice.protocol.recovery_context import Effect, RecoveryContext
+from logdevice.protocol.digest import Decisions
+from logdevice.protocol.epoch_stages import Cleaning, Digesting, Done, Mutating, Sealing, Stage
+from logdevice.protocol.quorum import Quorum, places
+from logdevice.protocol.recovery_context import Effect, RecoveryContext, recovery_quorum
 from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Cleaned, DigestRecords, Sealed, SealStatus, Stored
+from logdevice.protocol.write_messages import Cleaned, DigestRecords, EpochTail, Sealed, SealStatus, Stored
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, LogPoint, Lsn, NodeId
+from logdevice.types import (
+    AuthoritativeStatus,
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogPoint,
+    Lsn,
+    NodeId,
+    epoch_start,
+)
+
+_LOST = AuthoritativeStatus.UNDERREPLICATION
+
+
+class Known:
+    """What nodes said of the epoch when they were sealed. It stays true when a node is lost, so nothing of it
+    ever moves back.
+    """
+
+    def __init__(self, epoch: Epoch) -> None:
+        self.start = epoch_start(epoch)  # V5: everything of the epoch below is good, or trimmed
+        self.trim_end = Lsn(0)
+        # O11: what the sequencer told the nodes of its received table, and up to where.
+        self.kept_end = Lsn(0)
+        self.kept_writers = b""
+        self._epoch = epoch
+
+    def learn(self, answer: Sealed) -> None:
+        ends = [tail.good_end for tail in answer.tails if tail.epoch == self._epoch]
+        self.start = min(max(self.start, answer.trim_end, *ends), Lsn.of(self._epoch + 1, 0))
+        self.trim_end = max(self.trim_end, answer.trim_end)
+        if answer.writers_end.epoch == self._epoch and answer.writers_end > self.kept_end:
+            self.kept_end, self.kept_writers = answer.writers_end, answer.writers
 
 
 class EpochRecovery:
-    """`writers_before` is the received table that the epoch before ended with; None: not known yet."""
+    """`writers_before` is the received table that the epoch before ended with; None: not known yet.
+
+    `sealed` are the nodes that take part, `lossy` those of them (or of those that took part) which may have
+    lost records here.
+    """
 
     def __init__(
         self,
@@ -43,11 +72,24 @@ class EpochRecovery:
         statuses: Mapping[NodeId, AuthoritativeStatus],
         sealed: Mapping[NodeId, Sealed],
     ) -> None:
+        self.context = context
+        self.turn = turn
         self.epoch = epoch
-        self._attempt = EpochAttempt(context, turn, epoch, metadata, before, writers_before, statuses)
-        self.stage: Stage = Sealing(self._attempt)
+        self.end = Lsn.of(epoch + 1, 0)
+        self.metadata = metadata
+        self.before = before
+        self.writers_before = writers_before
+        self.statuses = statuses
+        self.attempt = 1
+        self.sealed: dict[NodeId, Sealed] = {}
+        self.lossy: set[NodeId] = set()
+        self.known = Known(epoch)
+        self.decided: Decisions | None = None  # by this attempt or an earlier one
+        # L29: from where on it was decided without authority, so that records may be gone that were read.
+        self.doubtful_from: Lsn | None = None
+        self.stage: Stage = Sealing(self)
         for node, answer in sealed.items():
-            self.sealed(node, answer)
+            self.take_part(node, answer)
 
     @property
     def is_sealing(self) -> bool:
@@ -58,9 +100,10 @@ class EpochRecovery:
         return isinstance(self.stage, Done)
 
     @property
-    def outcome(self) -> Outcome:
-        assert isinstance(self.stage, Done), "nothing is certain before the epoch is clean"
-        return self.stage.outcome
+    def outcome(self) -> Decisions:
+        """What becomes of the epoch."""
+        assert self.decided is not None, "it is asked for once everything is decided"
+        return self.decided
 
     @property
     def grace_end_ms(self) -> int | None:
@@ -78,17 +121,17 @@ class EpochRecovery:
             self.stage = stage
 
     def know_writers(self, table: ReceivedTable | None) -> None:
-        if self._attempt.writers_before is None:
-            self._attempt.writers_before = table
+        if self.writers_before is None:
+            self.writers_before = table
 
-    def sealed(self, node: NodeId, answer: Sealed) -> None:
+    def take_part(self, node: NodeId, answer: Sealed) -> None:
         """A node that comes while copies are read takes part; one that comes later will purge (V3)."""
-        if node not in self._attempt.metadata.nodeset or not isinstance(self.stage, Sealing | Digesting):
+        if node not in self.metadata.nodeset or not isinstance(self.stage, Sealing | Digesting):
             return
-        self._attempt.sealed[node] = answer
+        self.sealed[node] = answer
         if answer.status is SealStatus.REBUILDING:
-            self._attempt.lossy.add(node)  # V21
-        self._attempt.known.learn(answer)
+            self.lossy.add(node)  # V21
+        self.known.learn(answer)
         if isinstance(self.stage, Digesting):
             self.stage.join(node)
 
@@ -101,7 +144,7 @@ class EpochRecovery:
 
     def is_current(self, answer: Stored | Cleaned) -> bool:
         """V15: answers to an earlier attempt say nothing about this one."""
-        return answer.attempt == self._attempt.number
+        return answer.attempt == self.attempt
 
     def stored(self, node: NodeId, lsn: Lsn) -> None:
         if isinstance(self.stage, Mutating):
@@ -113,16 +156,49 @@ class EpochRecovery:
 
     def lose(self, node: NodeId) -> None:
         """V15: without a node that took part, begin again."""
-        if self._attempt.sealed.pop(node, None) is not None:
+        if self.sealed.pop(node, None) is not None:
             if isinstance(self.stage, Digesting):
                 self.stage.leave(node)
             elif isinstance(self.stage, Mutating | Cleaning):
-                self.restart(self._attempt.statuses)
+                self.restart(self.statuses)
 
     def restart(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
-        self._attempt.begin_again(statuses)
-        self.stage = Sealing(self._attempt)
+        self.attempt += 1
+        self.statuses = statuses
+        self.lossy.clear()
+        self.stage = Sealing(self)
 
     def ask_again(self) -> None:
         """Everything that was asked and has not been answered."""
         self.stage.ask_again()
+
+    # ---- what the stages ask for --------------------------------------------------------------------
+
+    def quorum(self, voters: Collection[NodeId]) -> Quorum:
+        quorum = recovery_quorum(self.metadata, self.context.locations, self.statuses, self.sealed, voters)
+        for node in sorted(self.lossy):
+            quorum.set_status(node, _LOST)  # V10
+        return quorum
+
+    def tails(self) -> list[EpochTail]:
+        """What the nodes that take part said of the epoch, by node."""
+        answers = (answer for _, answer in sorted(self.sealed.items()))
+        return [tail for answer in answers for tail in answer.tails if tail.epoch == self.epoch]
+
+    def tags_start(self) -> Lsn | None:
+        """O11: from where on records have tags that the table at hand does not know; None: there are none.
+
+        A good record is on so many nodes that at least one of those asked knows of it.
+        """
+        starts = [tail.tagged_start for tail in self.tails() if tail.tagged_start]
+        return max(min(starts), self.known.kept_end) if starts else None
+
+    def takers(self, nodes: Iterable[NodeId]) -> dict[NodeId, Location]:
+        """Those of the nodes that copies can be brought to, and where they are.
+
+        V23: a node that is empty refuses them, or throws them away with the others.
+        """
+        empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
+        return places(
+            (node for node in nodes if self.statuses.get(node) is not empty), self.context.locations
+        )

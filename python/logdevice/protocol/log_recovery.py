@@ -197,7 +197,7 @@ class LogRecovery:
             self._preempt(answer.seal_epoch, answer.sealed_by)
         elif answer.status in (SealStatus.OK, SealStatus.REBUILDING) and node not in self._sealed:
             self._sealed[node] = answer
-            self._recovery.sealed(node, answer)
+            self._recovery.take_part(node, answer)
 
     def _report_tail(self) -> None:
         """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
@@ -255,7 +255,7 @@ class LogRecovery:
         """V15: an epoch that begins again does so with everybody who is sealed by now, latecomers too."""
         if self._recovery.is_sealing:
             for node, answer in sorted(self._sealed.items()):
-                self._recovery.sealed(node, answer)
+                self._recovery.take_part(node, answer)
 
     def _on_statuses(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         is_changed = dict(statuses) != self._statuses
@@ -309,7 +309,7 @@ class LogRecovery:
 
     def _lineage_after(self, recovering: EpochRecovery, lineage: Lineage) -> Lineage:
         """L29: in the same write as the clean epoch, so nothing newer is released before it is known."""
-        base = recovering.outcome.doubtful_from
+        base = recovering.doubtful_from
         if base is None:
             return lineage  # L31
         return lineage.branched(new_id(self._context.rng), self._context.epoch, base)

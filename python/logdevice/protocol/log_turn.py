@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from logdevice.protocol.log_state_events import Effect
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, read_every_copy
+from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, StoreWrite
 from logdevice.protocol.turn import Turn
 from logdevice.types import LogId, Lsn
@@ -72,12 +72,16 @@ class LogTurn(Turn[Effect]):
 
         self._id += 1
         self._waiting[self._id] = resume
-        bytes_max = bytes_max or self._settings.digest_bytes_max
-        self.effects.append(
-            read_every_copy(
-                self._log, start, end, bytes_max=bytes_max, headers_only=headers_only, read_id=self._id
-            )
+        read = StoreRead(
+            read_id=self._id,
+            log=self._log,
+            start=start,
+            end=end,
+            gap_end=end,
+            bytes_max=bytes_max or self._settings.digest_bytes_max,
+            headers_only=headers_only,
         )
+        self.effects.append(read)
 
     def flush_later(self) -> None:
         """Progress is worth a write now and then, not one each time it is made."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from logdevice.protocol.node_status import CaseMode, NodeEvents
-from logdevice.protocol.quorum import Answer, Quorum
-from logdevice.protocol.recovery_context import places
+from logdevice.protocol.quorum import Answer, Quorum, places
 from logdevice.types import AuthoritativeStatus, EpochMetadata, Location, Lsn, NodeId, epoch_start
 
 

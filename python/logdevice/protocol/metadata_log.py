@@ -56,7 +56,7 @@ class AdoptMetadataLogs:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogsAdopted:
-    """Its answer: whether this node now holds every entry there is (M26)."""
+    """Its answer, and an event for `own_data.py`: whether this node now holds every entry there is (M26)."""
 
     is_enough: bool
 

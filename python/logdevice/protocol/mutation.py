@@ -1,47 +1,33 @@
-"""Mutation: bringing one decided LSN onto its nodes.
+"""Mutation: which nodes a decided LSN is brought to.
 
-One for each LSN that recovery decided. It gives the record a copyset among the nodes that took part,
-and waits until every one of its stores is answered. Rules V12 and V13 are in docs/protocol/recovery.md.
+The record gets a copyset among the nodes that took part in the recovery. Rules V12 and V13 are in
+docs/protocol/recovery.md.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 
 from logdevice.protocol.copysets import first_satisfying
 from logdevice.protocol.digest import Decision
 from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.recovery_context import RecoveryContext
 from logdevice.protocol.write_messages import Store
-from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Replication
-
-
-class Mutation:
-    """The stores of one LSN that have not been answered."""
-
-    __slots__ = ("lsn", "unanswered")
-
-    def __init__(self, lsn: Lsn, stores: Mapping[NodeId, Store]) -> None:
-        self.lsn = lsn
-        self.unanswered = dict(stores)
-
-    def answered(self, node: NodeId) -> bool:
-        """Whether the LSN is done."""
-        self.unanswered.pop(node, None)
-        return not self.unanswered
+from logdevice.types import Location, Lsn, NodeId, Replication
 
 
 class MutationSet:
     """The nodes that took part in a recovery: all that recovery writes to."""
 
     def __init__(
-        self, locations: Mapping[NodeId, Location], replication: Replication, rng: random.Random
+        self, context: RecoveryContext, locations: Mapping[NodeId, Location], replication: Replication
     ) -> None:
         self.nodes = sorted(locations)
         self._locations = locations
         self._replication = replication
-        self._rng = rng
+        self._context = context
+        self._rng = context.rng
 
     def copyset(self, decision: Decision) -> tuple[NodeId, ...]:
         """V12: R nodes, first of all those that have the record already."""
@@ -56,21 +42,19 @@ class MutationSet:
         self._rng.shuffle(chosen)
         return tuple(chosen)
 
-    def stores(
-        self, decision: Decision, *, log: LogId, me: NodeId, seal_epoch: Epoch, good_end: Lsn, attempt: int
-    ) -> dict[NodeId, Store]:
+    def stores(self, decision: Decision, *, good_end: Lsn, attempt: int) -> dict[NodeId, Store]:
         """V13: everybody who has or should have the LSN gets the same header; who lacks it, the body too."""
-        copyset = self.copyset(decision)
-        record = replace(decision.record, copyset=copyset, wave=seal_epoch)
+        context, copyset = self._context, self.copyset(decision)
+        record = replace(decision.record, copyset=copyset, wave=context.seal_epoch)
         stores: dict[NodeId, Store] = {}
         for node in self.nodes:
             is_amend = node in decision.holders
             if node in copyset or is_amend or node in decision.conflicting:
                 stores[node] = Store(
-                    log=log,
+                    log=context.log,
                     record=replace(record, body=b"") if is_amend else record,
                     good_end=good_end,
-                    sequencer=me,
+                    sequencer=context.me,
                     is_amend=is_amend,
                     attempt=attempt,
                 )

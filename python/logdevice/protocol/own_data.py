@@ -17,10 +17,10 @@ from logdevice.protocol.donor_events import (
     AwaitQuiet,
     EventLogMoved,
     EventRecorded,
-    MetadataAdopted,
     Quiet,
     RecordEvent,
 )
+from logdevice.protocol.metadata_log import MetadataLogsAdopted
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeEvent, NodeEvents
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import DeleteRecords, Persist, Persisted, PersistFailed
@@ -31,7 +31,7 @@ from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, Record, RecordFlags
 
 Event = (
     EventLogMoved
-    | MetadataAdopted
+    | MetadataLogsAdopted
     | Quiet
     | RecordsRead
     | ReadFailed
@@ -43,7 +43,6 @@ Event = (
 Effect = AwaitQuiet | StoreRead | RecordEvent | Persist | WakeAt
 
 _RETRY: Final = "RETRY"
-_READ_MS_MAX: Final = 1_000
 _DRAINED: Final = int(RecordFlags.DRAINED)
 
 
@@ -82,7 +81,7 @@ class OwnData:
         match event:
             case EventLogMoved():
                 self._events = event.events
-            case MetadataAdopted():
+            case MetadataLogsAdopted():
                 self._has_metadata = event.is_enough
             case Quiet():
                 if event.id == self._id:
@@ -154,9 +153,7 @@ class OwnData:
             end=LSN_MAX,
             gap_end=LSN_MAX,
             bytes_max=1,  # the first says it all
-            time_ms_max=_READ_MS_MAX,
             filter=_Undrained(self._me),
-            time_range=None,
             headers_only=True,
         )
         self._turn.emit(read)

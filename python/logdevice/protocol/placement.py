@@ -15,14 +15,15 @@ from logdevice.protocol.copysets import first_satisfying
 from logdevice.protocol.quorum import can_replicate
 from logdevice.types import Location, LogId, NodeId, Replication
 
-_MASK_64: Final = (1 << 64) - 1
+MASK_64: Final = (1 << 64) - 1
+GOLDEN_GAMMA: Final = 0x9E3779B97F4A7C15
 
 
 def mix(value: int) -> int:
     """splitmix64: two numbers that differ in one bit end up far apart."""
-    value = (value + 0x9E3779B97F4A7C15) & _MASK_64
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK_64
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK_64
+    value = (value + GOLDEN_GAMMA) & MASK_64
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK_64
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK_64
     return value ^ (value >> 31)
 
 

@@ -8,7 +8,7 @@ nothing is ever recounted. The rules Q1 to Q6 are in docs/protocol/read_path.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -112,6 +112,11 @@ class _ScopeTally:
         # the set is smaller than a copyset, each member may hold the only copy left: all must speak.
         needed = self._non_empty - self._factor + 1
         return self._complete >= (needed if needed > 0 else self._non_empty)
+
+
+def places(nodes: Iterable[NodeId], locations: Mapping[NodeId, Location]) -> dict[NodeId, Location]:
+    """Where nodes are. One that the configuration does not know shares no domain with any other."""
+    return {node: locations.get(node, Location((f"unknown-{int(node)}",) * 5)) for node in nodes}
 
 
 def can_replicate(nodes: Mapping[NodeId, Location], replication: Replication) -> bool:

@@ -11,24 +11,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from logdevice.protocol.copy_budget import CopyBudget
-from logdevice.protocol.io import Answered, Ask, Lost
+from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
-from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
+from logdevice.protocol.rebuilding_plan import Losses, Move, MovePlan
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.timers import Woken, back_off_ms
+from logdevice.protocol.timers import Timers, back_off_ms
 from logdevice.protocol.turn import Turn
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoch_start
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 _DRAINED: Final = int(RecordFlags.DRAINED)
-_READ_MS_MAX: Final = 1_000
 _FIRST_RETRY: Final = (
     16  # a node that has just come back needs a moment: the first pauses are this much shorter
 )
+
+
+@dataclass(frozen=True, slots=True)
+class DonorContext:
+    """What the parts of a donor share. `number` gives every request an id of its own."""
+
+    me: NodeId
+    settings: RebuildSettings
+    budget: CopyBudget  # P66
+    turn: Turn[Any]
+    number: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,6 @@ class RebuildTask:
     """What one donor has to do for one log."""
 
     log: LogId
-    me: NodeId
     version: int  # of the rebuilding
     start: Lsn
     end: Lsn  # nothing at or above it was ever stored on a lost node
@@ -44,7 +53,7 @@ class RebuildTask:
 
 
 Copies = PutCopies | AmendCopies
-Event = RecordsRead | ReadFailed | Answered[CopiesStored] | Lost[Copies] | Woken
+Event = RecordsRead | ReadFailed | Answered[CopiesStored] | Lost[Copies]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +63,6 @@ class EndRebuilding:
     is_done: bool
     unreadable: int = 0  # records, or stretches of them, that this node should have copied and could not read
     short: int = 0  # records that are left as they are until there are enough nodes (P61)
-
-
-Effect = StoreRead | Ask[Copies] | EndRebuilding
 
 
 @dataclass(slots=True)
@@ -79,45 +85,32 @@ class _Chunk:
 
 
 class LogRebuilding:
-    """A part of a DonorAttempt. `plan_of` knows the move plan of every epoch; `budget` and `number`, which
-    gives every request an id of its own, are the node's.
-    """
+    """A part of a DonorAttempt. `plan_of` knows the move plan of every epoch."""
 
     def __init__(
-        self,
-        task: RebuildTask,
-        settings: RebuildSettings,
-        plan_of: Callable[[Epoch], MovePlan],
-        budget: CopyBudget,
-        number: Callable[[], int],
+        self, task: RebuildTask, plan_of: Callable[[Epoch], MovePlan], context: DonorContext
     ) -> None:
+        self.outcome: EndRebuilding | None = None
         self.bytes_copied = 0
         self.bytes_passed = 0  # of the log's records, by the counters that they carry
         self._first_byte: int | None = None
         self._position = task.start  # everything below was looked at
         self._task = task
-        self._settings = settings
         self._plan_of = plan_of
-        self._budget = budget  # P66
+        self._context = context
+        self._settings = context.settings
+        self._budget = context.budget
+        self._turn = context.turn
+        self._timers: Timers[int] = Timers()  # of requests that are sent again
         self._read: StoreRead | None = None
         self._chunks: list[_Chunk] = []
         self._sending: dict[int, _Sending] = {}
-        self._number = number
         self._unreadable = 0
         self._short = 0
-        self._is_over = False
         self._read_ms = 0  # when the last read began
-        self._turn: Turn[Effect] = Turn()
-
-    def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
         self._advance()
-        return effects
 
-    def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        if self._is_over:
-            return effects
+    def handle(self, event: Event) -> None:
         match event:
             case RecordsRead():
                 self._on_read(event)
@@ -128,25 +121,29 @@ class LogRebuilding:
             case Lost():
                 # Whether it was stored or not: to store it again does no harm.
                 self._on_answer(event.id, CopiesStatus.AGAIN)
-            case Woken():
-                self._send_again()
             case _:
                 assert_never(event)
         self._advance()
-        return effects
+
+    def wake(self) -> None:
+        for id in self._timers.pop_passed(self._turn.now_ms):
+            sending = self._sending[id]
+            sending.attempts += 1
+            self._turn.ask(sending.node, sending.copies, id)
+        self._advance()
 
     def is_waiting_for(self, id: int) -> bool:
         return id in self._sending or (self._read is not None and self._read.read_id == id)
 
     @property
     def deadline_ms(self) -> int | None:
-        deadlines = [self._turn.deadline_ms(), self._budget.next_ms if self._wants_to_read else None]
+        deadlines = [self._timers.deadline_ms(), self._budget.next_ms if self._wants_to_read else None]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # ---- reading ------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        if self._is_over:
+        if self.outcome is not None:
             return
         if self._position >= self._task.end and self._read is None and not self._chunks:
             self._end(is_done=True)
@@ -165,17 +162,14 @@ class LogRebuilding:
         epoch = self._position.epoch
         end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
         self._read = StoreRead(
-            read_id=self._number(),
+            read_id=self._context.number(),
             log=self._task.log,
             start=self._position,
             end=end,
             # An unused stretch is passed at once, also over the end of the epoch.
             gap_end=self._task.end,
             bytes_max=self._settings.rebuild_chunk_bytes,
-            time_ms_max=_READ_MS_MAX,
-            filter=MoveFilter(self._plan_of(epoch)),
-            time_range=None,
-            headers_only=False,
+            filter=self._plan_of(epoch),
         )
         self._turn.emit(self._read)
 
@@ -203,13 +197,14 @@ class LogRebuilding:
         size = sum(record.size * len(move.puts) for record, move in moves)
         self.bytes_copied += size
         self._budget.copied(size, self._turn.now_ms)
-        others = sorted({node for _, move in moves for node in move.amends} - {self._task.me})
+        me = self._context.me
+        others = sorted({node for _, move in moves for node in move.amends} - {me})
         chunk = _Chunk(
             self._read_ms,
             [
                 self._puts(moves),
                 [(node, self._amend(node, moves)) for node in others],
-                [(self._task.me, self._amend(self._task.me, moves))],
+                [(me, self._amend(me, moves))],
             ],
         )
         self._chunks.append(chunk)
@@ -241,7 +236,7 @@ class LogRebuilding:
         while chunk.stages and not chunk.waiting:
             for node, copies in chunk.stages.pop(0):
                 if copies.records:
-                    id = self._number()
+                    id = self._context.number()
                     chunk.waiting.add(id)
                     self._sending[id] = _Sending(chunk, node, copies)
                     self._turn.ask(node, copies, id)
@@ -259,19 +254,13 @@ class LogRebuilding:
             case CopiesStatus.AGAIN if sending.attempts < self._settings.rebuild_attempts_max:
                 longest_ms = self._settings.rebuild_retry_ms
                 shortest_ms = max(1, longest_ms // _FIRST_RETRY)
-                self._turn.arm(id, back_off_ms(sending.attempts - 1, shortest_ms, longest_ms))
+                pause_ms = back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
+                self._timers.arm_at(id, self._turn.now_ms + pause_ms)
             case _:
                 self._end(is_done=False)  # P65: with other nodes, or once there is room again
 
-    def _send_again(self) -> None:
-        for id in self._turn.passed():
-            sending = self._sending[id]
-            sending.attempts += 1
-            self._turn.ask(sending.node, sending.copies, id)
-
     def _end(self, *, is_done: bool) -> None:
-        self._is_over = True
-        self._turn.emit(EndRebuilding(is_done, self._unreadable, self._short))
+        self.outcome = EndRebuilding(is_done, self._unreadable, self._short)
 
 
 def _move(plan: MovePlan, record: Record) -> Move:

@@ -14,7 +14,7 @@ from typing import Final
 from logdevice.protocol.copysets import first_satisfying
 from logdevice.protocol.node_status import NodeEvents
 from logdevice.protocol.placement import mix
-from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.quorum import can_replicate, places
 from logdevice.types import EpochMetadata, Location, NodeId
 
 _PLANS_MAX: Final = 4096
@@ -39,13 +39,8 @@ class Losses:
 
     def may_hide(self, metadata: EpochMetadata, locations: Mapping[NodeId, Location]) -> bool:
         """P59: whether all copies of a record may have been on lost nodes."""
-        lost = {node: locations.get(node, _nowhere(node)) for node in metadata.nodeset if node in self.lost}
+        lost = places((node for node in metadata.nodeset if node in self.lost), locations)
         return can_replicate(lost, metadata.replication)
-
-
-def _nowhere(node: NodeId) -> Location:
-    """A place shared with nobody."""
-    return Location((f"{node}?",) * 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,7 @@ class MovePlan:
         self._me = me
         self._losses = losses
         self._metadata = metadata
-        self._places = {node: locations.get(node, _nowhere(node)) for node in metadata.nodeset}
+        self._places = places(metadata.nodeset, locations)
         self._usable = usable
         self._registered = frozenset(locations)
         self._moves: dict[tuple[NodeId, ...], Move | None] = {}
@@ -86,6 +81,10 @@ class MovePlan:
                 self._moves.clear()
             self._moves[copyset] = self._planned(copyset)
         return self._moves[copyset]
+
+    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
+        """As a store read asks it: which records does this node have to do something about?"""
+        return self.move(copyset) is not None
 
     def _planned(self, copyset: tuple[NodeId, ...]) -> Move | None:
         losses = self._losses
@@ -151,16 +150,4 @@ class MovePlan:
         return [node for node in chosen if node not in kept]
 
     def _known(self, nodes: tuple[NodeId, ...]) -> dict[NodeId, Location]:
-        return {node: self._places.get(node, _nowhere(node)) for node in nodes}
-
-
-class MoveFilter:
-    """As a store read asks it: which records does this node have to do something about?"""
-
-    __slots__ = ("_plan",)
-
-    def __init__(self, plan: MovePlan) -> None:
-        self._plan = plan
-
-    def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
-        return self._plan.move(copyset) is not None
+        return places(nodes, self._places)

@@ -8,7 +8,7 @@ Lost means that the node is.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from logdevice.protocol.epoch_state import (
@@ -18,7 +18,7 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
 )
 from logdevice.protocol.io import Answered, Ask, Lost
-from logdevice.protocol.quorum import Quorum
+from logdevice.protocol.quorum import Quorum, places
 from logdevice.protocol.sequencer_events import RecoveryEvent
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import (
@@ -74,11 +74,6 @@ def recovery_quorum(
             status = AuthoritativeStatus.FULLY_AUTHORITATIVE if node in present else _LOST
         quorum.set_status(node, status)
     return quorum
-
-
-def places(nodes: Iterable[NodeId], locations: Mapping[NodeId, Location]) -> dict[NodeId, Location]:
-    """Where nodes are. One that the configuration does not know shares no domain with any other."""
-    return {node: locations.get(node, Location((f"unknown-{int(node)}",) * 5)) for node in nodes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from logdevice.protocol.activation import Activation, Opening, Phase, Timer
 from logdevice.protocol.chain.epoch import ChainEpoch
 from logdevice.protocol.chain.messages import ChainCompleted, Settle
 from logdevice.protocol.chain.policy import ChainPolicy
-from logdevice.protocol.chain.questions import AnyEpoch, settle
 from logdevice.protocol.copyset_epoch import CopysetEpoch
 from logdevice.protocol.epoch_state import (
     EpochState,
@@ -38,7 +37,7 @@ from logdevice.protocol.sequencer_events import (
     SequencerConfig,
     SequencerContext,
 )
-from logdevice.protocol.sequencer_questions import SequencerQuestions
+from logdevice.protocol.sequencer_questions import AnyEpoch, SequencerQuestions
 from logdevice.protocol.timers import Woken
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import (
@@ -188,9 +187,9 @@ class Sequencer:
                 self._take(current, id, append)
 
     def _take(self, current: AnyEpoch, id: int, append: Append) -> None:
-        judgement = self._writers.judge(append)
-        if judgement is not None:
-            current.owed.refuse(id, judgement, current.numbering.tail.timestamp_ms)
+        answer = self._writers.refusal(append)
+        if answer is not None:
+            current.owed.refuse(id, answer, current.numbering.tail.timestamp_ms)
         elif (refusal := current.refusal(append)) is not None:
             self._refuse(id, refusal)
         else:
@@ -211,7 +210,7 @@ class Sequencer:
             case Settle() if self._is_outdated(request.seen_epoch):
                 self._questions.refuse(id, request, AppendStatus.NO_SEQUENCER)
             case Settle():
-                settle(id, request, self.current, self._releases.end, self._turn)
+                self._questions.settle(id, request, self.current, self._releases.end)
             case _:
                 assert_never(request)
 
@@ -287,12 +286,10 @@ class Sequencer:
             self._turn.arm(Timer.TAIL, self._context.settings.tail_wait_ms)
 
     def _new_epoch(self, state: EpochState) -> AnyEpoch:
-        metadata, config = state.metadata, self._config
         numbering = Numbering(self._context, state.epoch, self._clock)
         if self._chain is not None:
-            return self._chain.new_epoch(numbering, metadata)
-        plan, candidates = config.plan(metadata.replication), config.candidates_of(metadata.nodeset)
-        return CopysetEpoch(self._context, numbering, plan, candidates, self._turn)
+            return self._chain.new_epoch(numbering, state.metadata)
+        return CopysetEpoch(self._context, numbering, self._config.of_epoch(state.metadata), self._turn)
 
     def _on_config(self, config: SequencerConfig) -> None:
         if config.chain is None:

@@ -7,9 +7,8 @@ comes back, are in `epoch_state.py`.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from logdevice.protocol.appender import AppendPlan
 from logdevice.protocol.chain import messages as chain
 from logdevice.protocol.copysets import Candidates
 from logdevice.protocol.epoch_state import (
@@ -69,26 +68,23 @@ class SequencerConfig:
     nodeset: tuple[NodeId, ...]  # wanted for new epochs
     replication: Replication
     candidates: Candidates  # every node that may be in a nodeset
-    extras: int = 0
-    sync_leaders: int = 1
-    leaders: int | None = None
+    extras: int = 0  # X: members of a copyset beyond R
+    sync_leaders: int = 1  # so many of the left-most members must store before a record is released
+    leaders: int | None = None  # so many before its Appender is done; None: R
     away: frozenset[NodeId] = frozenset()  # nodes that are dead or hang, as far as the cluster can tell
     chain: ChainConfig | None = None  # None: the sequencer stores the copies
 
-    def candidates_of(self, nodeset: tuple[NodeId, ...]) -> Candidates:
-        """U5: a node that the configuration does not know any more gets no new records."""
-        known = self.candidates
+    @property
+    def leader_count(self) -> int:
+        return self.replication.copies if self.leaders is None else self.leaders
+
+    def of_epoch(self, metadata: EpochMetadata) -> SequencerConfig:
+        """For the nodes of one epoch. U5: one that is no longer in the configuration gets no new records."""
+        known, nodeset = self.candidates, metadata.nodeset
         locations = {node: known.locations.get(node, Location()) for node in nodeset}
         weights = {node: known.weight(node) if node in known.locations else 0.0 for node in nodeset}
-        return Candidates(locations=locations, weights=weights)
-
-    def plan(self, replication: Replication) -> AppendPlan:
-        return AppendPlan(
-            replication=replication,
-            extras=self.extras,
-            sync_leaders=self.sync_leaders,
-            leaders=self.leaders,
-        )
+        candidates = Candidates(locations=locations, weights=weights)
+        return replace(self, nodeset=nodeset, replication=metadata.replication, candidates=candidates)
 
 
 @dataclass(frozen=True, slots=True)

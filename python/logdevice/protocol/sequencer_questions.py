@@ -1,4 +1,4 @@
-"""What a sequencer is asked about where its log stands: its tail, and barriers for cuts over several logs.
+"""What a sequencer is asked about its log: its tail, barriers for cuts over several logs, single positions.
 
 A barrier with a time makes the clock pass it and asks where that time ended in the log; one without asks for
 everything that was given out. Its answer waits until all of it is released and, if asked for, until the
@@ -6,7 +6,8 @@ epoch store has said that no other node had taken the log: a sequencer that was 
 does not know it, and would answer about the past. A confirmed tail is a barrier that does not wait for the
 release. One question to the epoch store is on its way at a time. It counts for those who came before it was
 asked; who comes later waits for the next one, because this one may have been answered already. A part of the
-sequencer, and as old as it. Rules U16, U19 are in docs/protocol/write_path.md, T16 to T19 in barriers.md.
+sequencer, and as old as it. Rules U16, U19 are in docs/protocol/write_path.md, T16 to T19 in barriers.md,
+P11 and P26 in chain.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from logdevice.protocol.chain.messages import Settle, Settled
+from logdevice.protocol.chain.epoch import ChainEpoch
+from logdevice.protocol.chain.messages import Fate, Settle, Settled
+from logdevice.protocol.copyset_epoch import CopysetEpoch
 from logdevice.protocol.epoch_state import EpochStoreRead, ReadEpochStore
 from logdevice.protocol.hybrid_clock import LogClock
 from logdevice.protocol.numbering import Numbering
@@ -30,6 +33,8 @@ from logdevice.protocol.write_messages import (
     WriterIs,
 )
 from logdevice.types import Epoch, Lsn, NodeId
+
+AnyEpoch = CopysetEpoch | ChainEpoch
 
 _ANSWERS: Final[dict[type[Question], type[Any]]] = {
     GetTail: Tail,
@@ -75,6 +80,19 @@ class SequencerQuestions:
         question = self._asked + 1 if request.confirm else 0
         until_ms = now_ms + settings.barrier_timeout_ms
         self._waiting.append(_Waiting(id, request, current.epoch, until_ms, question, answer))
+
+    def settle(self, id: int, request: Settle, current: AnyEpoch, released_end: Lsn) -> None:
+        """Of a log with chains or without."""
+        lsn, numbering, fate, node = request.lsn, current.numbering, Fate.READ, None
+        chain = current if isinstance(current, ChainEpoch) and lsn.epoch == numbering.epoch else None
+        if lsn >= numbering.next_lsn:
+            fate = Fate.UNISSUED
+        elif chain is not None and request.decide:
+            chain.settle(id, request)  # P11: it answers, once the position is decided
+            return
+        elif chain is not None and lsn >= released_end:
+            fate, node = Fate.TAIL, chain.chain_of(lsn)[-1]  # P26
+        self._turn.reply(id, Settled(status=AppendStatus.OK, lsn=lsn, fate=fate, node=node))
 
     def _look(self, barrier: Barrier, current: Numbering) -> BarrierIs:
         clock, now_ms = self._clock, self._turn.now_ms

@@ -26,7 +26,7 @@ class _EveryCopy:
         return True
 
 
-EVERY_COPY: Final = _EveryCopy()  # also those that no reader is sent
+EVERY_COPY: Final = _EveryCopy()  # what a node asks for itself, whoever would send it to a reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +43,10 @@ class StoreRead:
     end: Lsn
     gap_end: Lsn  # at least `end`; to look no further than this
     bytes_max: int  # of Record.size in the result; a single record may be larger
-    time_ms_max: int
-    filter: RecordFilter
-    time_range: TimeRange | None
-    headers_only: bool
-
-
-_TIME_MS_MAX: Final = 1_000
-
-
-def read_every_copy(
-    log: LogId, start: Lsn, end: Lsn, *, bytes_max: int, headers_only: bool, read_id: int = 0
-) -> StoreRead:
-    """What a node asks for itself, whoever would send it to a reader."""
-    return StoreRead(
-        read_id=read_id,
-        log=log,
-        start=start,
-        end=end,
-        gap_end=end,
-        bytes_max=bytes_max,
-        time_ms_max=_TIME_MS_MAX,
-        filter=EVERY_COPY,
-        time_range=None,
-        headers_only=headers_only,
-    )
+    time_ms_max: int = 1_000
+    filter: RecordFilter = EVERY_COPY
+    time_range: TimeRange | None = None
+    headers_only: bool = False
 
 
 class ReadEnd(Enum):

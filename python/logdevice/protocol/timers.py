@@ -39,20 +39,20 @@ class Timers(Generic[Name]):
     def __init__(self) -> None:
         self._deadlines: dict[Name, int] = {}
 
-    def arm(self, name: Name, at_ms: int) -> None:
+    def arm_at(self, name: Name, at_ms: int) -> None:
         self._deadlines.pop(name, None)
         self._deadlines[name] = at_ms
 
     def disarm(self, name: Name) -> None:
         self._deadlines.pop(name, None)
 
-    def clear(self) -> None:
+    def clear_timers(self) -> None:
         self._deadlines.clear()
 
     def is_armed(self, name: Name) -> bool:
         return name in self._deadlines
 
-    def earliest_ms(self) -> int | None:
+    def deadline_ms(self) -> int | None:
         """When the next one passes."""
         return min(self._deadlines.values(), default=None)
 

@@ -17,11 +17,11 @@ from logdevice.types import NodeId
 Effect = TypeVar("Effect")
 
 
-class Turn(Generic[Effect]):
+class Turn(Timers[Hashable], Generic[Effect]):
     def __init__(self) -> None:
+        super().__init__()
         self.now_ms = 0
         self.effects: list[Effect] = []
-        self._timers: Timers[Hashable] = Timers()
         self._promised_ms: int | None = None  # the earliest wake-up call on its way
 
     def begin(self, now_ms: int) -> list[Effect]:
@@ -44,7 +44,7 @@ class Turn(Generic[Effect]):
 
     def finish(self, *deadlines_ms: int | None) -> None:
         """Asks for a wake-up call if the next deadline, the machine's or one of these, needs one."""
-        earliest_ms = self._timers.earliest_ms()
+        earliest_ms = self.deadline_ms()
         for deadline_ms in deadlines_ms:
             if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
                 earliest_ms = deadline_ms
@@ -54,20 +54,7 @@ class Turn(Generic[Effect]):
         self.effects.append(cast(Effect, WakeAt(earliest_ms)))
 
     def arm(self, timer: Hashable, delay_ms: int) -> None:
-        self._timers.arm(timer, self.now_ms + delay_ms)
-
-    def disarm(self, timer: Hashable) -> None:
-        self._timers.disarm(timer)
-
-    def is_armed(self, timer: Hashable) -> bool:
-        return self._timers.is_armed(timer)
-
-    def clear_timers(self) -> None:
-        self._timers.clear()
-
-    def deadline_ms(self) -> int | None:
-        """For a machine that is a part of another one."""
-        return self._timers.earliest_ms()
+        self.arm_at(timer, self.now_ms + delay_ms)
 
     def passed(self) -> Iterator[Any]:
         """On Woken: the timers whose time has come, earliest first; each is disarmed as it is handed out.
@@ -76,4 +63,4 @@ class Turn(Generic[Effect]):
         """
         if self._promised_ms is not None and self._promised_ms <= self.now_ms:
             self._promised_ms = None
-        return self._timers.pop_passed(self.now_ms)
+        return self.pop_passed(self.now_ms)

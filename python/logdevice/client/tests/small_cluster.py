@@ -273,16 +273,7 @@ class SmallCluster:
     def _writer(self, node: NodeId, ask: write.GetWriter) -> write.WriterIs:
         if node != self.sequencer:
             return write.WriterIs(status=AppendStatus.REDIRECTED, node=self.sequencer)
-        progress = self._writers[ask.log].progress(ask.writer)
-        is_stored, lsn = self._writers[ask.log].find(ask.writer, ask.seq)
-        return write.WriterIs(
-            status=AppendStatus.OK,
-            is_known=progress is not None,
-            is_stored=is_stored,
-            lsn=lsn,
-            incarnation=0 if progress is None else progress[0],
-            next_seq=0 if progress is None else progress[1],
-        )
+        return self._writers[ask.log].state_of(ask.writer, ask.seq)
 
     def _incarnation(self, node: NodeId, ask: service.NextIncarnation) -> service.IncarnationIs:
         self._incarnations[ask.writer] += 1

@@ -8,20 +8,18 @@ Its chains never change: other chains are another epoch. Rules P8 to P18 are in 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any
 
-from logdevice.protocol.appender import Preempt
-from logdevice.protocol.chain import flight as flights
 from logdevice.protocol.chain.flight import Flight
 from logdevice.protocol.chain.messages import ChainCompleted, Fate, Settle, Settled
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.point_read import may_be_given_up
-from logdevice.protocol.io import Answered, Ask, Lost
+from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.numbering import Numbering
 from logdevice.protocol.sequencer_events import Effect, SequencerContext
-from logdevice.protocol.timers import Timers, WakeAt
+from logdevice.protocol.timers import Timers
 from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Position
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Position, Stored
 from logdevice.protocol.writers.owed_answers import OwedAnswers
 from logdevice.types import EpochMetadata, Lsn, NodeId, Record
 
@@ -52,8 +50,8 @@ class ChainEpoch:
         self.nodes = metadata.nodeset
         self.chains = chains  # none: too few nodes are there
         self.health = health
-        self.owed = OwedAnswers(context.log, turn)
-        self.preempted: Preempt | None = None
+        self.owed = OwedAnswers(turn)
+        self.preempted: Stored | None = None  # what a sealed node has answered
         self._context = context
         self._counted = metadata.replication.copies  # P15
         self._turn = turn
@@ -85,7 +83,7 @@ class ChainEpoch:
 
     def look_at_length(self) -> None:
         """P17: the chains are shorter than they should be: look again after a while."""
-        self._timers.arm(_REGROW, self._turn.now_ms + self._context.chain.chain_regrow_ms)
+        self._timers.arm_at(_REGROW, self._turn.now_ms + self._context.chain.chain_regrow_ms)
 
     def chain_of(self, lsn: Lsn) -> tuple[NodeId, ...]:
         """P14: the chain of one of its positions."""
@@ -99,13 +97,13 @@ class ChainEpoch:
             opened = self._open(record, -record.lsn, len(record.body))
             opened.append_id = request_id
             self.owed.open(request_id, record)
-            self._perform(record.lsn, opened.flight.bring(now_ms))
+            opened.flight.bring()
             return
         token, lsn = append.claim.token, self._tokens.get(append.claim.token)
         if lsn is None:
             record = self.numbering.number(append, now_ms)
             lsn = record.lsn
-            self._perform(lsn, self._open(record, token, append.body_bytes).flight.await_client(now_ms))
+            self._open(record, token, append.body_bytes).flight.await_client()
         position = self._positions[lsn].flight.position
         answer = Appended(status=AppendStatus.OK, lsn=lsn, position=position)
         self._turn.reply(request_id, answer)
@@ -121,25 +119,22 @@ class ChainEpoch:
             self._turn.reply(request_id, refused)
         else:
             position.settling.append(request_id)
-            is_given_up = settle.token == position.token
-            self._perform(lsn, position.flight.settle(self._turn.now_ms, is_given_up=is_given_up))
+            position.flight.settle(is_given_up=settle.token == position.token)
 
     def answered(self, event: Answered[Any]) -> None:
         position = self._positions.get(event.answer.lsn)
         if position is not None:
-            answer = position.flight.answered(event.node, event.answer, self._turn.now_ms)
-            self._perform(event.answer.lsn, answer)
+            position.flight.answered(event.node, event.answer)
 
     def lost(self, event: Lost[Any]) -> None:
         position = self._positions.get(event.request.lsn)
         if position is not None:
-            self._perform(event.request.lsn, position.flight.lost(event.node, self._turn.now_ms))
+            position.flight.lost(event.node)
 
     def completed(self, completed: ChainCompleted) -> None:
         position = self._positions.get(completed.lsn)
         if position is not None:
-            decided = position.flight.completed(self._turn.now_ms, is_hole=completed.is_hole)
-            self._perform(completed.lsn, decided)
+            position.flight.completed(is_hole=completed.is_hole)
 
     def woken(self) -> None:
         for lsn in self._timers.pop_passed(self._turn.now_ms):
@@ -147,10 +142,10 @@ class ChainEpoch:
                 self.health.is_some_back = True
                 self.look_at_length()
             else:
-                self._perform(lsn, self._positions[lsn].flight.woken(self._turn.now_ms))
+                self._positions[lsn].flight.woken()
 
     def deadline_ms(self) -> int | None:
-        return self._timers.earliest_ms()
+        return self._timers.deadline_ms()
 
     def drain(self) -> None:
         """Nothing drains: what is in flight is left to recovery, as soon as another epoch has begun (P13)."""
@@ -168,7 +163,7 @@ class ChainEpoch:
             self.owed.abort(request_id, lsn, node, may_be_stored=True)
         self._positions.clear()
         self._tokens.clear()
-        self._timers.clear()
+        self._timers.clear_timers()
 
     def _open(self, record: Record, token: int, size: int) -> _Position:
         context = self._context
@@ -182,31 +177,27 @@ class ChainEpoch:
             good_end=self.numbering.good_end,
             sequencer=context.me,
         )
-        flight = Flight(context.log, record, position, context.chain, self._turn.now_ms)
+        flight = Flight(
+            context.log,
+            record,
+            position,
+            context.chain,
+            turn=self._turn,
+            timers=self._timers,
+            health=self.health,
+            decide=self._decide,
+            preempt=self._preempt,
+        )
         opened = self._positions[record.lsn] = _Position(flight, token, size)
         self._tokens[token] = record.lsn
         return opened
 
-    def _perform(self, lsn: Lsn, wanted: list[flights.Effect]) -> None:
-        for effect in wanted:
-            match effect:
-                case Ask():
-                    self._turn.emit(effect)
-                case flights.Decide():
-                    self._decide(lsn, effect.is_hole)
-                case flights.Suspect():
-                    self.health.suspect(effect.node, self._turn.now_ms)
-                case flights.FlightSealed():
-                    self.preempted = Preempt(lsn, effect.seal_epoch, effect.sealed_by)
-                case WakeAt():
-                    self._timers.arm(lsn, effect.time_ms)
-                case _:
-                    assert_never(effect)
+    def _preempt(self, refusal: Stored) -> None:
+        self.preempted = refusal
 
     def _decide(self, lsn: Lsn, is_hole: bool) -> None:
         position = self._positions.pop(lsn)
         self._tokens.pop(position.token, None)
-        self._timers.disarm(lsn)
         self.numbering.retire(lsn, position.size)
         fate = Fate.HOLE if is_hole else Fate.DATA
         if not is_hole and may_be_given_up(position.flight.record):

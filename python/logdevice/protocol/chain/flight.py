@@ -9,45 +9,20 @@ is a part of the chain epoch. Rules P9, P10 and P12 are in docs/protocol/chain.m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 from logdevice.protocol.chain.messages import ChainCopy, ChainRead
+from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.walk import HOLE, Walk, hole_at
-from logdevice.protocol.io import Ask
-from logdevice.protocol.timers import WakeAt
+from logdevice.protocol.timers import Timers
 from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Position, Store, Stored, StoreStatus
-from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags
+from logdevice.protocol.write_messages import Position, Stored, StoreStatus
+from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.write_settings import ChainSettings
 
 _CORRUPT = int(RecordFlags.CORRUPT)
-
-
-@dataclass(frozen=True, slots=True)
-class Decide:
-    """The position is decided: every node of its chain has the record, or the hole."""
-
-    lsn: Lsn
-    is_hole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A node of the chain does not do its part: the next chain should be without it."""
-
-    node: NodeId
-
-
-@dataclass(frozen=True, slots=True)
-class FlightSealed:
-    """A node was sealed by a higher epoch."""
-
-    seal_epoch: Epoch
-    sealed_by: NodeId | None
-
-
-Effect = Ask[Store | ChainRead] | Decide | Suspect | FlightSealed | WakeAt
 
 
 class Phase(Enum):
@@ -59,13 +34,21 @@ class Phase(Enum):
 
 
 class Flight:
+    """`decide` is told that every node of the chain has the record, or the hole; `preempt` what a node has
+    answered that a higher epoch has sealed. `timers` are those of the epoch, one for each position.
+    """
+
     def __init__(
         self,
         log: LogId,
         record: Record,
         position: Position,
         settings: ChainSettings,
-        now_ms: int,
+        turn: Turn[Any],
+        timers: Timers[Lsn],
+        health: Avoided,
+        decide: Callable[[Lsn, bool], None],
+        preempt: Callable[[Stored], None],
     ) -> None:
         self.record = record
         self.position = position
@@ -73,35 +56,31 @@ class Flight:
         self._log = log
         self._head = position.chain[0]
         self._settings = settings
-        self._fill_ms = now_ms + settings.chain_fill_ms
+        self._fill_ms = turn.now_ms + settings.chain_fill_ms
         self._walk: Walk | None = None
         self._attempts = 0  # in a row without an answer
-        self._deadline_ms = 0
-        self._turn: Turn[Effect] = Turn()
+        self._turn = turn
+        self._timers = timers
+        self._health = health
+        self._tell_decided = decide
+        self._tell_preempted = preempt
 
-    def await_client(self, now_ms: int) -> list[Effect]:
+    def await_client(self) -> None:
         """The client was told: it writes from here on."""
-        effects = self._turn.begin(now_ms)
         self._arm(self._settings.chain_look_ms)
-        return effects
 
-    def bring(self, now_ms: int) -> list[Effect]:
+    def bring(self) -> None:
         """The record is here, body and all."""
-        effects = self._turn.begin(now_ms)
         self._walk_with(self.record, 0)
-        return effects
 
-    def settle(self, now_ms: int, *, is_given_up: bool) -> list[Effect]:
+    def settle(self, *, is_given_up: bool) -> None:
         """Somebody wants to know; P10: with `is_given_up` the client itself, which writes no more."""
-        effects = self._turn.begin(now_ms)
         if is_given_up:
-            self._fill_ms = min(self._fill_ms, now_ms)
+            self._fill_ms = min(self._fill_ms, self._turn.now_ms)
         if self.phase is Phase.WRITTEN_BY_CLIENT:
             self._look()
-        return effects
 
-    def answered(self, node: NodeId, answer: Stored | ChainCopy, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+    def answered(self, node: NodeId, answer: Stored | ChainCopy) -> None:
         match answer:
             case ChainCopy() if self.phase is Phase.LOOKING and node == self._head:
                 self._on_copy(answer)
@@ -109,24 +88,16 @@ class Flight:
                 self._on_stored(answer)
             case _:
                 pass  # late, and true for all that: it will be asked again if it matters
-        return effects
 
-    def lost(self, node: NodeId, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+    def lost(self, node: NodeId) -> None:
         if self.phase in (Phase.LOOKING, Phase.WALKING) and node == self._asked:
             self._fail(node)
-        return effects
 
-    def completed(self, now_ms: int, *, is_hole: bool) -> list[Effect]:
+    def completed(self, *, is_hole: bool) -> None:
         """The tail says so."""
-        effects = self._turn.begin(now_ms)
         self._decide(is_hole)
-        return effects
 
-    def woken(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        if self.phase is Phase.DECIDED or now_ms < self._deadline_ms:
-            return effects
+    def woken(self) -> None:
         match self.phase:
             case Phase.WRITTEN_BY_CLIENT:
                 self._look()
@@ -134,7 +105,6 @@ class Flight:
                 self._fail(self._asked)
             case _:
                 self._ask_again()
-        return effects
 
     @property
     def _walking(self) -> Walk:
@@ -188,7 +158,7 @@ class Flight:
         elif status is StoreStatus.TAKEN and walk.is_at_head:
             self._look()  # P9: a client was faster than the hole
         elif status is StoreStatus.PREEMPTED:
-            self._turn.emit(FlightSealed(stored.seal_epoch, stored.sealed_by))
+            self._tell_preempted(stored)
             self._pause()
         else:
             self._fail(walk.node)
@@ -196,7 +166,7 @@ class Flight:
     def _fail(self, node: NodeId) -> None:
         self._attempts += 1
         if self._attempts >= self._settings.chain_attempts_max:
-            self._turn.emit(Suspect(node))  # P12
+            self._health.suspect(node, self._turn.now_ms)  # P12: the next chain should be without it
         self._pause()
 
     def _pause(self) -> None:
@@ -210,10 +180,9 @@ class Flight:
             self._send()
 
     def _decide(self, is_hole: bool) -> None:
-        if self.phase is not Phase.DECIDED:
-            self.phase = Phase.DECIDED
-            self._turn.emit(Decide(self.record.lsn, is_hole))
+        self.phase = Phase.DECIDED
+        self._timers.disarm(self.record.lsn)
+        self._tell_decided(self.record.lsn, is_hole)
 
     def _arm(self, delay_ms: int) -> None:
-        self._deadline_ms = self._turn.now_ms + delay_ms
-        self._turn.emit(WakeAt(self._deadline_ms))
+        self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)

@@ -11,10 +11,9 @@ import random
 from collections.abc import Collection, Iterable
 
 from logdevice.protocol.messages import Start, StatusNotice, Stop, Window
-from logdevice.protocol.read_stream.events import Effect, ReadRequest, SendStart
+from logdevice.protocol.read_stream.events import Effect, NodeTimer, ReadRequest, SendStart
 from logdevice.protocol.read_stream.scd import Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.timer_kinds import NodeTimer
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import back_off_ms
 from logdevice.protocol.turn import Turn
@@ -39,7 +38,8 @@ class Connections:
         self._by_node: dict[NodeId, Sender] = {}
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = -1
-        self._lacking: frozenset[NodeId] = frozenset()
+        # Nodes that may lack copies, as the event log says. A node tells it before it sends a record.
+        self.lacking: frozenset[NodeId] = frozenset()
         self.filter_version = 1
         self.replication = 0
         self.released_end = 0  # the highest any node has told of
@@ -196,13 +196,8 @@ class Connections:
             return False
         self._status_version = notice.version
         self._statuses = dict(notice.statuses)
-        self._lacking = frozenset(node for node, status in notice.statuses if status in _LACKING)
+        self.lacking = frozenset(node for node, status in notice.statuses if status in _LACKING)
         return True
-
-    @property
-    def lacking(self) -> frozenset[NodeId]:
-        """The nodes that may lack copies, as the event log says. A node tells it before it sends a record."""
-        return self._lacking
 
     def review_status(self, sender: Sender) -> bool:
         """Work out what the node's word is worth now; True if that changed (A1, A2)."""

@@ -14,10 +14,9 @@ from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.epochs import Epochs
-from logdevice.protocol.read_stream.events import Deliver, Effect
+from logdevice.protocol.read_stream.events import Deliver, Effect, TimerKind
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.scd import RewindReason
-from logdevice.protocol.read_stream.timer_kinds import TimerKind
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import back_off_ms
 from logdevice.protocol.turn import Turn

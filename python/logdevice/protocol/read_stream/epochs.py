@@ -20,18 +20,13 @@ class Epochs:
         self.is_bounded = False  # a newer entry is known to exist behind `known_until`
         self._provisional = Epoch(0)  # the read set is good enough to start with in this epoch
         self._asked: Epoch | None = None
-        self._is_confirming = False
+        self.is_confirming = False  # the question asked last is about what is known provisionally already
         self._released_when_asked = 0
 
     @property
     def is_open_question(self) -> bool:
         """Whether an answer is on its way, or there has never been one."""
         return self._asked is not None or self.metadata is None
-
-    @property
-    def is_confirming(self) -> bool:
-        """Whether the question asked last is about what is known provisionally already."""
-        return self._is_confirming
 
     def covers(self, epoch: Epoch) -> bool:
         return epoch <= self.known_until
@@ -43,7 +38,7 @@ class Epochs:
         if self._provisional >= epoch and released_end <= head:
             return None  # nothing is released there yet: the answer could still change
         self._asked = epoch
-        self._is_confirming = self._provisional >= epoch
+        self.is_confirming = self._provisional >= epoch
         self._released_when_asked = released_end
         return epoch
 

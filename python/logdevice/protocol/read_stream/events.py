@@ -1,9 +1,10 @@
-"""Everything that may happen to a client read stream, and everything it may ask for."""
+"""Everything that may happen to a client read stream, everything it may ask for and wait to do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata, Start, Stop, ToReader, Window
@@ -103,6 +104,28 @@ class EndStream:
 # WINDOW is told where there is a connection; with STOP that is closed, and no event comes back. What is asked
 # of any node ends in EpochMetadataIs or MetadataUnavailable, with the same epoch.
 Effect = SendStart | Tell[Window | Stop] | GetEpochMetadata | Deliver | EndStream | WakeAt
+
+# ---- its deadlines ------------------------------------------------------------------------------
+
+
+class TimerKind(Enum):
+    REWIND = "REWIND"
+    GRACE = "GRACE"
+    SCD_TIMEOUT = "SCD_TIMEOUT"
+    ALL_SEND_ALL_TIMEOUT = "ALL_SEND_ALL_TIMEOUT"
+    METADATA_RETRY = "METADATA_RETRY"
+    SLOW_NODES = "SLOW_NODES"
+    PROBATION = "PROBATION"
+
+
+class NodeTimer(Enum):
+    """One for each node."""
+
+    STARTED = "STARTED"
+    RECONNECT = "RECONNECT"
+
+
+Timer = TimerKind | tuple[NodeTimer, NodeId]
 
 # ---- what a stream is told at birth ------------------------------------------------------------
 

@@ -11,10 +11,9 @@ from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.detector import SlowNodeDetector
-from logdevice.protocol.read_stream.events import Effect
+from logdevice.protocol.read_stream.events import Effect, TimerKind
 from logdevice.protocol.read_stream.scd import RewindReason, Rewinds, Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.timer_kinds import TimerKind
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings

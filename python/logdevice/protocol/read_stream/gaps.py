@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from logdevice.protocol.quorum import Answer, Quorum
+from logdevice.protocol.quorum import Answer, Quorum, places
 from logdevice.protocol.read_stream.senders import Sender, SenderState
 from logdevice.types import (
     AuthoritativeStatus,
@@ -30,11 +30,11 @@ class GapJudge:
     """
 
     def __init__(self, known: Mapping[NodeId, Location], metadata: EpochMetadata) -> None:
-        places = {node: known.get(node, _nowhere(node)) for node in metadata.nodeset}
-        self._sure = Quorum(places, metadata.replication)  # past the head, and would know
-        self._any = Quorum(places, metadata.replication)  # past the head, but may have lost it
-        self._serving = Quorum(places, metadata.replication)
-        for node in places:
+        located = places(metadata.nodeset, known)
+        self._sure = Quorum(located, metadata.replication)  # past the head, and would know
+        self._any = Quorum(located, metadata.replication)  # past the head, but may have lost it
+        self._serving = Quorum(located, metadata.replication)
+        for node in located:
             if node not in known:
                 for quorum in (self._sure, self._any, self._serving):
                     quorum.set_status(node, AuthoritativeStatus.UNDERREPLICATION)
@@ -61,11 +61,6 @@ class GapJudge:
             self._serving.set_status(sender.node, sender.status)
             self._serving.vote(sender.node, sender.state is SenderState.READING)
         return self._serving.answer() is not Answer.NONE
-
-
-def _nowhere(node: NodeId) -> Location:
-    """A place shared with nobody."""
-    return Location((f"{node}?",) * 5)
 
 
 def gap_end(senders: Collection[Sender], head: int, first_buffered: int | None) -> int | None:

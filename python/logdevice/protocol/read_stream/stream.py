@@ -37,15 +37,17 @@ from logdevice.protocol.read_stream.events import (
     Event,
     LogRemoved,
     MetadataUnavailable,
+    NodeTimer,
     ReadConfig,
     ReadRequest,
+    Timer,
+    TimerKind,
 )
 from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.gaps import GapJudge
 from logdevice.protocol.read_stream.health import StreamHealth, snapshot
 from logdevice.protocol.read_stream.scd import RewindReason, Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
-from logdevice.protocol.read_stream.timer_kinds import NodeTimer, Timer, TimerKind
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import Woken
 from logdevice.protocol.turn import Turn

@@ -7,20 +7,15 @@ test says otherwise. Effects are compared as text: "store N1", "acknowledge".
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from typing import Any
 
-from logdevice.protocol.appender import (
-    Acknowledge,
-    Appender,
-    AppendPlan,
-    Effect,
-    Event,
-    Finish,
-    Preempt,
-    Retire,
-)
+from logdevice.protocol.appender import Appender
 from logdevice.protocol.copysets import Candidates, NodeHealth, StickyCopysets
-from logdevice.protocol.io import Answered, Ask, Lost, Tell
-from logdevice.protocol.timers import Woken
+from logdevice.protocol.io import Ask, Lost, Tell
+from logdevice.protocol.sequencer_events import SequencerConfig, SequencerContext
+from logdevice.protocol.timers import Timers
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Delete, Store, Stored, StoreStatus
 from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Record, Replication, nodes
 from logdevice.write_settings import WriteSettings
@@ -46,8 +41,20 @@ class FixedCopysets(StickyCopysets):
         self.failed.append(copyset)
 
 
+class Deadlines(Timers[Lsn]):
+    """Remembers all that were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    def arm_at(self, name: Lsn, at_ms: int) -> None:
+        self.asked.append(at_ms)
+        super().arm_at(name, at_ms)
+
+
 class Storing:
-    """An Appender, the clock and the stores that are on their way."""
+    """An Appender, the clock and the stores that are on their way; the owner of the record, too."""
 
     def __init__(
         self,
@@ -66,28 +73,44 @@ class Storing:
         self.now_ms = 0
         self.stores: list[Ask[Store]] = []
         self.deletes: list[Tell[Delete]] = []
-        self.deadlines: list[int] = []
+        self.timers = Deadlines()
+        self.turn: Turn[Any] = Turn()
         record = Record(LSN, timestamp_ms=3, copyset=(), body=b"body", entries=2, entry_end=9, byte_end=99)
-        plan = AppendPlan(
+        context = SequencerContext(log=LOG, me=NodeId(0), settings=settings, rng=random.Random(1))
+        config = SequencerConfig(
+            nodeset=tuple(candidates.locations),
+            candidates=candidates,
             replication=Replication.parse(replication),
             extras=extras,
             sync_leaders=sync_leaders,
             leaders=leaders,
         )
         self.machine = Appender(
-            LOG,
-            NodeId(0),
+            context,
+            config,
+            1,
             record,
-            plan,
-            candidates,
             self.copysets,
-            settings,
             good_end=lambda: Lsn.of(2, 3),
+            turn=self.turn,
+            timers=self.timers,
+            owner=self,
         )
-        self.started = self._texts(self.machine.start(0))
+        effects = self.turn.begin(0)
+        self.machine.start()
+        self.started = self._texts(effects)
 
-    def feed(self, event: Event) -> list[str]:
-        return self._texts(self.machine.handle(event, self.now_ms))
+    def acknowledge(self, lsn: Lsn) -> None:
+        self.turn.emit("acknowledge")
+
+    def retire(self, lsn: Lsn) -> None:
+        self.turn.emit("retire")
+
+    def finish(self, lsn: Lsn) -> None:
+        self.turn.emit("finish")
+
+    def preempt(self, refusal: Stored) -> None:
+        self.turn.emit(f"preempted by {refusal.sealed_by}")
 
     def answer(
         self, node: int, status: StoreStatus = StoreStatus.OK, *, wave: int | None = None, soft: bool = False
@@ -101,16 +124,23 @@ class Storing:
             sealed_by=NodeId(8) if is_preempted else None,
             is_soft=soft,
         )
-        return self.feed(Answered(NodeId(node), stored))
+        effects = self.turn.begin(self.now_ms)
+        self.machine.answered(NodeId(node), stored)
+        return self._texts(effects)
 
     def lose(self, node: int, *, was_sent: bool = True, wave: int | None = None) -> list[str]:
         wave = self.last_wave if wave is None else wave
         (store,) = [ask.request for ask in self.stores if (ask.node, ask.request.record.wave) == (node, wave)]
-        return self.feed(Lost(NodeId(node), store, was_sent))
+        effects = self.turn.begin(self.now_ms)
+        self.machine.lost(Lost(NodeId(node), store, was_sent))
+        return self._texts(effects)
 
     def wait(self, duration_ms: int) -> list[str]:
         self.now_ms += duration_ms
-        return self.feed(Woken())
+        effects = self.turn.begin(self.now_ms)
+        for _ in self.timers.pop_passed(self.now_ms):
+            self.machine.woken()
+        return self._texts(effects)
 
     @property
     def last_wave(self) -> int:
@@ -119,10 +149,10 @@ class Storing:
     def last_store(self, node: int) -> Store:
         return [ask.request for ask in self.stores if ask.node == node][-1]
 
-    def _texts(self, effects: list[Effect]) -> list[str]:
-        return [text for effect in effects if (text := self._text(effect))]
+    def _texts(self, effects: Iterable[str | Ask[Store] | Tell[Delete]]) -> list[str]:
+        return [self._text(effect) for effect in effects]
 
-    def _text(self, effect: Effect) -> str:
+    def _text(self, effect: str | Ask[Store] | Tell[Delete]) -> str:
         match effect:
             case Ask():
                 self.stores.append(effect)
@@ -130,14 +160,5 @@ class Storing:
             case Tell():
                 self.deletes.append(effect)
                 return f"delete {effect.node}"
-            case Acknowledge():
-                return "acknowledge"
-            case Retire():
-                return "retire"
-            case Finish():
-                return "finish"
-            case Preempt():
-                return f"preempted by {effect.sealed_by}"
             case _:
-                self.deadlines.append(effect.time_ms)
-                return ""
+                return effect

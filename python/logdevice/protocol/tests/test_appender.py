@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.appender import DrainingStarted, Stage
+from logdevice.protocol.appender import Stage
 from logdevice.protocol.io import Tell
 from logdevice.protocol.tests.storing import LOG, LSN, Storing
 from logdevice.protocol.write_messages import Delete, StoreStatus
@@ -54,7 +54,7 @@ def test_a_silent_wave_is_followed_by_another_and_each_waits_longer() -> None:
     assert storing.wait(1) == ["store N4", "store N5", "store N6"]
     for duration_ms in (20, 40, 80):
         assert len(storing.wait(duration_ms)) == 3
-    assert storing.deadlines == [10, 30, 70, 150, 230]
+    assert storing.timers.asked == [10, 30, 70, 150, 230]
 
 
 def test_a_record_without_a_copyset_waits_and_looks_again() -> None:
@@ -276,7 +276,7 @@ def test_a_seal_found_in_a_later_stage_ends_the_appender() -> None:
 def test_a_soft_seal_does_not_stop_what_is_draining() -> None:
     """E12: it is stored again, marked as what it is."""
     storing = Storing([1, 2, 3])
-    assert storing.feed(DrainingStarted()) == []
+    storing.machine.drain()
     assert storing.answer(1, PREEMPTED, soft=True) == ["store N1", "store N2", "store N3"]
     assert storing.last_store(1).is_draining
     assert storing.copysets.health.avoided(0) == []
@@ -287,7 +287,7 @@ def test_a_soft_seal_preempts_who_is_not_draining_and_a_real_one_everybody() -> 
     for is_draining, soft in ((False, True), (True, False)):
         storing = Storing([1, 2, 3])
         if is_draining:
-            storing.feed(DrainingStarted())
+            storing.machine.drain()
         for node in (1, 2):
             assert storing.answer(node, PREEMPTED, soft=soft) == []
         assert storing.answer(3, PREEMPTED, soft=soft) == ["preempted by N8"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.flight import Decide, Effect, Flight, FlightSealed, Phase, Suspect
+from collections.abc import Callable
+from typing import Any
+
+from logdevice.protocol.chain.flight import Flight, Phase
 from logdevice.protocol.chain.messages import ChainCopy, ChainRead
+from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.io import Ask
 from logdevice.protocol.tests.chaining import CHAIN, HOLE, LOG, LSN, chain_stored, copy, position, record
-from logdevice.protocol.timers import WakeAt
+from logdevice.protocol.timers import Timers
+from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
-from logdevice.types import NodeId, RecordFlags
+from logdevice.types import Lsn, NodeId, RecordFlags
 from logdevice.write_settings import ChainSettings
 
 SETTINGS = ChainSettings(chain_look_ms=10, chain_fill_ms=50, chain_answer_ms=20, chain_attempts_max=2)
@@ -16,17 +21,45 @@ N1, N2, N3 = CHAIN
 OK, TAKEN = StoreStatus.OK, StoreStatus.TAKEN
 
 
+class Suspects(Avoided):
+    """Puts down who is suspected among the effects."""
+
+    def __init__(self, turn: Turn[Any]) -> None:
+        super().__init__(frozenset(), 0)
+        self._turn = turn
+
+    def suspect(self, node: NodeId, now_ms: int) -> None:
+        self._turn.emit(f"suspect {node}")
+
+
 class Flying:
     def __init__(self, chain: tuple[NodeId, ...] = CHAIN, *, with_body: bool = False) -> None:
-        carried = record(copyset=())
-        self.machine = Flight(LOG, carried, position(chain=chain), SETTINGS, 0)
         self.now_ms = 0
-        self.deadline_ms = 0
-        begin = self.machine.bring if with_body else self.machine.await_client
-        self.started = self.texts(begin(0))
+        self.turn: Turn[Any] = Turn()
+        self.timers: Timers[Lsn] = Timers()
+        self.machine = Flight(
+            LOG,
+            record(copyset=()),
+            position(chain=chain),
+            SETTINGS,
+            turn=self.turn,
+            timers=self.timers,
+            health=Suspects(self.turn),
+            decide=lambda _, is_hole: self.turn.emit("hole" if is_hole else "decided"),
+            preempt=lambda refusal: self.turn.emit(f"sealed by {refusal.sealed_by}"),
+        )
+        self.started = self.texts(self.machine.bring if with_body else self.machine.await_client)
 
-    def texts(self, effects: list[Effect]) -> list[str]:
+    @property
+    def deadline_ms(self) -> int:
+        deadline_ms = self.timers.deadline_ms()
+        assert deadline_ms is not None, "it waits for something"
+        return deadline_ms
+
+    def texts(self, act: Callable[[], None]) -> list[str]:
         found = []
+        effects = self.turn.begin(self.now_ms)
+        act()
         for effect in effects:
             match effect:
                 case Ask(node, ChainRead()):
@@ -34,36 +67,32 @@ class Flying:
                 case Ask(node, Store() as request):
                     kind = "hole" if request.record.flags & HOLE else "record"
                     found.append(f"{kind} to {node}")
-                case Decide():
-                    found.append("hole" if effect.is_hole else "decided")
-                case Suspect():
-                    found.append(f"suspect {effect.node}")
-                case FlightSealed():
-                    found.append(f"sealed by {effect.sealed_by}")
-                case WakeAt():
-                    self.deadline_ms = effect.time_ms
+                case _:
+                    found.append(effect)
         return found
 
     def answer(self, node: NodeId, answer: Stored | ChainCopy) -> list[str]:
-        return self.texts(self.machine.answered(node, answer, self.now_ms))
+        return self.texts(lambda: self.machine.answered(node, answer))
+
+    def lose(self, node: NodeId) -> list[str]:
+        return self.texts(lambda: self.machine.lost(node))
 
     def wait(self) -> list[str]:
         """Until the deadline that it asked for."""
         self.now_ms = self.deadline_ms
-        return self.texts(self.machine.woken(self.now_ms))
+        assert list(self.timers.pop_passed(self.now_ms)) == [LSN]
+        return self.texts(self.machine.woken)
 
     def settle(self, *, is_given_up: bool = False) -> list[str]:
-        return self.texts(self.machine.settle(self.now_ms, is_given_up=is_given_up))
+        return self.texts(lambda: self.machine.settle(is_given_up=is_given_up))
 
 
 def test_a_client_that_writes_its_chain_is_left_alone() -> None:
     # P9
     flying = Flying()
     assert (flying.started, flying.deadline_ms) == ([], 10)
-    assert flying.texts(flying.machine.woken(9)) == []
-    assert flying.texts(flying.machine.completed(9, is_hole=False)) == ["decided"]
-    assert flying.texts(flying.machine.completed(9, is_hole=False)) == []
-    assert flying.wait() == []
+    assert flying.texts(lambda: flying.machine.completed(is_hole=False)) == ["decided"]
+    assert flying.timers.deadline_ms() is None
 
 
 def test_what_the_head_has_is_brought_to_the_end_of_the_chain_at_once() -> None:
@@ -144,11 +173,11 @@ def test_a_broken_connection_is_a_failure_at_once() -> None:
     # P12
     flying = Flying(with_body=True)
     flying.answer(N1, chain_stored(OK))
-    assert flying.texts(flying.machine.lost(N1, 1)) == []  # it was not asked
-    assert flying.texts(flying.machine.lost(N2, 1)) == []
+    assert flying.lose(N1) == []  # it was not asked
+    assert flying.lose(N2) == []
     assert flying.wait() == ["record to N2"]
-    assert flying.texts(flying.machine.lost(N2, 2)) == ["suspect N2"]
-    assert flying.texts(flying.machine.lost(N2, 2)) == []  # it pauses
+    assert flying.lose(N2) == ["suspect N2"]
+    assert flying.lose(N2) == []  # it pauses
 
 
 def test_an_answer_forgives() -> None:

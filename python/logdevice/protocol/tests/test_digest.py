@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.protocol.digest import Decision, Decisions, Digest
+from logdevice.protocol.tests.known_writers import find, progress
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import LogPoint, Lsn, NodeId, Record, RecordFlags, WriterTag, epoch_start
 
@@ -308,15 +309,15 @@ def test_what_comes_after_a_gap_of_its_writer_becomes_a_hole() -> None:
     assert drawn(decisions) == "rhrrb"
     assert decisions.decisions[1].conflicting == (NodeId(1),)
     assert drawn(decide((1, tagged(1, 3)), writers=known)) == "b"
-    assert known.progress(5) == (1, 1)  # asked again, a digest decides the same
+    assert progress(known, 5) == (1, 1)  # asked again, a digest decides the same
 
 
 def test_an_unordered_writer_keeps_what_comes_after_a_gap() -> None:
     """O7."""
     decisions = decide((1, tagged(1, 3, ordered=False)), writers=writers(0))
     assert drawn(decisions) == "rb"
-    assert decisions.writers.find(5, 3) == (True, Lsn.of(5, 1))
-    assert decisions.writers.progress(5) == (1, 1)
+    assert find(decisions.writers, 5, 3) == (True, Lsn.of(5, 1))
+    assert progress(decisions.writers, 5) == (1, 1)
 
 
 def test_the_bridge_carries_the_received_table_of_all_that_stays() -> None:
@@ -326,7 +327,7 @@ def test_the_bridge_carries_the_received_table_of_all_that_stays() -> None:
     assert drawn(decisions) == "..bh"
     body = decisions.decisions[0].record.body
     assert bytes(body) == decisions.writers.encode()
-    assert ReceivedTable.decode(body).progress(5) == (1, 3)
+    assert progress(ReceivedTable.decode(body), 5) == (1, 3)
     assert decide((1, copy(1))).decisions[-1].record.body == b""
 
 
@@ -347,7 +348,7 @@ def test_a_copy_whose_body_cannot_be_read_still_counts_with_its_tag() -> None:
     unreadable = tagged(1, 1, flags=CORRUPT)
     decisions = decide((1, unreadable), (1, tagged(2, 2)), writers=writers(0))
     assert drawn(decisions) == ".rb"
-    assert decisions.writers.progress(5) == (1, 3)
+    assert progress(decisions.writers, 5) == (1, 3)
 
 
 def test_without_authority_every_writer_is_forgotten_and_nothing_is_given_up() -> None:

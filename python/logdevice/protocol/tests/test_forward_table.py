@@ -7,11 +7,12 @@ import pytest
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.protocol.writers.forward_events import (
+from logdevice.protocol.writers.forward_table import (
     Effect,
     Event,
     FindSequencer,
     ForwardLimits,
+    ForwardTable,
     GiveUp,
     IncarnationRenewed,
     Numbered,
@@ -20,7 +21,6 @@ from logdevice.protocol.writers.forward_events import (
     SequencerFound,
     WriterIdentity,
 )
-from logdevice.protocol.writers.forward_table import ForwardTable
 from logdevice.types import Epoch, LogId, Lsn, NodeId
 
 LOG = LogId(7)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from logdevice.protocol.io import Answered, Ask
 from logdevice.protocol.sequencer_events import RecoveryCompleted
+from logdevice.protocol.tests.known_writers import find, progress
 from logdevice.protocol.tests.recovering import (
     ALL,
     LOG,
@@ -103,8 +104,8 @@ def test_the_table_of_the_bridge_and_of_what_stays_goes_into_the_next_bridge() -
         for effect in recovering.all
         if isinstance(effect, Ask) and isinstance(effect.request, Store)
     }
-    assert ReceivedTable.decode(written[Lsn.of(2, 2)].body).progress(WRITER) == (1, 4)
-    assert ReceivedTable.decode(written[Lsn.of(2, 2)].body).find(WRITER, 2) == (True, Lsn.of(1, 3))
+    assert progress(ReceivedTable.decode(written[Lsn.of(2, 2)].body), WRITER) == (1, 4)
+    assert find(ReceivedTable.decode(written[Lsn.of(2, 2)].body), WRITER, 2) == (True, Lsn.of(1, 3))
 
 
 def test_who_does_not_tell_of_the_bridge_is_asked_again() -> None:
@@ -159,7 +160,7 @@ def test_nodes_that_are_away_are_not_waited_for() -> None:
     recovering.digest([0, 1])
     recovering.wait(100)
     assert recovering.machine._writers is not None
-    assert recovering.machine._writers.progress(WRITER) == (1, 2)
+    assert progress(recovering.machine._writers, WRITER) == (1, 2)
 
 
 def test_what_the_sequencer_told_nodes_replaces_the_bridge() -> None:
@@ -178,7 +179,7 @@ def test_what_the_sequencer_told_nodes_replaces_the_bridge() -> None:
     recovering.digest(ALL, tagged(2, 6, 4), start=6, next=Lsn.of(2, 8))
     recovering.digest(ALL, copy(2, 8), start=8)
     recovering.write(2)
-    assert completed(recovering).progress(WRITER) == (1, 5)
+    assert progress(completed(recovering), WRITER) == (1, 5)
 
 
 def test_without_it_all_tags_of_the_epoch_are_looked_for() -> None:
@@ -215,7 +216,7 @@ def test_each_epoch_begins_with_the_table_of_the_one_before() -> None:
     recovering.recover(2, ALL, tagged(2, 1, 1))
     recovering.note_clean()
     recovering.recover(3, ALL, tagged(3, 1, 2))
-    assert completed(recovering).progress(WRITER) == (1, 3)
+    assert progress(completed(recovering), WRITER) == (1, 3)
 
 
 def test_a_digest_of_an_epoch_that_nobody_asked_about_is_dropped() -> None:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import random
 
 from logdevice.protocol.digest import Decision
-from logdevice.protocol.mutation import Mutation, MutationSet
+from logdevice.protocol.mutation import MutationSet
+from logdevice.protocol.recovery_context import RecoveryContext
 from logdevice.protocol.write_messages import Store
 from logdevice.types import Epoch, Location, LogId, Lsn, NodeId, Record, RecordFlags, Replication, nodes
+from logdevice.write_settings import RecoverySettings
 
 BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 
 
 def members(count: int, *, replication: str = "3", racks: int = 1) -> MutationSet:
     locations = {NodeId(n): Location.parse(f"r.d.c.w.k{n % racks}") for n in range(count)}
-    return MutationSet(locations, Replication.parse(replication), random.Random(1))
+    context = RecoveryContext(
+        log=LogId(7),
+        me=NodeId(9),
+        seal_epoch=Epoch(3),
+        locations=locations,
+        settings=RecoverySettings(),
+        rng=random.Random(1),
+    )
+    return MutationSet(context, locations, Replication.parse(replication))
 
 
 def decision(holders: list[int], conflicting: list[int] | None = None) -> Decision:
@@ -23,14 +33,7 @@ def decision(holders: list[int], conflicting: list[int] | None = None) -> Decisi
 
 
 def stores(mutation_set: MutationSet, decided: Decision) -> dict[NodeId, Store]:
-    return mutation_set.stores(
-        decided,
-        log=LogId(7),
-        me=NodeId(9),
-        seal_epoch=Epoch(3),
-        good_end=Lsn.of(2, 1),
-        attempt=2,
-    )
+    return mutation_set.stores(decided, good_end=Lsn.of(2, 1), attempt=2)
 
 
 def test_those_who_have_the_record_come_first() -> None:
@@ -77,12 +80,3 @@ def test_the_copyset_spreads_over_scopes() -> None:
 def test_too_few_nodes_are_better_than_none() -> None:
     """V12."""
     assert sorted(stores(members(2), decision([1]))) == nodes_of(2)
-
-
-def test_an_lsn_is_done_when_every_store_is_answered() -> None:
-    """V13."""
-    mutation = Mutation(Lsn.of(2, 1), stores(members(3), decision([])))
-    assert not mutation.answered(NodeId(0))
-    assert not mutation.answered(NodeId(0))
-    assert not mutation.answered(NodeId(1))
-    assert mutation.answered(NodeId(2))

@@ -8,10 +8,10 @@ from logdevice.protocol.donor_events import (
     AwaitQuiet,
     EventLogMoved,
     EventRecorded,
-    MetadataAdopted,
     Quiet,
     RecordEvent,
 )
+from logdevice.protocol.metadata_log import MetadataLogsAdopted
 from logdevice.protocol.node_status import CaseMode, EventKind, NodeCase, NodeEvent
 from logdevice.protocol.own_data import Effect, Event, OwnData
 from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead, StoreRead
@@ -32,7 +32,7 @@ LOGS = (LogId(7), LogId(8))
 def test_a_node_that_has_everything_back_says_so_once() -> None:
     """P79."""
     node = OwnData(N3, SETTINGS)
-    assert node.handle(MetadataAdopted(True), 0) == []
+    assert node.handle(MetadataLogsAdopted(True), 0) == []
     assert node.handle(EventLogMoved(case_events(BACK)), 0) == [], "donors are not done"
     assert node.handle(RESTORED, 0) == [RecordEvent(ACKNOWLEDGED)]
     assert node.handle(RESTORED, 0) == node.handle(EventRecorded(ACKNOWLEDGED, True), 0) == []
@@ -43,7 +43,7 @@ def test_a_node_without_the_metadata_logs_does_not_count_yet() -> None:
     """P79: recovery would ask it for the history of logs."""
     node = OwnData(N3, SETTINGS)
     assert node.handle(RESTORED, 0) == []
-    assert node.handle(MetadataAdopted(True), 0) == [RecordEvent(ACKNOWLEDGED)]
+    assert node.handle(MetadataLogsAdopted(True), 0) == [RecordEvent(ACKNOWLEDGED)]
 
 
 def test_only_a_node_that_runs_and_was_lost_has_its_data_back() -> None:
@@ -54,14 +54,14 @@ def test_only_a_node_that_runs_and_was_lost_has_its_data_back() -> None:
         replace(BACK, is_settled=True, node=N2),
     ):
         node = OwnData(N3, SETTINGS)
-        node.handle(MetadataAdopted(True), 0)
+        node.handle(MetadataLogsAdopted(True), 0)
         assert node.handle(EventLogMoved(case_events(case)), 0) == []
 
 
 def test_what_it_could_not_say_it_says_again() -> None:
     """P79."""
     node = OwnData(N3, SETTINGS)
-    node.handle(MetadataAdopted(True), 0)
+    node.handle(MetadataLogsAdopted(True), 0)
     node.handle(RESTORED, 0)
     assert node.handle(EventRecorded(ACKNOWLEDGED, False), 0) == [WakeAt(500)]
     assert node.handle(Woken(), 500) == [RecordEvent(ACKNOWLEDGED)]

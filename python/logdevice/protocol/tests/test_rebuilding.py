@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from logdevice.protocol.copy_budget import CopyBudget
 from logdevice.protocol.io import Answered, Ask, Lost
 from logdevice.protocol.rebuilding import (
     Copies,
-    Effect,
+    DonorContext,
     EndRebuilding,
     Event,
     LogRebuilding,
@@ -18,7 +19,7 @@ from logdevice.protocol.rebuilding import (
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
 from logdevice.protocol.rebuilding_plan import Losses, MovePlan
 from logdevice.protocol.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.timers import Woken
+from logdevice.protocol.turn import Turn
 from logdevice.rebuild_settings import RebuildSettings
 from logdevice.types import (
     Epoch,
@@ -59,37 +60,38 @@ class Donor:
         self, losses: Losses = BACK, *, end: str = "e3n0", settings: RebuildSettings | None = None
     ) -> None:
         self.losses = losses
-        task = RebuildTask(LOG, N1, 9, lsn("e1n1"), lsn(end), losses)
+        task = RebuildTask(LOG, 9, lsn("e1n1"), lsn(end), losses)
         settings = settings or RebuildSettings()
         self.budget = CopyBudget(settings)
-        self.machine = LogRebuilding(task, settings, self.plan, self.budget, count(1).__next__)
         self.now_ms = 100
-        self.effects: list[Effect] = []
-        self.perform(self.machine.start(self.now_ms))
+        self.turn: Turn[Any] = Turn()
+        self.effects = self.turn.begin(self.now_ms)
+        context = DonorContext(N1, settings, self.budget, self.turn, count(1).__next__)
+        self.machine = LogRebuilding(task, self.plan, context)
 
     def plan(self, epoch: Epoch) -> MovePlan:
         metadata = EpochMetadata(Epoch(1), ALL, Replication.parse("3"))
         return MovePlan(N1, self.losses, metadata, dict.fromkeys(ALL, Location()), frozenset(ALL))
 
-    def perform(self, effects: list[Effect]) -> None:
-        self.effects = effects
-
-    def feed(self, event: Event) -> list[Effect]:
-        self.perform(self.machine.handle(event, self.now_ms))
+    def feed(self, event: Event) -> list[Any]:
+        self.effects = self.turn.begin(self.now_ms)
+        self.machine.handle(event)
         return self.effects
 
-    def read(self, *records: Record, next: str, end: ReadEnd = ReadEnd.BYTES) -> list[Effect]:
+    def read(self, *records: Record, next: str, end: ReadEnd = ReadEnd.BYTES) -> list[Any]:
         (order,) = self.reads
         assert self.machine.is_waiting_for(order.read_id)
         return self.feed(RecordsRead(order.read_id, records, lsn(next), end))
 
-    def answer(self, sent: Ask[Copies], status: CopiesStatus = OK) -> list[Effect]:
+    def answer(self, sent: Ask[Copies], status: CopiesStatus = OK) -> list[Any]:
         assert self.machine.is_waiting_for(sent.id)
         return self.feed(Answered(sent.node, CopiesStored(status), sent.id))
 
-    def wait(self, duration_ms: int) -> list[Effect]:
+    def wait(self, duration_ms: int) -> list[Any]:
         self.now_ms += duration_ms
-        return self.feed(Woken())
+        self.effects = self.turn.begin(self.now_ms)
+        self.machine.wake()
+        return self.effects
 
     @property
     def sent(self) -> list[Ask[Copies]]:
@@ -101,7 +103,7 @@ class Donor:
 
     @property
     def end(self) -> EndRebuilding | None:
-        return next((effect for effect in self.effects if isinstance(effect, EndRebuilding)), None)
+        return self.machine.outcome
 
 
 def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
@@ -117,7 +119,7 @@ def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
     assert (order.start, order.end) == (lsn("e2n1"), lsn("e3n0"))
     donor.read(next="e3n0", end=ReadEnd.LIMIT)
     assert donor.end == EndRebuilding(True)
-    assert donor.feed(Woken()) == []
+    assert donor.wait(1) == []
 
 
 def test_a_log_without_anything_to_look_at_is_done_at_once() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
 from logdevice.protocol.quorum import can_replicate
-from logdevice.protocol.rebuilding_plan import Losses, Move, MoveFilter, MovePlan
+from logdevice.protocol.rebuilding_plan import Losses, Move, MovePlan
 from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication, nodes
 
 ALL = nodes(range(1, 7))
@@ -83,8 +83,8 @@ def test_records_that_were_on_no_lost_node_are_left_alone() -> None:
     """P60."""
     chosen = plan(N1, back(N3))
     assert chosen.move((N1, N2, N4)) is None
-    assert not MoveFilter(chosen).ships((N1, N2, N4), 0)
-    assert MoveFilter(chosen).ships((N1, N2, N3), 0)
+    assert not chosen.ships((N1, N2, N4), 0)
+    assert chosen.ships((N1, N2, N3), 0)
 
 
 def test_what_only_lost_nodes_held_nobody_can_copy() -> None:
@@ -184,7 +184,7 @@ def test_a_drain_waits_where_too_few_nodes_are_left() -> None:
     entry = metadata(nodes((1, 2, 3)))
     move = plan(N1, leaving(N1), entry).move((N1, N2, N3))
     assert move == Move((N1, N2, N3), (), (), is_put_off=True)
-    assert MoveFilter(plan(N1, leaving(N1), entry)).ships((N1, N2, N3), 0), "it is seen every time"
+    assert plan(N1, leaving(N1), entry).ships((N1, N2, N3), 0), "it is seen every time"
 
 
 def test_a_new_copyset_waits_for_nodes_that_are_away_for_a_while() -> None:

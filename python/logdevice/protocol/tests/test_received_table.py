@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdevice.protocol.write_messages import AppendStatus
-from logdevice.protocol.writers.received_table import Judgement, ReceivedTable
+from logdevice.protocol.tests.known_writers import find, progress
+from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import Lsn, WriterTag
 
 W1, W2, W3 = 11, 22, 33
@@ -37,12 +38,12 @@ def table(*seqs: int, writers_max: int = 10, window: int = 4) -> ReceivedTable:
 def test_an_append_that_is_sent_again_is_told_its_first_position() -> None:
     """O1."""
     known = table(0, 1)
-    expected = Judgement(status=DUPLICATE, lsn=lsn(2), incarnation=1, expected=2)
+    expected = Appended(status=DUPLICATE, lsn=lsn(2), incarnation=1, expected=2)
     assert known.judge(tag(1, stable=0)) == expected
     assert known.judge(tag(2, stable=0)).status is OK
-    assert known.find(W1, 1) == (True, lsn(2))
-    assert known.find(W1, 2) == (False, Lsn(0))
-    assert known.find(W2, 0) == (False, Lsn(0))
+    assert find(known, W1, 1) == (True, lsn(2))
+    assert find(known, W1, 2) == (False, Lsn(0))
+    assert find(known, W2, 0) == (False, Lsn(0))
 
 
 def test_an_old_duplicate_is_recognised_though_its_position_is_forgotten() -> None:
@@ -50,8 +51,8 @@ def test_an_old_duplicate_is_recognised_though_its_position_is_forgotten() -> No
     known = ReceivedTable(writers_max=10, window=2)
     for seq in range(40):
         known.note(tag(seq, stable=max(0, seq - 1)), lsn(seq + 1))
-    assert known.judge(tag(0)) == Judgement(status=DUPLICATE, expected=40)
-    assert known.find(W1, 0) == (True, Lsn(0))
+    assert known.judge(tag(0)) == Appended(status=DUPLICATE, expected=40)
+    assert find(known, W1, 0) == (True, Lsn(0))
     assert known.judge(tag(39, stable=38)).lsn == lsn(40)
     assert known.judge(tag(31, stable=30)).lsn == lsn(32)
     assert len(known.encode()) < 20 * 24 + 60
@@ -60,7 +61,7 @@ def test_an_old_duplicate_is_recognised_though_its_position_is_forgotten() -> No
 def test_an_ordered_writer_that_leaves_one_out_is_told_which() -> None:
     """O2."""
     known = table(0, 1)
-    assert known.judge(tag(3, stable=1)) == Judgement(status=AppendStatus.OUT_OF_ORDER, expected=2)
+    assert known.judge(tag(3, stable=1)) == Appended(status=AppendStatus.OUT_OF_ORDER, expected=2)
     assert known.judge(tag(3, stable=1, ordered=False)).status is OK
     assert ReceivedTable().judge(tag(2, stable=1)).expected == 1
 
@@ -70,7 +71,7 @@ def test_numbers_that_a_writer_says_to_be_done_are_skipped_for_ever() -> None:
     known = table(0)
     assert known.judge(tag(7)).status is OK
     known.note(tag(7), lsn(2))
-    assert known.judge(tag(3, stable=3)) == Judgement(status=DUPLICATE, expected=8)
+    assert known.judge(tag(3, stable=3)) == Appended(status=DUPLICATE, expected=8)
 
 
 def test_an_unordered_writer_may_fill_its_gaps_later() -> None:
@@ -80,22 +81,22 @@ def test_an_unordered_writer_may_fill_its_gaps_later() -> None:
         known.note(tag(seq, stable=0, ordered=False), lsn(number))
     assert known.judge(tag(2, stable=0, ordered=False)).lsn == lsn(1)
     assert known.judge(tag(1, stable=0, ordered=False)).status is OK
-    assert known.progress(W1) == (1, 1)
+    assert progress(known, W1) == (1, 1)
     known.note(tag(1, stable=0, ordered=False), lsn(3))
-    assert known.progress(W1) == (1, 3)
-    assert known.progress(W2) is None
+    assert progress(known, W1) == (1, 3)
+    assert progress(known, W2) is None
 
 
 def test_an_earlier_process_of_a_writer_is_fenced_off() -> None:
     """O4: even with what it has in the log; the same process is not."""
     known = table(0)
     known.note(tag(1, incarnation=3), lsn(2))
-    fenced = Judgement(status=AppendStatus.FENCED, incarnation=3, expected=2)
+    fenced = Appended(status=AppendStatus.FENCED, incarnation=3, expected=2)
     assert known.judge(tag(0, incarnation=2)) == fenced
     assert known.judge(tag(2, incarnation=2)) == fenced
     assert known.judge(tag(2, incarnation=3)).status is OK
     known.note(tag(2, incarnation=2), lsn(3))
-    assert known.progress(W1) == (3, 3)
+    assert progress(known, W1) == (3, 3)
 
 
 def test_who_was_idle_longest_is_forgotten_and_only_tags_made_later_are_taken() -> None:
@@ -104,7 +105,7 @@ def test_who_was_idle_longest_is_forgotten_and_only_tags_made_later_are_taken() 
     for number, writer in enumerate((W1, W2, W1, W3), start=1):
         known.note(tag(number, writer=writer), lsn(number))
     assert (len(known), known.horizon) == (2, lsn(3))
-    unknown = Judgement(status=AppendStatus.UNKNOWN_WRITER, horizon=lsn(3))
+    unknown = Appended(status=AppendStatus.UNKNOWN_WRITER, horizon=lsn(3))
     assert known.judge(tag(2, writer=W2), since=lsn(2)) == unknown
     assert known.judge(tag(2, writer=W2), since=lsn(3)).status is OK
     assert known.judge(tag(9)).status is OK
@@ -124,7 +125,7 @@ def test_what_recovery_finds_behind_a_gap_has_to_go() -> None:
     assert not known.replay(tag(2, stable=0), lsn(3))
     assert known.replay(tag(2, stable=0, ordered=False), lsn(3))
     assert known.replay(tag(1, stable=0), lsn(4))
-    assert known.progress(W1) == (1, 3)
+    assert progress(known, W1) == (1, 3)
     assert not known.replay(tag(1, writer=W2, stable=0), lsn(5))
     assert known.replay(tag(1, writer=W2), lsn(6))
 
@@ -135,9 +136,9 @@ def test_what_is_found_of_a_forgotten_writer_behind_a_gap_leaves_it_forgotten() 
     known.forget_all(lsn(5))
     assert (len(known), known.horizon) == (0, lsn(5))
     assert known.replay(tag(7, stable=6), lsn(8))
-    assert (known.progress(W1), known.horizon) == (None, lsn(9))
+    assert (progress(known, W1), known.horizon) == (None, lsn(9))
     assert known.replay(tag(7), lsn(10))
-    assert known.progress(W1) == (1, 8)
+    assert progress(known, W1) == (1, 8)
 
 
 def test_a_table_survives_being_written_down() -> None:

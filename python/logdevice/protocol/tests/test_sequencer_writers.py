@@ -11,6 +11,7 @@ from logdevice.protocol.sequencer_events import (
     RecoveryCompleted,
     TailFound,
 )
+from logdevice.protocol.tests.known_writers import progress
 from logdevice.protocol.tests.sequencing import LOG, ME, METADATA, NODESET, Sequencing, state
 from logdevice.protocol.write_messages import (
     AppendStatus,
@@ -210,10 +211,10 @@ def test_storage_nodes_are_told_of_writers_a_while_after_their_appends() -> None
     assert set(keeps) == set(NODESET)
     keep = keeps[NODESET[0]]
     kept = ReceivedTable.decode(keep.table)
-    assert (keep.end, kept.progress(WRITER)) == (Lsn.of(2, 2), (1, 1))
+    assert (keep.end, progress(kept, WRITER)) == (Lsn.of(2, 2), (1, 1))
     sequencing.store(others)
     sequencing.wait(500)
-    assert ReceivedTable.decode(sent(sequencing)[NODESET[0]].table).progress(WRITER) == (1, 2)
+    assert progress(ReceivedTable.decode(sent(sequencing)[NODESET[0]].table), WRITER) == (1, 2)
     sequencing.wait(5_000)
     assert sent(sequencing) == {}
 

@@ -8,7 +8,7 @@ from logdevice.protocol.timers import Timers
 def armed(**deadlines: int) -> Timers[str]:
     timers: Timers[str] = Timers()
     for name, at_ms in deadlines.items():
-        timers.arm(name, at_ms)
+        timers.arm_at(name, at_ms)
     return timers
 
 
@@ -18,7 +18,7 @@ def test_deadlines_pass_earliest_first() -> None:
 
 def test_equal_deadlines_pass_in_the_order_in_which_they_were_armed() -> None:
     timers = armed(one=10, two=10, three=10)
-    timers.arm("one", 10)
+    timers.arm_at("one", 10)
     assert list(timers.pop_passed(10)) == ["two", "three", "one"]
 
 
@@ -38,7 +38,7 @@ def test_a_deadline_passes_once() -> None:
 
 def test_arming_again_moves_the_deadline() -> None:
     timers = armed(one=10)
-    timers.arm("one", 20)
+    timers.arm_at("one", 20)
     assert list(timers.pop_passed(19)) == []
     assert list(timers.pop_passed(20)) == ["one"]
 
@@ -51,8 +51,8 @@ def test_a_disarmed_deadline_never_passes_and_disarming_twice_is_harmless() -> N
 
 
 def test_the_earliest_deadline_can_be_asked_for() -> None:
-    assert armed(late=30, early=10).earliest_ms() == 10
-    assert armed().earliest_ms() is None
+    assert armed(late=30, early=10).deadline_ms() == 10
+    assert armed().deadline_ms() is None
 
 
 def test_what_is_put_off_or_disarmed_by_an_earlier_deadline_does_not_pass() -> None:
@@ -61,6 +61,6 @@ def test_what_is_put_off_or_disarmed_by_an_earlier_deadline_does_not_pass() -> N
     for name in timers.pop_passed(10):
         passed.append(name)
         timers.disarm("two")
-        timers.arm("three", 20)
+        timers.arm_at("three", 20)
     assert passed == ["one", "four"]
     assert timers.is_armed("three")

@@ -16,15 +16,15 @@ import pytest
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.protocol.writers.forward_events import (
+from logdevice.protocol.writers.forward_table import (
     Event,
     FindSequencer,
     ForwardLimits,
+    ForwardTable,
     GiveUp,
     SequencerFound,
     WriterIdentity,
 )
-from logdevice.protocol.writers.forward_table import ForwardTable
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import Epoch, LogId, Lsn, NodeId
 

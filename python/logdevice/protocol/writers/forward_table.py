@@ -4,7 +4,10 @@ The sending side of a tagged writer. Appends go to the log's sequencer in order,
 not answered in time, or was refused, is sent again in order, to the node that numbers the log by then: the
 first one alone, and when that is answered the window grows again. It lives as long as the writer's
 process. It promises that every append is in the log once when it is acknowledged, and that the appends of
-an ordered writer are there in the order in which they were made. Rules O14 to O19 are in
+an ordered writer are there in the order in which they were made.
+
+An append comes in as `Asked`, without a tag. Its `Reply` says that it is in the log (STORED), at LSN 0 if it
+got there so long ago that the log forgot where; or that it is not and cannot be. Rules O14 to O19 are in
 docs/protocol/writers.md.
 """
 
@@ -14,31 +17,94 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
-from logdevice.protocol.io import Answered, Asked, Lost
-from logdevice.protocol.timers import Woken, back_off_ms
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.protocol.writers.forward_events import (
-    STORED,
-    Effect,
-    Event,
-    FindSequencer,
-    ForwardLimits,
-    GiveUp,
-    IncarnationRenewed,
-    Numbered,
-    RenewIncarnation,
-    Resumed,
-    SequencerFound,
-    WriterIdentity,
-)
 from logdevice.protocol.writers.unsettled import Entry, Unsettled
-from logdevice.types import Epoch, Lsn, NodeId, WriterTag
+from logdevice.types import Epoch, LogId, Lsn, NodeId, WriterTag
 
 # A sequencer that hangs is soon replaced: not before so many failures in a row is it worth to wait longer.
 _PATIENT_AFTER: Final = 3
 # A writer that did nothing for so long may have been forgotten: its next append goes alone.
 _IDLE_MS: Final = 10_000
+STORED: Final = (AppendStatus.OK, AppendStatus.DUPLICATE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterIdentity:
+    log: LogId
+    writer: int
+    incarnation: int
+    is_ordered: bool = True
+    since: Lsn = Lsn(0)  # a position of the log that is not younger than the writer's first append here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardLimits:
+    window_max: int  # appends on their way
+    resend_ms_min: int  # without an answer, before they are sent again; it doubles
+    resend_ms_max: int
+    pause_ms_min: int  # after a refusal; it doubles
+    pause_ms_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """An earlier process of the writer has given this append its number and may have sent it."""
+
+    id: int  # as of Asked
+    append: Append
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerFound:
+    """None: nobody can be asked now."""
+
+    node: NodeId | None
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationRenewed:
+    """Nobody got this number before."""
+
+    incarnation: int
+
+
+Event = (
+    Asked[Append] | Resumed | Answered[Appended] | Lost[Append] | SequencerFound | IncarnationRenewed | Woken
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The append has this number (now). Whoever keeps the table on a disk does so before anything is sent."""
+
+    id: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindSequencer:
+    """Ends in SequencerFound. `doubted` did not answer, or not as a sequencer."""
+
+    doubted: NodeId | None
+
+
+@dataclass(frozen=True, slots=True)
+class RenewIncarnation:
+    """The log has forgotten the writer, and who was fenced off. Ends in IncarnationRenewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The writer may not go on; what is not answered is for the writer's next process."""
+
+    appended: Appended
+
+
+Effect = Numbered | Ask[Append] | FindSequencer | RenewIncarnation | Reply[Appended] | GiveUp | WakeAt
 
 
 class _State(Enum):

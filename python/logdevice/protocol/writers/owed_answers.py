@@ -13,8 +13,7 @@ from typing import Any
 
 from logdevice.protocol.turn import Turn
 from logdevice.protocol.write_messages import Appended, AppendStatus
-from logdevice.protocol.writers.received_table import Judgement
-from logdevice.types import LogId, Lsn, NodeId, Record
+from logdevice.types import Lsn, NodeId, Record
 
 
 @dataclass(slots=True)
@@ -27,8 +26,7 @@ class _Owed:
 
 
 class OwedAnswers:
-    def __init__(self, log: LogId, turn: Turn[Any]) -> None:
-        self._log = log
+    def __init__(self, turn: Turn[Any]) -> None:
         self._turn = turn
         self._owed: dict[Lsn, _Owed] = {}  # only records with a tag
         self._in_order: dict[int, deque[Lsn]] = {}  # of ordered writers, what is not answered
@@ -40,22 +38,14 @@ class OwedAnswers:
             if record.tag.is_ordered:
                 self._in_order.setdefault(record.tag.writer, deque()).append(record.lsn)
 
-    def refuse(self, request_id: int, judgement: Judgement, tail_ms: int) -> None:
+    def refuse(self, request_id: int, refusal: Appended, tail_ms: int) -> None:
         """A tagged append that is not taken; a duplicate waits until the first one is stored (O1)."""
-        owed = self._owed.get(judgement.lsn)
-        if judgement.status is AppendStatus.DUPLICATE and owed is not None:
+        owed = self._owed.get(refusal.lsn)
+        if refusal.status is AppendStatus.DUPLICATE and owed is not None:
             owed.requests.append(request_id)
-            return
-        appended = Appended(
-            status=judgement.status,
-            lsn=judgement.lsn,
+        else:
             # Where it is, and so its time, may be long forgotten: no record of the log is younger than this.
-            timestamp_ms=tail_ms,
-            incarnation=judgement.incarnation,
-            expected=judgement.expected,
-            horizon=judgement.horizon,
-        )
-        self._turn.reply(request_id, appended)
+            self._turn.reply(request_id, replace(refusal, timestamp_ms=tail_ms))
 
     def stored(self, request_id: int, record: Record) -> None:
         """A record is stored well enough: it is answered, or it waits for others of its writer."""

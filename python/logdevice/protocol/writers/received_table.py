@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
-from logdevice.protocol.write_messages import AppendStatus
+from logdevice.protocol.write_messages import Appended, AppendStatus, WriterIs
 from logdevice.types import Lsn, WriterTag
 
 _HEAD = Struct("<BQI")  # format, horizon, number of writers
@@ -22,17 +22,6 @@ _POSITION = Struct("<QQQ")  # number, LSN, incarnation
 _FORMAT = 1
 _RECENT: Final = 8  # appends whose position is remembered though the writer knows them to be acknowledged
 UNBOUNDED: Final = 1 << 62  # for a recovery, which forgets nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What a table says about a tag. OK: the append is not in the log and may be given a number."""
-
-    status: AppendStatus
-    lsn: Lsn = Lsn(0)  # of a duplicate; 0: it is so old that this is no longer known
-    incarnation: int = 0  # of a duplicate, and of the process that has fenced this one off
-    expected: int = 0  # the number that the writer's next append should have
-    horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later would be accepted
 
 
 @dataclass(slots=True)
@@ -64,42 +53,48 @@ class ReceivedTable:
         """Nothing was ever noted."""
         return not self._writers and not self.horizon
 
-    def judge(self, tag: WriterTag, since: Lsn = Lsn(0)) -> Judgement:
-        """Whether an append is new; `since` is a position of the log that is not younger than its tag."""
+    def judge(self, tag: WriterTag, since: Lsn = Lsn(0)) -> Appended:
+        """What to answer to an append; OK: it is not in the log and may be given a number.
+
+        `since` is a position of the log that is not younger than its tag.
+        """
         known = self._writers.get(tag.writer)
         seq, next_seq = tag.first_seq, tag.stable_upto
         if known is None:
             if since < self.horizon:  # O5
-                return Judgement(status=AppendStatus.UNKNOWN_WRITER, horizon=self.horizon)
+                return Appended(status=AppendStatus.UNKNOWN_WRITER, horizon=self.horizon)
         elif tag.incarnation < known.incarnation:  # O4
-            return Judgement(
+            return Appended(
                 status=AppendStatus.FENCED, incarnation=known.incarnation, expected=known.next_seq
             )
         elif seq < known.next_seq or seq in known.positions:  # O1
             lsn, incarnation = known.positions.get(seq, (Lsn(0), 0))
-            return Judgement(
+            return Appended(
                 status=AppendStatus.DUPLICATE, lsn=lsn, incarnation=incarnation, expected=known.next_seq
             )
         else:
             next_seq = max(next_seq, known.next_seq)
         if seq - tag.stable_upto >= self._window:  # O6
-            return Judgement(status=AppendStatus.OVERLOADED)
+            return Appended(status=AppendStatus.OVERLOADED)
         if tag.is_ordered and seq > next_seq:  # O2
-            return Judgement(status=AppendStatus.OUT_OF_ORDER, expected=next_seq)
-        return Judgement(status=AppendStatus.OK)
+            return Appended(status=AppendStatus.OUT_OF_ORDER, expected=next_seq)
+        return Appended(status=AppendStatus.OK)
 
-    def find(self, writer: int, seq: int) -> tuple[bool, Lsn]:
-        """Whether the log has this append, and where, as far as that is known."""
+    def state_of(self, writer: int, seq: int) -> WriterIs:
+        """What the log has of a writer, and of its append `seq`."""
         known = self._writers.get(writer)
         if known is None:
-            return False, Lsn(0)
+            return WriterIs(status=AppendStatus.OK, horizon=self.horizon)
         lsn, _ = known.positions.get(seq, (Lsn(0), 0))
-        return seq < known.next_seq or seq in known.positions, lsn
-
-    def progress(self, writer: int) -> tuple[int, int] | None:
-        """A writer's incarnation and the number that its next append should have."""
-        known = self._writers.get(writer)
-        return None if known is None else (known.incarnation, known.next_seq)
+        return WriterIs(
+            status=AppendStatus.OK,
+            is_known=True,
+            is_stored=seq < known.next_seq or seq in known.positions,
+            lsn=lsn,
+            incarnation=known.incarnation,
+            next_seq=known.next_seq,
+            horizon=self.horizon,
+        )
 
     def note(self, tag: WriterTag, lsn: Lsn) -> None:
         """This append is at `lsn`; whoever sends it again is told so."""

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from logdevice.protocol.sequencer_events import Effect, SequencerContext
 from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Append, AppendStatus, GetWriter, KeepWriters, WriterIs
-from logdevice.protocol.writers.received_table import Judgement, ReceivedTable
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, KeepWriters, WriterIs
+from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import Lsn, NodeId, WriterTag
 
 
@@ -58,13 +58,13 @@ class TaggedAppends:
         records_max = self._settings.window_records_max
         return max(1, records_max // 2) if self.must_wait(append) else records_max
 
-    def judge(self, append: Append) -> Judgement | None:
+    def refusal(self, append: Append) -> Appended | None:
         """What is wrong with a tagged append; None: nothing."""
         if append.tag is None:
             return None
         assert self._table is not None, "tagged appends wait until it is known"
-        judgement = self._table.judge(append.tag, append.since)
-        return None if judgement.status is AppendStatus.OK else judgement
+        answer = self._table.judge(append.tag, append.since)
+        return None if answer.status is AppendStatus.OK else answer
 
     def note(self, tag: WriterTag | None, lsn: Lsn) -> None:
         if tag is not None:
@@ -76,18 +76,7 @@ class TaggedAppends:
 
     def state_of(self, ask: GetWriter) -> WriterIs:
         assert self._table is not None, "everything before is recovered"
-        progress = self._table.progress(ask.writer)
-        is_stored, lsn = self._table.find(ask.writer, ask.seq)
-        incarnation, next_seq = (0, 0) if progress is None else progress
-        return WriterIs(
-            status=AppendStatus.OK,
-            is_known=progress is not None,
-            is_stored=is_stored,
-            lsn=lsn,
-            incarnation=incarnation,
-            next_seq=next_seq,
-            horizon=self._table.horizon,
-        )
+        return self._table.state_of(ask.writer, ask.seq)
 
     def deadline_ms(self) -> int | None:
         return self._due_ms

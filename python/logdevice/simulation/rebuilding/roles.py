@@ -16,13 +16,13 @@ from logdevice.protocol.donor_events import (
     LogSeen,
     LogSight,
     LookAtLog,
-    MetadataAdopted,
     PutOff,
     Quiet,
     RecordEvent,
 )
 from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.metadata_entries import History
+from logdevice.protocol.metadata_log import MetadataLogsAdopted
 from logdevice.protocol.node_status import NodeEvents
 from logdevice.protocol.own_data import OwnData
 from logdevice.protocol.store_read import StoreRead
@@ -71,7 +71,7 @@ class Roles:
         self._own_data = own_data
 
     def metadata_adopted(self, is_enough: bool) -> None:
-        self._own_data.feed(MetadataAdopted(is_enough))
+        self._own_data.feed(MetadataLogsAdopted(is_enough))
 
     def hear(self, events: NodeEvents) -> None:
         for role in self._roles:

@@ -279,13 +279,13 @@ def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
             expected.note(tag, lsn)
             places[tag.writer, tag.first_seq] = lsn
     for (writer, seq), lsn in places.items():
-        if table.find(writer, seq) not in ((True, lsn), (True, Lsn(0))):
+        state = table.state_of(writer, seq)
+        if not state.is_stored or state.lsn not in (lsn, Lsn(0)):
             return f"append {seq} of writer {writer} is at {lsn} and not in the table"
     for writer in sorted({record.tag.writer for record in winners.values() if record.tag is not None}):
-        if table.progress(writer) != expected.progress(writer):
-            return (
-                f"writer {writer}: {table.progress(writer)} in the table, {expected.progress(writer)} there"
-            )
+        found, wanted = table.state_of(writer, 0), expected.state_of(writer, 0)
+        if (found.incarnation, found.next_seq) != (wanted.incarnation, wanted.next_seq):
+            return f"writer {writer}: {found} in the table, {wanted} there"
     return None
 
 

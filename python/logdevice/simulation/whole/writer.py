@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from logdevice.protocol.io import Ask, Asked, Reply
 from logdevice.protocol.routing import Answer, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
-from logdevice.protocol.writers.forward_events import (
+from logdevice.protocol.writers.forward_table import (
     STORED,
     FindSequencer,
     ForwardLimits,
+    ForwardTable,
     GiveUp,
     IncarnationRenewed,
     Numbered,
@@ -24,7 +25,6 @@ from logdevice.protocol.writers.forward_events import (
     SequencerFound,
     WriterIdentity,
 )
-from logdevice.protocol.writers.forward_table import ForwardTable
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.process import Process
 from logdevice.simulation.whole.plan import WriterPlan
