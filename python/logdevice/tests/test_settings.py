@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from logdevice.docs import COMPONENTS
 from logdevice.errors import InvalidSettingError
 from logdevice.knobs import Knob, Settings, changed, declared, duration_ms
 from logdevice.settings import NodeReadSettings, ReadStreamSettings, StorageSettings
 from logdevice.write_settings import ChainSettings
+from tools.docs import COMPONENTS
 
 KNOBS = [(component, knob) for component in COMPONENTS for knob in declared(component).values()]
 every_knob = pytest.mark.parametrize(

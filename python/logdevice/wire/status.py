@@ -7,7 +7,6 @@ by its status.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import grpc
@@ -61,14 +60,8 @@ def failure_of(error: LogDeviceError) -> Failure:
 
 def error_from(failure: Failure) -> LogDeviceError:
     # A newer peer may know codes that we do not.
-    kind = next((kind for kind in _kinds(LogDeviceError) if kind.code == failure.code), LogDeviceError)
+    kind = next((kind for kind in errors.kinds() if kind.code == failure.code), LogDeviceError)
     return kind(failure.message, log=failure.log, lsn=failure.lsn, node=failure.node)
-
-
-def _kinds(kind: type[LogDeviceError]) -> Iterator[type[LogDeviceError]]:
-    yield kind
-    for narrower in kind.__subclasses__():
-        yield from _kinds(narrower)
 
 
 def _decoded(value: bytes) -> LogDeviceError:
