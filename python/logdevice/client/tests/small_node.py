@@ -16,7 +16,7 @@ from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToRe
 from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.store_read import StoreRead
 from logdevice.settings import NodeReadSettings, WireSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import Location, LogId, Lsn, NodeId
 from logdevice.wire import conversation
 from logdevice.wire.codec import decode, encode
@@ -33,7 +33,7 @@ Answer = Callable[[NodeId, Any], Awaitable[Any]]
 class SmallNode:
     def __init__(self, node: NodeId, cluster: str, answer: Answer, locations: dict[NodeId, Location]) -> None:
         self.node, self._cluster, self._answer, self._locations = node, cluster, answer, locations
-        self.store = MemoryLogStore()
+        self.store = ModelStore()
         self.released: dict[LogId, Lsn] = {}
         self.tamper: Tamper | None = None
         self.notice: StatusNotice | None = None  # said to every reader
