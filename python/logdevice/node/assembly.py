@@ -48,7 +48,7 @@ from logdevice.wire import conversation
 from logdevice.wire.channel import Channels
 from logdevice.wire.data_server import DataServer
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 
 _logger = logging.getLogger(__name__)
 READ_METHOD: Final = "read"
@@ -164,9 +164,9 @@ class Node(NodeContext):
         self._server.add_stream(READ_METHOD, self.reads.serve)
         self._data_server = DataServer(self._hello, self.settings.wire, self.reads.serve)
 
-    async def _serve_talk(self, talk: Talk, peer: Peer, stream: ServerStream) -> None:
+    async def _serve_talk(self, talk: Talk, caller: Hello, stream: ServerStream) -> None:
         await conversation.serve(
-            peer, stream, talk.answer, waiting_bytes_max=self.settings.node.peer_queue_bytes_max
+            caller, stream, talk.answer, waiting_bytes_max=self.settings.node.peer_queue_bytes_max
         )
 
     async def _register(self, port: int, is_new: bool) -> None:

@@ -30,7 +30,7 @@ from logdevice.protocol.messages import GetEpochMetadata
 from logdevice.protocol.metadata_entries import GetMetadataEntries, is_metadata_log
 from logdevice.protocol.placement import owner_of
 from logdevice.wire import service_messages as service
-from logdevice.wire.server import Peer
+from logdevice.wire.hello import Hello
 from logdevice.writer_tags import check_tag
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -86,10 +86,10 @@ class Talk:
             rebuilding.GetCopies: queries.get_copies,
         }
 
-    async def answer(self, peer: Peer, request: Any) -> Any:
+    async def answer(self, caller: Hello, request: Any) -> Any:
         """What `conversation.serve` calls."""
         try:
-            if peer.hello.caller is None and self._is_for_nodes(request):
+            if caller.caller is None and self._is_for_nodes(request):
                 raise AccessError(f"{type(request).__name__} is between nodes", node=self._node.id)
             return await self.answer_node(request)
         except LogDeviceError as error:

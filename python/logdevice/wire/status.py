@@ -7,6 +7,7 @@ by its status.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import grpc
@@ -16,6 +17,7 @@ from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.service_messages import Failure
 
+_logger = logging.getLogger(__name__)
 # Another one than in version 1: so its callers show the text of the status, which says what is wrong.
 ERROR_KEY: Final = "logdevice-failure-bin"
 # Metadata has to fit into 8 KB together with everything else that is in it.
@@ -46,6 +48,14 @@ def from_rpc(error: grpc.RpcError) -> LogDeviceError:
             return _decoded(value)
     kind = _FOREIGN.get(error.code(), RemoteProtocolError)
     return kind(f"{error.code().name.lower()}: {error.details() or 'no further words'}"[:MESSAGE_LENGTH_MAX])
+
+
+def told(error: Exception, what: str) -> LogDeviceError:
+    """What a caller hears when the handling of `what` ends so: of a mistake of ours no more than its name."""
+    if isinstance(error, LogDeviceError):
+        return error
+    _logger.error("%s failed", what, exc_info=error)
+    return LogDeviceError(f"the node failed to handle {what}: {type(error).__name__}")
 
 
 def failure_of(error: LogDeviceError) -> Failure:

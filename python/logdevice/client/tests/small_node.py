@@ -21,7 +21,7 @@ from logdevice.types import Location, LogId, Lsn, NodeId
 from logdevice.wire import conversation
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 
 WIRE = WireSettings(connect_timeout_ms=2_000)
 READS = NodeReadSettings(read_bytes_max=20_000)
@@ -76,13 +76,13 @@ class SmallNode:
             trim_end=self.store.trim_end(log),
         )
 
-    async def _talk(self, peer: Peer, stream: ServerStream) -> None:
-        async def answer(_: Peer, request: Any) -> Any:
+    async def _talk(self, caller: Hello, stream: ServerStream) -> None:
+        async def answer(_: Hello, request: Any) -> Any:
             return await self._answer(self.node, request)
 
-        await conversation.serve(peer, stream, answer, waiting_bytes_max=1 << 24)
+        await conversation.serve(caller, stream, answer, waiting_bytes_max=1 << 24)
 
-    async def _read(self, peer: Peer, stream: ServerStream) -> None:
+    async def _read(self, caller: Hello, stream: ServerStream) -> None:
         session = _Session(self, stream)
         self._sessions.add(session)
         try:
