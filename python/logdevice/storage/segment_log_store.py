@@ -112,9 +112,7 @@ class SegmentLogStore:
     def find_record(
         self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
     ) -> CountedRecord | None:
-        wanted = ((searches.entries_with, entries), (searches.bytes_with, body_bytes))
-        limits = [(measure, limit) for measure, limit in wanted if limit is not None]
-        return searches.find_record(self._index, log, start, limits)
+        return searches.find_record(self._index, log, start, entries, body_bytes)
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         return searches.size(self._index, log, start, end)
