@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from logdevice.compaction.service import CompactionService, KeyedLog
+from logdevice.compaction.service import CompactionService
 from logdevice.errors import ConflictError, MetadataOutcomeUnknownError
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
@@ -210,13 +210,11 @@ class Node(NodeContext):
     def _repeat(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._chores.start(repeat(name, interval_ms, work))
 
-    def _keyed_logs(self) -> list[KeyedLog]:
-        """The keyed logs that this node numbers."""
+    def _keyed_logs(self) -> dict[LogId, int]:
+        """Those that this node numbers, and how long each keeps deletions."""
         mine = [log for log, host in self.sequencers.known().items() if host.epoch is not None]
         found = ((log, self.configuration.attributes(log)) for log in mine)
-        return [
-            KeyedLog(log, known.tombstone_grace_ms) for log, known in found if known.compaction == "keyed"
-        ]
+        return {log: known.tombstone_grace_ms for log, known in found if known.compaction == "keyed"}
 
     def _begin_rebuilding(self, logs: Logs) -> None:
         self._rebuilds = Rebuilds(self, logs)
