@@ -28,6 +28,7 @@ _KNOWN_MAX: Final = 100_000
 class Lineages:
     def __init__(self, node: NodeContext) -> None:
         self._store, self._metadata_log = node.epoch_store, node.metadata_log
+        self._configuration = node.configuration
         self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, as of an epoch
 
     async def read(self, log: LogId) -> Lineage:
@@ -36,6 +37,7 @@ class Lineages:
         return found.value.lineage if found else Lineage()
 
     async def get(self, request: GetLineage) -> LineageIs:
+        await self._configuration.require(request.log)
         found = await self._store.read(request.log)
         if found is None:
             return LineageIs(Lineage(), Epoch(0))

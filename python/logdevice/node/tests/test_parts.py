@@ -281,19 +281,19 @@ def test_what_is_older_than_its_log_keeps_it_is_trimmed(
         async with small_cluster(tmp_path, 0) as cluster:
             log = await cluster.create("/a", replication=1, backlog_s=3600)
             old = await cluster.append(log, b"old")
-            retention = cluster.nodes[0].retention
-            assert retention is not None
+            logs = cluster.nodes[0].logs
+            assert logs is not None
 
             async def released() -> bool:
                 held: CopiesAre = await cluster.ask(0, GetCopies(log=log, start=LSN_OLDEST, end=LSN_MAX))
                 return held.released_end > old
 
             await until(released)
-            await retention.trim_all()
+            await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == Lsn(0)
             later = clock.now_ms() + 3_700_000
-            monkeypatch.setattr("logdevice.node.retention.now_ms", lambda: later)
-            await retention.trim_all()
+            monkeypatch.setattr("logdevice.node.log_host.now_ms", lambda: later)
+            await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == old.next
 
     run(story())
