@@ -130,21 +130,17 @@ class Statuses:
         """What an operator orders."""
         await self._configuration.refresh()
         self._check(request)
+        node = request.node
+        is_back = node in self.events.refilled and self._node.membership.is_alive(node)
         match request.change:
             case NodeChange.MARK_UNRECOVERABLE:
-                await self._give_up(request.node)
-            case NodeChange.REBUILD:
-                # A node that is back is being restored already.
-                if request.node not in self.events.refilled or not self._node.membership.is_alive(
-                    request.node
-                ):
-                    await self.record(EventKind.REBUILD, request.node)
-            case NodeChange.DRAIN:
-                await self.record(EventKind.DRAIN, request.node)
-            case NodeChange.UNDRAIN:
-                await self.record(EventKind.UNDRAIN, request.node)
+                await self._give_up(node)
             case NodeChange.REMOVE:
-                await self._remove(request.node)
+                await self._remove(node)
+            case NodeChange.REBUILD if is_back:
+                pass  # it is being restored already
+            case NodeChange.REBUILD | NodeChange.DRAIN | NodeChange.UNDRAIN:
+                await self.record(EventKind(request.change.value), node)
             case _:
                 assert_never(request.change)
         return self.view()

@@ -45,7 +45,7 @@ def from_rpc(error: grpc.RpcError) -> LogDeviceError:
     """The error a peer reported, or what gRPC's own report means to us."""
     for key, value in error.trailing_metadata() or ():
         if key == ERROR_KEY:
-            return _decoded(value)
+            return reported(value)
     kind = _FOREIGN.get(error.code(), RemoteProtocolError)
     return kind(f"{error.code().name.lower()}: {error.details() or 'no further words'}"[:MESSAGE_LENGTH_MAX])
 
@@ -74,7 +74,8 @@ def error_from(failure: Failure) -> LogDeviceError:
     return kind(failure.message, log=failure.log, lsn=failure.lsn, node=failure.node)
 
 
-def _decoded(value: bytes) -> LogDeviceError:
+def reported(value: bytes | memoryview) -> LogDeviceError:
+    """The error that a peer reports by an encoded Failure."""
     try:
         failure = decode(value)
     except RemoteProtocolError as problem:
