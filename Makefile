@@ -88,14 +88,12 @@ types: setup ## mypy, strict
 	@$(BIN)/mypy
 
 docs: setup ## rewrite what is generated in docs/: settings, errors, the tables from rule to test
-	@$(BIN)/python -m logdevice.docs
+	@$(BIN)/python python/tools/docs.py
 	@$(BIN)/python python/tools/rule_table.py
-	@$(BIN)/python python/tools/option_table.py
 
 docs-check: setup ## fail if those pages are not what the code says
-	@$(BIN)/python -m logdevice.docs --check
+	@$(BIN)/python python/tools/docs.py --check
 	@$(BIN)/python python/tools/rule_table.py --check
-	@$(BIN)/python python/tools/option_table.py --check
 
 demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo

@@ -25,6 +25,7 @@ an event. Every error can be pickled, because Spark carries errors between proce
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import ClassVar
 
@@ -361,3 +362,10 @@ class RollbackError(CheckpointError):
 
     safe: Lsn | None = None  # what was read below it holds
     lost: tuple[LsnRange, ...] = ()
+
+
+def kinds(top: type[LogDeviceError] = LogDeviceError) -> Iterator[type[LogDeviceError]]:
+    """All classes of errors, a parent before its children."""
+    yield top
+    for child in sorted(top.__subclasses__(), key=lambda error: error.code):
+        yield from kinds(child)

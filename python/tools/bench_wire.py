@@ -24,7 +24,7 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import decode, encode, encode_parts
 from logdevice.wire.data_server import DataServer, DataServerStream
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 from logdevice.wire.transport import tune_malloc
 
 ENTRY_BYTES = 1024
@@ -48,7 +48,7 @@ async def serve() -> None:
     content = records(batch.Codec.NONE)
     frozen = encode(Records(LogId(1), 1, content))
 
-    async def stream(peer: Peer, stream: ServerStream | DataServerStream) -> None:
+    async def stream(caller: Hello, stream: ServerStream | DataServerStream) -> None:
         kind, count = bytes(await stream.receive() or b"").split()
         for number in range(int(count)):
             is_ceiling = kind == b"ceiling"
@@ -56,7 +56,7 @@ async def serve() -> None:
                 [frozen] if is_ceiling else encode_parts(Records(LogId(1), number, content))
             )
 
-    async def cpu(peer: Peer, stream: ServerStream) -> None:
+    async def cpu(caller: Hello, stream: ServerStream) -> None:
         while await stream.receive() is not None:
             await stream.send(str(time.process_time()).encode())
 

@@ -19,7 +19,7 @@ from logdevice.settings import NodeReadSettings, WireSettings
 from logdevice.types import NodeId
 from logdevice.wire.channel import ClientStream, WireChannel
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 from logdevice.wire.transport import tune_malloc
 
 _CLUSTER: Final = "bench"
@@ -27,7 +27,7 @@ _METHOD: Final = "read"
 MESSAGE_BYTES: Final = NodeReadSettings().read_bytes_max
 
 Argument = TypeVar("Argument")
-Serve = Callable[[Peer, ServerStream], Awaitable[None]]
+Serve = Callable[[Hello, ServerStream], Awaitable[None]]
 
 
 async def transport_rates(megabytes: int, senders: int, rounds: int) -> list[float]:
@@ -55,7 +55,7 @@ async def _receive(stream: ClientStream) -> int:
 def _sending(messages: int) -> Serve:
     message = bytes(MESSAGE_BYTES)
 
-    async def send(peer: Peer, stream: ServerStream) -> None:
+    async def send(caller: Hello, stream: ServerStream) -> None:
         for _ in range(messages):
             await stream.send(message)
 

@@ -36,7 +36,8 @@ from logdevice.settings import StorageSettings
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.types import LSN_MAX, LogId, Lsn, NodeId, Record
 from logdevice.wire import conversation
-from logdevice.wire.server import Peer, ServerStream
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import ServerStream
 
 # Without the limit in bytes: that one is chosen for a network, not for this machine.
 SETTINGS: Final = {"rebuild": {"rebuild_bytes_per_s_max": 1 << 40}}
@@ -187,13 +188,13 @@ def _storing(directory: str) -> Serve:
     store = SegmentLogStore(Path(directory), StorageSettings())
     turn = asyncio.Lock()
 
-    async def answer(peer: Peer, request: PutCopies) -> CopiesStored:
+    async def answer(caller: Hello, request: PutCopies) -> CopiesStored:
         persist = Persist(1, tuple(PutRecord(request.log, record) for record in request.records))
         async with turn:
             await asyncio.to_thread(store.write, [persist])
         return CopiesStored(CopiesStatus.OK)
 
-    async def serve(peer: Peer, stream: ServerStream) -> None:
-        await conversation.serve(peer, stream, answer, waiting_bytes_max=_WAITING_BYTES_MAX)
+    async def serve(caller: Hello, stream: ServerStream) -> None:
+        await conversation.serve(caller, stream, answer, waiting_bytes_max=_WAITING_BYTES_MAX)
 
     return serve

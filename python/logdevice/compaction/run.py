@@ -30,6 +30,7 @@ class Compacted:
     """What one compaction found and did."""
 
     end: Lsn = Lsn(0)  # everything below was looked at
+    byte_end: int = 0  # of the log, when it was begun
     records: int = 0  # that still said something
     dropped: int = 0
     purged: int = 0  # of these with deletions
@@ -48,11 +49,10 @@ class _World(NamedTuple):
 
 
 class Compaction:
-    def __init__(
-        self, client: AsyncClient, log: LogRef, *, grace_ms: int, keys_max: int, now_ms: int
-    ) -> None:
-        self._client, self._log = client, log
-        self._before_ms = now_ms - grace_ms
+    """Deletions of before `before_ms` are old enough to go."""
+
+    def __init__(self, client: AsyncClient, log: LogRef, *, before_ms: int, keys_max: int) -> None:
+        self._client, self._log, self._before_ms = client, log, before_ms
         self._newest = Newest(keys_max)
         self._earlier: dict[Marks, Ranges] = {}  # what was dropped before
         self._is_whole = True  # nothing of the log is lost, which might come back one day
@@ -60,7 +60,8 @@ class Compaction:
 
     async def run(self) -> Compacted:
         world, done = await self._world(), self.done
-        done.end = (await self._client.tail(self._log)).released_end
+        tail = await self._client.tail(self._log)
+        done.end, done.byte_end = tail.released_end, tail.byte_end
         async with aclosing(self._read(done.end)) as items:
             async for item in items:
                 if isinstance(item, RecordsBatch):
@@ -116,9 +117,3 @@ class Compaction:
         states = await self._client.node_states()
         tail = await self._client.tail(self._log)
         return _World(tail.next.epoch, states.version, not states.nodes)
-
-
-async def compact(
-    client: AsyncClient, log: LogRef, *, grace_ms: int, keys_max: int, now_ms: int
-) -> Compacted:
-    return await Compaction(client, log, grace_ms=grace_ms, keys_max=keys_max, now_ms=now_ms).run()

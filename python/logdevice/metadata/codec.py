@@ -20,7 +20,7 @@ from logdevice.cuts import Cut, cut_from_json
 from logdevice.errors import UnreadableMetadataError, UsageError
 from logdevice.forms import Section, named_fields_of
 from logdevice.metadata.log_directory import LogDirectory
-from logdevice.metadata.values import Cluster, NodeEntry
+from logdevice.metadata.values import NodeEntry
 from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.lineage import Branch, Lineage
 from logdevice.protocol.node_status import NodeEvents
@@ -130,7 +130,7 @@ def _derived(kind: type[Value], convert: Callable[[Fields], Fields] = lambda fie
 EPOCHS: Final = Codec(_epochs_fields, _epochs)
 # The weight may have been written as a whole number.
 NODE: Final = _derived(NodeEntry, lambda fields: {**fields, "weight": float(fields["weight"])})
-CLUSTER: Final = _derived(Cluster)
+CLUSTER: Final[Codec[str]] = Codec(lambda name: {"name": name}, lambda fields: str(fields["name"]))
 EVENTS: Final = _derived(NodeEvents)
 INCARNATION: Final[Codec[int]] = Codec(
     lambda number: {"incarnation": number}, lambda fields: int(fields["incarnation"])

@@ -31,15 +31,7 @@ from logdevice.errors import (
 )
 from logdevice.metadata import codec
 from logdevice.metadata.log_directory import LogDirectory
-from logdevice.metadata.values import (
-    ABSENT,
-    Cluster,
-    ConfigurationChanges,
-    NodeEntry,
-    NodeRole,
-    Version,
-    Versioned,
-)
+from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version, Versioned
 from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.node_status import NodeEvent, NodeEvents, apply
 from logdevice.types import LogId, Lsn, NodeId
@@ -128,12 +120,9 @@ class EpochStore(ABC):
 
     async def join_cluster(self, name: str) -> None:
         """Names the cluster if it has no name yet; WrongClusterError if it has another."""
-        mine, none = Cluster(name), Cluster("")
-        found = await self._changed(
-            CLUSTER, codec.CLUSTER, none, lambda known: mine if known is none else known
-        )
-        if found.value != mine:
-            raise WrongClusterError(f"the metadata belongs to cluster {found.value.name!r}, not to {name!r}")
+        found = await self._changed(CLUSTER, codec.CLUSTER, "", lambda known: known or name)
+        if found.value != name:
+            raise WrongClusterError(f"the metadata belongs to cluster {found.value!r}, not to {name!r}")
 
     async def nodes(self) -> dict[NodeId, Versioned[NodeEntry]]:
         """The registered nodes, by number."""
@@ -226,16 +215,9 @@ class EpochStore(ABC):
             with suppress(ConflictError):
                 await self._write(_cut(name), None, found.version)
 
-    async def changes_since(self, version: Version) -> ConfigurationChanges:
-        """Which parts of the configuration to read again. Cheap when nothing changed: meant for polling."""
-        changes = await self.cell_changes(Group.CONFIGURATION, version)
-        names = [name for name in changes.names if name.startswith(NODE_PREFIX)]
-        return ConfigurationChanges(
-            version=changes.version,
-            is_directory_changed=DIRECTORY.name in changes.names,
-            nodes=tuple(sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names)),
-            is_event_log_changed=EVENTS.name in changes.names,
-        )
+    async def changes_since(self, version: Version) -> CellChanges:
+        """Which cells of the configuration to read again. Cheap when nothing changed: meant for polling."""
+        return await self.cell_changes(Group.CONFIGURATION, version)
 
     async def _read(self, cell: Cell, kind: codec.Codec[Value]) -> Versioned[Value] | None:
         found = await self.get(cell)

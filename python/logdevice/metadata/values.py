@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, NewType, TypeVar
 
-from logdevice.types import Location, NodeId
+from logdevice.types import Location
 
 Value = TypeVar("Value")
 Version = NewType("Version", int)
@@ -53,20 +53,3 @@ class NodeEntry:
             raise ValueError(f"weight {self.weight} is not a number from 0 up")
         if self.generation < 1:
             raise ValueError(f"generation {self.generation} is below 1")
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Which cluster the metadata belongs to: a process that expects another one is turned away."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationChanges:
-    """What of the configuration was written since some version, removals included."""
-
-    version: Version  # ask for changes since this next time
-    is_directory_changed: bool
-    nodes: tuple[NodeId, ...]
-    is_event_log_changed: bool = False

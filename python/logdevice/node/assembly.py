@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from logdevice.compaction.service import CompactionService, KeyedLog
-from logdevice.errors import ConflictError, MetadataOutcomeUnknownError
+from logdevice.compaction.service import CompactionService
+from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
 from logdevice.node import identity
-from logdevice.node.chores import repeat
 from logdevice.node.clock import now_ms
 from logdevice.node.config import NodeConfig
 from logdevice.node.configuration import Configuration
@@ -33,9 +32,7 @@ from logdevice.node.metadata_log import MetadataLog
 from logdevice.node.peers import Peers
 from logdevice.node.plan import nodeset_for, sequenced_logs
 from logdevice.node.read_service import ReadService
-from logdevice.node.rebuild_supervisor import RebuildSupervisor
 from logdevice.node.rebuilds import Rebuilds, seal_like_others
-from logdevice.node.retention import Retention
 from logdevice.node.sequencers import Sequencers
 from logdevice.node.statuses import Statuses
 from logdevice.node.talk import Talk
@@ -48,7 +45,7 @@ from logdevice.wire import conversation
 from logdevice.wire.channel import Channels
 from logdevice.wire.data_server import DataServer
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 
 _logger = logging.getLogger(__name__)
 READ_METHOD: Final = "read"
@@ -62,7 +59,6 @@ class Node(NodeContext):
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self.address = ""  # as others reach it, once it has started
-        self.retention: Retention | None = None
         self._disk: Disk | None = None
         self._rebuilds: Rebuilds | None = None
         self._chores = Tasks()
@@ -151,7 +147,6 @@ class Node(NodeContext):
         self.lineages = Lineages(self)
         if self._disk is not None:
             self.logs = Logs(self, self._disk)
-            self.retention = Retention(self.logs, self.configuration)
             self._open.callback(self.logs.close)
         self._open.push_async_callback(self.metadata_log.close)
         self._open.push_async_callback(self.epochs.close)
@@ -164,9 +159,9 @@ class Node(NodeContext):
         self._server.add_stream(READ_METHOD, self.reads.serve)
         self._data_server = DataServer(self._hello, self.settings.wire, self.reads.serve)
 
-    async def _serve_talk(self, talk: Talk, peer: Peer, stream: ServerStream) -> None:
+    async def _serve_talk(self, talk: Talk, caller: Hello, stream: ServerStream) -> None:
         await conversation.serve(
-            peer, stream, talk.answer, waiting_bytes_max=self.settings.node.peer_queue_bytes_max
+            caller, stream, talk.answer, waiting_bytes_max=self.settings.node.peer_queue_bytes_max
         )
 
     async def _register(self, port: int, is_new: bool) -> None:
@@ -198,31 +193,40 @@ class Node(NodeContext):
         self._open.push_async_callback(self._chores.stop)  # before what chores use
         self._repeat("the look at the configuration", settings.configuration_poll_ms, self.statuses.look)
         self._repeat("compaction", settings.compaction_interval_ms, self.compaction.compact_all)
-        self._repeat("the activation of sequencers", settings.activation_check_ms, self._nudge)
+        self._repeat("the activation of sequencers", settings.activation_check_ms, self.sequencers.nudge)
         self._watch()
         if self._disk is not None:
             self._repeat("the reclaiming of space", _RECLAIM_INTERVAL_MS, self._disk.reclaim)
-        if self.retention is not None:
-            self._repeat("retention", settings.retention_interval_ms, self.retention.trim_all)
         if self.logs is not None:
+            self._repeat("retention", settings.retention_interval_ms, self.logs.trim_expired)
             self._begin_rebuilding(self.logs)
 
     def _repeat(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        self._chores.start(repeat(name, interval_ms, work))
+        """`work` is done after every interval, whatever came of it last time, as long as the node lives."""
 
-    def _keyed_logs(self) -> list[KeyedLog]:
-        """The keyed logs that this node numbers."""
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(interval_ms / 1000)
+                try:
+                    await work()
+                except LogDeviceError as error:
+                    _logger.warning("%s was interrupted: %s", name, error)
+                except Exception:
+                    _logger.exception("%s failed", name)
+
+        self._chores.start(repeat())
+
+    def _keyed_logs(self) -> dict[LogId, int]:
+        """Those that this node numbers, and how long each keeps deletions."""
         mine = [log for log, host in self.sequencers.known().items() if host.epoch is not None]
         found = ((log, self.configuration.attributes(log)) for log in mine)
-        return [
-            KeyedLog(log, known.tombstone_grace_ms) for log, known in found if known.compaction == "keyed"
-        ]
+        return {log: known.tombstone_grace_ms for log, known in found if known.compaction == "keyed"}
 
     def _begin_rebuilding(self, logs: Logs) -> None:
         self._rebuilds = Rebuilds(self, logs)
         self._open.push_async_callback(self._rebuilds.close)
         interval_ms = self.settings.node.activation_check_ms
-        self._repeat("the watch for lost nodes", interval_ms, RebuildSupervisor(self).look)
+        self._repeat("the watch for lost nodes", interval_ms, self.statuses.watch)
         self._repeat("the copying of metadata logs", interval_ms, partial(self._adopt, logs))
         self._rebuilds.follow()
 
@@ -272,9 +276,6 @@ class Node(NodeContext):
 
     def _unprovisioned(self, log: LogId) -> tuple[tuple[NodeId, ...], Replication]:
         return nodeset_for(log, self.configuration, self.configuration.attributes(log))
-
-    async def _nudge(self) -> None:
-        self.sequencers.nudge()
 
     async def _adopt(self, logs: Logs) -> None:
         """Copies the metadata logs to this node, from every other storage node once it is there."""

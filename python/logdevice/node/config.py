@@ -51,7 +51,10 @@ class AllSettings:
     rebuild: RebuildSettings = field(default_factory=RebuildSettings)
 
 
-COMPONENTS: Final[Mapping[str, type[Settings]]] = get_type_hints(AllSettings)
+# Those with something to set; all fields of the others are for tuning.
+COMPONENTS: Final[Mapping[str, type[Settings]]] = {
+    name: component for name, component in get_type_hints(AllSettings).items() if declared(component)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 from logdevice.errors import UnknownLogError
 from logdevice.log_attributes import LogAttributes
-from logdevice.metadata.epoch_store import EpochStore
+from logdevice.metadata.epoch_store import DIRECTORY, EVENTS, NODE_PREFIX, EpochStore
 from logdevice.metadata.log_directory import LogDirectory
-from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version
+from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole
 from logdevice.protocol.node_status import NodeEvents
 from logdevice.types import Location, LogId, NodeId
 
@@ -56,14 +56,14 @@ class Configuration:
             changes = await self._store.changes_since(self.version)
             if changes.version == self.version:
                 return
-            if changes.nodes:
+            if any(name.startswith(NODE_PREFIX) for name in changes.names):
                 found = await self._store.nodes()
                 self.nodes = {node: entry.value for node, entry in found.items()}
-            if changes.is_directory_changed:
+            if DIRECTORY.name in changes.names:
                 self._take_directory((await self._store.read_directory()).value)
-            if changes.is_event_log_changed:
+            if EVENTS.name in changes.names:
                 self.events = (await self._store.read_events()).value
-            self.version = Version(changes.version)
+            self.version = changes.version
         self.on_change()
 
     def _take_directory(self, directory: LogDirectory) -> None:

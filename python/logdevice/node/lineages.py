@@ -28,14 +28,11 @@ _KNOWN_MAX: Final = 100_000
 class Lineages:
     def __init__(self, node: NodeContext) -> None:
         self._store, self._metadata_log = node.epoch_store, node.metadata_log
+        self._configuration = node.configuration
         self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, as of an epoch
 
-    async def read(self, log: LogId) -> Lineage:
-        """As it is in the epoch store now; empty for a log that never had an epoch."""
-        found = await self._store.read(log)
-        return found.value.lineage if found else Lineage()
-
     async def get(self, request: GetLineage) -> LineageIs:
+        await self._configuration.require(request.log)
         found = await self._store.read(request.log)
         if found is None:
             return LineageIs(Lineage(), Epoch(0))
@@ -47,7 +44,8 @@ class Lineages:
         """
         if self._known.get(log) == (epoch, id):
             return False
-        newest = (await self.read(log)).id
+        found = await self._store.read(log)
+        newest = found.value.lineage.id if found else Lineage().id
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
         self._known[log] = epoch, newest

@@ -7,6 +7,7 @@ trimmed, in the order in which the log state says it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +22,11 @@ from logdevice.protocol.metadata_entries import is_metadata_log
 from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog, restore
-from logdevice.protocol.write_messages import Delete, KeepWriters, Release, Store, Stored, StoreStatus
+from logdevice.protocol.write_messages import Delete, KeepWriters, Release, Store, Stored, StoreStatus, Trim
 from logdevice.storage.log_store import LogStore
-from logdevice.types import LogId, Lsn, RecordFlags
+from logdevice.types import LSN_OLDEST, LogId, RecordFlags
+
+_logger = logging.getLogger(__name__)
 
 Listener = Callable[[ReleaseAdvanced | TrimAdvanced], None]
 _CORRUPT = int(RecordFlags.CORRUPT)
@@ -118,17 +121,26 @@ class Logs:
         # Damaged on its way here: whoever sent it still has it whole.
         return store.answer(StoreStatus.FAILED) if store.record.flags & _CORRUPT else None
 
-    def read_all(self, log: LogId, start: Lsn, end: Lsn, *, headers_only: bool) -> StoreRead:
-        bytes_max = self.node.settings.recovery.digest_bytes_max
-        return StoreRead(
-            read_id=0,
-            log=log,
-            start=start,
-            end=end,
-            gap_end=end,
-            bytes_max=bytes_max,
-            headers_only=headers_only,
-        )
+    async def trim_expired(self) -> None:
+        """Retention: trims what is older than its log keeps it, by a TRIM to the log state, so that readers
+        hear of it before anything goes.
+        """
+        directory = self.node.configuration.directory
+        for path, log in directory.logs().items():
+            backlog_s = directory.attributes(path).backlog_s
+            if backlog_s and log in self._hosts:
+                await self._trim(log, now_ms() - backlog_s * 1000)
+
+    async def _trim(self, log: LogId, before_ms: int) -> None:
+        """Up to the last record held that is too old: behind it may be younger ones that only others hold."""
+        older = await self.disk.ask(lambda store: store.find_time(log, before_ms))
+        stored = self.host(log).stored
+        if older < max(stored.trim_end, LSN_OLDEST):
+            return  # nothing that is held is too old
+        end = min(older.next, stored.released_end)
+        if end > stored.trim_end:
+            await self.answer(Trim(log, end))
+            _logger.info("log %s was trimmed to %s", log, end)
 
     def close(self) -> None:
         for host in self._hosts.values():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from logdevice.errors import InvalidArgumentError, NoSequencerError, UnavailableError
@@ -25,8 +24,7 @@ from logdevice.protocol.metadata_entries import (
     metadata_log_of,
 )
 from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.storage.log_store import LogStore
+from logdevice.protocol.store_read import ReadFailed, read_every_copy
 from logdevice.types import (
     LSN_MAX,
     Epoch,
@@ -41,6 +39,7 @@ from logdevice.types import (
 from logdevice.wire.service_messages import (
     FindRecord,
     FindTime,
+    GetStatus,
     GetStoredRange,
     NodeStatus,
     RecordFound,
@@ -85,13 +84,9 @@ class QueryService:
         await self._node.configuration.require(request.log)
         logs = self._logs()
         stored = logs.host(request.log).stored
-        read = logs.read_all(request.log, request.start, request.end, headers_only=False)
-        result = await logs.disk.ask(partial(_scan, read))
-        if isinstance(result, ReadFailed):
-            raise UnavailableError("the disk cannot be read", log=request.log, node=self._node.id)
-        records = [item for item in result.items if isinstance(item, Record)]
+        records, next_lsn = await self._read(request.log, request.start, request.end)
         return CopiesAre(
-            next=result.next,
+            next=next_lsn,
             records=tuple(replace(record, body=b"", flags=record.flags & ~_CORRUPT) for record in records),
             checksums=tuple(-1 if record.flags & _CORRUPT else record.crc for record in records),
             trim_end=stored.trim_end,
@@ -107,13 +102,9 @@ class QueryService:
         log, next_lsn = metadata_log_of(request.log), Lsn(0)
         found: list[EpochMetadata] = []
         while next_lsn < LSN_MAX:
-            read = logs.read_all(log, next_lsn, LSN_MAX, headers_only=False)
-            result = await logs.disk.ask(partial(_scan, read))
-            if isinstance(result, ReadFailed):
-                raise UnavailableError("the disk cannot be read", log=request.log, node=self._node.id)
-            entries = [entry_of(item.body) for item in result.items if isinstance(item, Record)]
+            records, next_lsn = await self._read(log, next_lsn, LSN_MAX)
+            entries = [entry_of(record.body) for record in records]
             found += [entry for entry in entries if entry is not None]
-            next_lsn = result.next
         return MetadataEntries(tuple(found))
 
     async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
@@ -124,7 +115,7 @@ class QueryService:
             history = await self._read_history(request.log)
         return _epoch_metadata(request.epoch, history)
 
-    def status(self) -> NodeStatus:
+    async def status(self, request: GetStatus) -> NodeStatus:
         node = self._node
         return NodeStatus(
             node=node.id,
@@ -142,6 +133,15 @@ class QueryService:
         if len(self._histories) > _HISTORIES_MAX:
             self._histories.popitem(last=False)
         return history
+
+    async def _read(self, log: LogId, start: Lsn, end: Lsn) -> tuple[list[Record], Lsn]:
+        """Some of the copies of a range, and where the next ones begin."""
+        bytes_max = self._node.settings.recovery.digest_bytes_max
+        read = read_every_copy(log, start, end, bytes_max=bytes_max, headers_only=False)
+        result = await self._logs().disk.ask(lambda store: store.scan(read))
+        if isinstance(result, ReadFailed):
+            raise UnavailableError("the disk cannot be read", log=log, node=self._node.id)
+        return [item for item in result.items if isinstance(item, Record)], result.next
 
     async def _storage(self, log: LogId) -> Logs:
         await self._node.configuration.require(log)
@@ -181,10 +181,6 @@ class QueryService:
 
 def _restored_later(node: NodeId, log: LogId) -> UnavailableError:
     return UnavailableError("the node has lost its data and waits for its copies", node=node, log=log)
-
-
-def _scan(read: StoreRead, store: LogStore) -> RecordsRead | ReadFailed:
-    return store.scan(read)
 
 
 def _epoch_metadata(epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:

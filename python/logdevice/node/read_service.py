@@ -32,7 +32,8 @@ from logdevice.protocol.store_read import StoreRead
 from logdevice.types import LogId, Lsn
 from logdevice.wire.codec import decode, encode_parts
 from logdevice.wire.data_server import DataServerStream
-from logdevice.wire.server import Peer, ServerStream
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import ServerStream
 
 
 class ReadService:
@@ -51,7 +52,7 @@ class ReadService:
             session.feed(self._node.statuses.notice)
             session.feed(RebuildingChanged(self._node.statuses.is_rebuilding))
 
-    async def serve(self, peer: Peer, stream: ServerStream | DataServerStream) -> None:
+    async def serve(self, caller: Hello, stream: ServerStream | DataServerStream) -> None:
         self._number += 1
         session = self.sessions[self._number] = Session(self._number, self._node, stream)
         try:

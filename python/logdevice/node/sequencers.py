@@ -59,7 +59,7 @@ class Sequencers:
         for host in self._hosts.values():
             host.statuses_changed()
 
-    def nudge(self) -> None:
+    async def nudge(self) -> None:
         """Those that this node should number and does not; after a pause also those that it numbers (U18)."""
         before_ms, self._nudged_ms = self._nudged_ms, now_ms()
         # About how long the other nodes wait before they replace a silent one.

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from logdevice.errors import InvalidArgumentError
 from logdevice.metadata.values import NodeRole
+from logdevice.node.clock import now_ms
 from logdevice.node.context import NodeContext
 from logdevice.protocol.lost_history import given_up
 from logdevice.protocol.messages import StatusNotice
@@ -26,6 +27,7 @@ from logdevice.protocol.node_status import (
     notice,
     statuses,
 )
+from logdevice.protocol.rebuilding_watch import due
 from logdevice.types import AuthoritativeStatus, NodeId
 from logdevice.wire.service_messages import ChangeNode, NodeChange, NodeState, NodeStates
 
@@ -38,6 +40,8 @@ class Statuses:
         self._node = node
         self._store = node.epoch_store
         self._configuration = node.configuration
+        self._away_since_ms: dict[NodeId, int] = {}
+        self._lost_since_ms: dict[NodeId, int] = {}
 
     @property
     def events(self) -> NodeEvents:
@@ -80,6 +84,21 @@ class Statuses:
         if self.is_given_up:
             await self._return()
 
+    async def watch(self) -> None:
+        """From time to time: looks whether a node has been away for so long that its copies are to be
+        restored elsewhere. Every storage node watches; the lowest that is alive writes into the event log.
+        """
+        storage, now = self._configuration.storage_nodes, now_ms()
+        away = [node for node in storage if not self._node.membership.is_alive(node)]
+        self._away_since_ms = {node: self._away_since_ms.get(node, now) for node in away}
+        self._lost_since_ms = {node: self._lost_since_ms.get(node, now) for node in self.events.lost}
+        if self._me != min((node for node in storage if node not in away), default=None):
+            return
+        settings = self._node.settings.rebuild
+        for event in due(self.events, storage, self._away_since_ms, self._lost_since_ms, now, settings):
+            _logger.warning("%s: %s", event.node, event.kind.value)
+            await self.record(event.kind, event.node)
+
     async def begin(self, *, is_empty: bool) -> None:
         """Before this node answers anybody: says whether it is back with its data or without.
 
@@ -111,21 +130,17 @@ class Statuses:
         """What an operator orders."""
         await self._configuration.refresh()
         self._check(request)
+        node = request.node
+        is_back = node in self.events.refilled and self._node.membership.is_alive(node)
         match request.change:
             case NodeChange.MARK_UNRECOVERABLE:
-                await self._give_up(request.node)
-            case NodeChange.REBUILD:
-                # A node that is back is being restored already.
-                if request.node not in self.events.refilled or not self._node.membership.is_alive(
-                    request.node
-                ):
-                    await self.record(EventKind.REBUILD, request.node)
-            case NodeChange.DRAIN:
-                await self.record(EventKind.DRAIN, request.node)
-            case NodeChange.UNDRAIN:
-                await self.record(EventKind.UNDRAIN, request.node)
+                await self._give_up(node)
             case NodeChange.REMOVE:
-                await self._remove(request.node)
+                await self._remove(node)
+            case NodeChange.REBUILD if is_back:
+                pass  # it is being restored already
+            case NodeChange.REBUILD | NodeChange.DRAIN | NodeChange.UNDRAIN:
+                await self.record(EventKind(request.change.value), node)
             case _:
                 assert_never(request.change)
         return self.view()

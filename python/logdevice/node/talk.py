@@ -30,7 +30,7 @@ from logdevice.protocol.messages import GetEpochMetadata
 from logdevice.protocol.metadata_entries import GetMetadataEntries, is_metadata_log
 from logdevice.protocol.placement import owner_of
 from logdevice.wire import service_messages as service
-from logdevice.wire.server import Peer
+from logdevice.wire.hello import Hello
 from logdevice.writer_tags import check_tag
 
 Handler = Callable[[Any], Awaitable[Any]]
@@ -39,7 +39,7 @@ Handler = Callable[[Any], Awaitable[Any]]
 class Talk:
     def __init__(self, node: NodeContext) -> None:
         self._node = node
-        self._queries = queries = QueryService(node)
+        queries = QueryService(node)
         directory = DirectoryService(node)
         self._for_nodes: dict[type[Any], Handler] = {
             write.Store: self._copy,
@@ -66,7 +66,7 @@ class Talk:
             write.Trim: self._trim,
             write.Drop: self._drop,
             service.GetCluster: self._cluster,
-            service.GetStatus: self._status,
+            service.GetStatus: queries.status,
             service.GetLogs: directory.get_logs,
             service.FindLog: directory.find_log,
             service.ChangeLogs: directory.change_logs,
@@ -77,7 +77,7 @@ class Talk:
             service.RemoveCut: directory.remove_cut,
             service.FindSequencer: self._find_sequencer,
             GetEpochMetadata: queries.get_epoch_metadata,
-            service.GetLineage: self._lineage,
+            service.GetLineage: node.lineages.get,
             service.GetStoredRange: queries.get_stored_range,
             service.FindTime: queries.find_time,
             service.FindRecord: queries.find_record,
@@ -86,10 +86,10 @@ class Talk:
             rebuilding.GetCopies: queries.get_copies,
         }
 
-    async def answer(self, peer: Peer, request: Any) -> Any:
+    async def answer(self, caller: Hello, request: Any) -> Any:
         """What `conversation.serve` calls."""
         try:
-            if peer.hello.caller is None and self._is_for_nodes(request):
+            if caller.caller is None and self._is_for_nodes(request):
                 raise AccessError(f"{type(request).__name__} is between nodes", node=self._node.id)
             return await self.answer_node(request)
         except LogDeviceError as error:
@@ -172,9 +172,6 @@ class Talk:
             await self._node.configuration.refresh()
         return self._node.statuses.view()
 
-    async def _status(self, request: service.GetStatus) -> service.NodeStatus:
-        return self._queries.status()
-
     async def _cluster(self, request: service.GetCluster) -> service.ClusterView:
         node = self._node
         nodes = tuple(
@@ -190,10 +187,6 @@ class Talk:
         )
         version = int(node.configuration.version)
         return service.ClusterView(cluster=node.config.cluster, asked=node.id, version=version, nodes=nodes)
-
-    async def _lineage(self, request: service.GetLineage) -> service.LineageIs:
-        await self._node.configuration.require(request.log)
-        return await self._node.lineages.get(request)
 
     async def _find_sequencer(self, request: service.FindSequencer) -> service.SequencerIs:
         node = self._node

@@ -167,15 +167,15 @@ class Index:
         self._db = Rdict(str(self._directory), _options(self._settings))
         position = self.get(layout.POSITION_KEY)
         if position is not None:
-            self.position = layout.decode_position(position)
+            self.position = Position(*layout.POSITION.unpack(position))
         self._load()
 
     def _load(self) -> None:
         """Reads what is small into memory."""
         for key, value in self._prefixed(layout.SEGMENT_KEYS):
-            self.usage[int.from_bytes(key[1:], "big")] = layout.decode_usage(value)
+            self.usage[int.from_bytes(key[1:], "big")] = Usage(*layout.USAGE.unpack(value))
         for key, value in self._prefixed(layout.TRIM_KEYS):
-            self.log(layout.key_log(key)).trim_end = layout.decode_lsn(value)
+            self.log(layout.key_log(key)).trim_end = Lsn(*layout.LSN.unpack(value))
         for key, _ in self._prefixed(layout.BRIDGE_KEYS):
             self.log(layout.key_log(key)).bridges += (layout.key_lsn(key),)
         for key, value in self._prefixed(layout.STATE_KEYS):

@@ -31,9 +31,9 @@ _LONG_KEY: Final = Struct(">cQQ")
 _SHORT_KEY: Final = Struct(">cQ")
 
 _LOCATION: Final = Struct("<QQIQ")
-_USAGE: Final = Struct("<QQQQ")
-_POSITION: Final = Struct("<QQQQ")
-_LSN: Final = Struct("<Q")
+USAGE: Final = Struct("<QQQQ")  # the fields of a Usage
+POSITION: Final = Struct("<QQQQ")  # those of a Position
+LSN: Final = Struct("<Q")
 _ROUTE_HEAD: Final = Struct("<BH")
 
 
@@ -117,34 +117,10 @@ class Position(NamedTuple):
     group: int  # the number of the next group
 
 
-def encode_usage(usage: Usage) -> bytes:
-    return _USAGE.pack(*usage)
-
-
-def decode_usage(value: bytes) -> Usage:
-    return Usage(*_USAGE.unpack(value))
-
-
-def encode_position(position: Position) -> bytes:
-    return _POSITION.pack(*position)
-
-
-def decode_position(value: bytes) -> Position:
-    return Position(*_POSITION.unpack(value))
-
-
-def encode_lsn(lsn: int) -> bytes:
-    return _LSN.pack(lsn)
-
-
-def decode_lsn(value: bytes) -> Lsn:
-    return Lsn(_LSN.unpack(value)[0])
-
-
 def encode_ranges(ranges: Sequence[LsnRange]) -> bytes:
-    return b"".join(_LSN.pack(range_.start) + _LSN.pack(range_.end) for range_ in ranges)
+    return b"".join(LSN.pack(range_.start) + LSN.pack(range_.end) for range_ in ranges)
 
 
 def decode_ranges(value: bytes) -> tuple[LsnRange, ...]:
-    lsns = [Lsn(lsn) for (lsn,) in _LSN.iter_unpack(value)]
+    lsns = [Lsn(lsn) for (lsn,) in LSN.iter_unpack(value)]
     return tuple(LsnRange(start, end) for start, end in zip(lsns[::2], lsns[1::2], strict=True))

@@ -78,9 +78,9 @@ class IndexUpdate:
             else:
                 batch.put(key, value)
         for segment, used in usage.items():
-            batch.put(layout.segment_key(segment), layout.encode_usage(used))
+            batch.put(layout.segment_key(segment), layout.USAGE.pack(*used))
         if position is not None:
-            batch.put(layout.POSITION_KEY, layout.encode_position(position))
+            batch.put(layout.POSITION_KEY, layout.POSITION.pack(*position))
         self._index.write(batch)
         self._index.usage.update(usage)
         self._index.facts.update(self._facts)
@@ -150,7 +150,7 @@ class IndexUpdate:
                 self._note_bridge(trim.log, bridge, 0)
         if end > facts.trim_end:
             facts.trim_end = end
-            self._values[layout.trim_key(trim.log)] = layout.encode_lsn(end)
+            self._values[layout.trim_key(trim.log)] = layout.LSN.pack(end)
 
     def _log(self, log: LogId) -> LogFacts:
         """What is small about a log, as it will be."""

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
-from logdevice.types import CountedRecord, LogId, Lsn, LsnRange, Record
+from logdevice.types import CountedRecord, LogId, Lsn, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +78,6 @@ class LogStore(Protocol):
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         """About how many bytes of bodies the log has in [start, end), by the same counters."""
-
-    def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
-        """From now on reads say that records of this range may have been lost."""
-
-    def clear_under_replicated(self, log: LogId) -> None: ...
 
     def reclaim(self) -> bool:
         """Does a bounded piece of giving trimmed space back. True: there is more to do."""

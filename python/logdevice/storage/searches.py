@@ -8,8 +8,7 @@ billions of them unused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 
 from logdevice.record_format import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
@@ -17,47 +16,27 @@ from logdevice.storage.index import Index
 from logdevice.storage.read_items import counted
 from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, Record
 
-Measure = Callable[[DecodedHeader], int]
-
-
-def entries_with(header: DecodedHeader) -> int:
-    """Entries the log has ever held, up to and including the record."""
-    return header.record.entry_end
-
-
-def bytes_with(header: DecodedHeader) -> int:
-    return header.record.byte_end
-
 
 def find_time(index: Index, log: LogId, timestamp_ms: int) -> Lsn:
     trim_end = index.known(log).trim_end
     newer = _first_where(index, log, trim_end, lambda header: header.record.timestamp_ms >= timestamp_ms)
-    older = index.last(log, trim_end, LSN_MAX if newer is None else newer)
+    older = index.last(log, trim_end, LSN_MAX if newer is None else newer[0])
     return Lsn(max(0, trim_end - 1)) if older is None else older[0]
 
 
 def find_record(
-    index: Index, log: LogId, start: Lsn, limits: Sequence[tuple[Measure, int]]
+    index: Index, log: LogId, start: Lsn, entries: int | None, body_bytes: int | None
 ) -> CountedRecord | None:
+    def is_past(header: DecodedHeader) -> bool:
+        has_entries = entries is not None and header.record.entry_end > entries
+        return has_entries or (body_bytes is not None and header.record.byte_end > body_bytes)
+
     start = max(start, index.known(log).trim_end)
-    first = index.first(log, start, LSN_MAX)
-    if first is None:
+    is_first_wanted = entries is None and body_bytes is None
+    found = index.first(log, start, LSN_MAX) if is_first_wanted else _first_where(index, log, start, is_past)
+    if found is None:
         return None
-    found = None if limits else _counted(first[1])
-    for measure, limit in limits:
-        lsn = _first_where(index, log, start, partial(_is_above, measure, limit))
-        entry = None if lsn is None else index.first(log, lsn, LSN_MAX)
-        if entry is not None and (found is None or entry[0] < found.lsn):
-            found = _counted(entry[1])
-    return found
-
-
-def _is_above(measure: Measure, limit: int, header: DecodedHeader) -> bool:
-    return measure(header) > limit
-
-
-def _counted(entry: bytes) -> CountedRecord:
-    header = _header(entry)
+    header = _header(found[1])
     return counted(header.record, header.body_length)
 
 
@@ -81,8 +60,10 @@ def newest(index: Index, log: LogId) -> list[Record]:
     return found
 
 
-def _first_where(index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedHeader], bool]) -> Lsn | None:
-    """The first LSN held from `start` on for which `holds`, which must go on holding from there."""
+def _first_where(
+    index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedHeader], bool]
+) -> tuple[Lsn, bytes] | None:
+    """The first record held from `start` on for which `holds`, which must go on holding from there."""
     found = None
     last = index.last(log, start, LSN_MAX)
     low, high = start, start if last is None else last[0].next
@@ -92,7 +73,7 @@ def _first_where(index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedH
         if entry is None:
             high = middle
         elif holds(_header(entry[1])):
-            found, high = entry[0], middle
+            found, high = entry, middle
         else:
             low = entry[0].next
     return found

@@ -17,19 +17,12 @@ from typing import IO, Final
 
 from logdevice.errors import UnavailableError
 from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.store_write import (
-    Persist,
-    Persisted,
-    PersistError,
-    PersistFailed,
-    PutRecord,
-    PutState,
-)
+from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
 from logdevice.record_format import encode_header
 from logdevice.settings import StorageSettings
 from logdevice.storage import searches
 from logdevice.storage.index import UNDER_REPLICATED, Index, IndexFailedError
-from logdevice.storage.index_layout import encode_ranges, encode_route
+from logdevice.storage.index_layout import encode_route
 from logdevice.storage.journal import Journal
 from logdevice.storage.layout import RecordPut
 from logdevice.storage.log_store import StoreStats
@@ -37,7 +30,7 @@ from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.reclaim import Reclaimer
 from logdevice.storage.segments import Segments
 from logdevice.storage.store_scan import StoreScan
-from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, LsnRange, Record, RecordFlags
+from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, Record, RecordFlags
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
@@ -119,20 +112,10 @@ class SegmentLogStore:
     def find_record(
         self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
     ) -> CountedRecord | None:
-        wanted = ((searches.entries_with, entries), (searches.bytes_with, body_bytes))
-        limits = [(measure, limit) for measure, limit in wanted if limit is not None]
-        return searches.find_record(self._index, log, start, limits)
+        return searches.find_record(self._index, log, start, entries, body_bytes)
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
         return searches.size(self._index, log, start, end)
-
-    def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
-        facts = self._index.log(log)
-        ranges = facts.under_replicated = (*facts.under_replicated, lost)
-        self.write([Persist(0, (PutState(log, UNDER_REPLICATED, encode_ranges(ranges)),))])
-
-    def clear_under_replicated(self, log: LogId) -> None:
-        self.write([Persist(0, (PutState(log, UNDER_REPLICATED, b""),))])
 
     def reclaim(self) -> bool:
         with self._turn:

@@ -7,7 +7,6 @@ import pickle
 import pytest
 
 import logdevice
-from logdevice.docs import errors
 from logdevice.errors import (
     DataError,
     DataLossError,
@@ -16,10 +15,11 @@ from logdevice.errors import (
     OutcomeUnknownError,
     UnavailableError,
     UsageError,
+    kinds,
 )
 from logdevice.types import LogId, Lsn, NodeId
 
-ALL = list(errors())
+ALL = list(kinds())
 
 
 def test_every_code_belongs_to_exactly_one_error() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logdevice.docs import knob_row, table
 from logdevice.errors import InvalidArgumentError
 from logdevice.log_attributes import ATTRIBUTES, LogAttributes, checked, contradiction
 from logdevice.types import Replication, Scope
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "metadata.md"
 
 ACCEPTED: list[tuple[str, object, object]] = [
     ("replication", 2, "node: 2"),
@@ -109,9 +105,3 @@ def test_values_that_contradict_each_other_are_explained(values: dict[str, Any],
     found = contradiction(LogAttributes(**values))
     assert found is not None
     assert found.startswith(reason)
-
-
-def test_the_page_lists_every_attribute_as_it_is() -> None:
-    rows = map(knob_row, ATTRIBUTES.values())
-    expected = "\n".join(table(("attribute", "default", "allowed", "meaning"), rows))
-    assert expected in PAGE.read_text(encoding="utf-8"), f"docs/metadata.md should contain:\n{expected}"

@@ -9,7 +9,6 @@ long as its stream; when that ends, every open question fails. Frame: for each m
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
@@ -31,21 +30,22 @@ from logdevice.stored_record import joined
 from logdevice.tasks import Tasks
 from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import ANSWERS, decode, encode_parts
-from logdevice.wire.server import Peer, ServerStream
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import ServerStream
 from logdevice.wire.service_messages import Failure
-from logdevice.wire.status import error_from, failure_of
-
-_logger = logging.getLogger(__name__)
+from logdevice.wire.status import error_from, failure_of, told
 
 METHOD: Final = "talk"
 _PART: Final = Struct("<QI")
 _FRAME_BYTES: Final = 1 << 20  # as much as is put together; a larger message goes alone
 
 Answer = TypeVar("Answer")
-Answerer = Callable[[Peer, Any], Awaitable[Any | None]]
+Answerer = Callable[[Hello, Any], Awaitable[Any | None]]
 
 
 class _Stream(Protocol):
+    message_bytes_max: int
+
     @property
     def is_over(self) -> bool: ...  # nothing more can be sent
     async def send(self, data: bytes) -> None: ...
@@ -62,9 +62,8 @@ class _Waiting(NamedTuple):
 class Outbox:
     """Puts messages that wait for the stream into as few frames as possible."""
 
-    def __init__(self, stream: _Stream, bytes_max: int, message_bytes_max: int | None = None) -> None:
+    def __init__(self, stream: _Stream, bytes_max: int) -> None:
         self._stream, self._bytes_max = stream, bytes_max
-        self._message_bytes_max = message_bytes_max  # None: the stream is asked to take whatever comes
         self._waiting: OrderedDict[int, _Waiting] = OrderedDict()  # by ticket
         self._tickets = 0
         self._bytes = 0
@@ -84,8 +83,8 @@ class Outbox:
         """A ticket, by which the message can be withdrawn."""
         parts = encode_parts(message)
         size = sum(map(len, parts))
-        limit = self._message_bytes_max
-        if limit is not None and _PART.size + size > limit:
+        limit = self._stream.message_bytes_max
+        if _PART.size + size > limit:
             # Before it is in the queue: it must not end the conversation for everybody else.
             raise PayloadTooLargeError(
                 f"{type(message).__name__} has {size} bytes, allowed are {limit - _PART.size}"
@@ -204,7 +203,7 @@ class Conversation:
         async with self._opening:
             if self._outbox is None:
                 stream = await self._channel.open(METHOD)
-                self._outbox = Outbox(stream, self._waiting_bytes_max, stream.message_bytes_max)
+                self._outbox = Outbox(stream, self._waiting_bytes_max)
                 self._tasks = [
                     asyncio.create_task(self._watch(self._outbox.run, self._outbox)),
                     asyncio.create_task(self._watch(partial(self._receive, stream), self._outbox)),
@@ -242,16 +241,16 @@ def _lost(request: object, why: str, may_ask_again: bool) -> LogDeviceError:
     return kind(f"{type(request).__name__}: {why}")
 
 
-async def serve(peer: Peer, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
+async def serve(caller: Hello, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
     """The answering side: handles every request in a task of its own, until the caller is gone."""
-    outbox = Outbox(stream, waiting_bytes_max, stream.message_bytes_max)
+    outbox = Outbox(stream, waiting_bytes_max)
     sending = asyncio.create_task(outbox.run())
     tasks = Tasks()
     tasks.keep(sending)
     try:
         while (frame := await stream.receive()) is not None:
             for number, data in split(frame):
-                tasks.start(_answer(peer, number, data, answer, outbox))
+                tasks.start(_answer(caller, number, data, answer, outbox))
             # A caller that does not take its answers gets no more questions in.
             if outbox.is_full:
                 await _either(outbox.room(), sending)
@@ -265,15 +264,12 @@ async def _either(wish: Coroutine[Any, Any, None], end: asyncio.Task[None]) -> N
     wishing.cancel()
 
 
-async def _answer(peer: Peer, number: int, data: memoryview, answer: Answerer, outbox: Outbox) -> None:
+async def _answer(caller: Hello, number: int, data: memoryview, answer: Answerer, outbox: Outbox) -> None:
     """Whatever is wrong with one request, or with how it is handled, is told as its answer."""
     try:
-        result = await answer(peer, decode(data))
-    except LogDeviceError as error:
-        result = failure_of(error)
+        result = await answer(caller, decode(data))
     except Exception as error:
-        _logger.error("a request failed", exc_info=error)
-        result = failure_of(LogDeviceError(f"the node failed to handle the request: {type(error).__name__}"))
+        result = failure_of(told(error, "the request"))
     if number and result is not None:
         try:
             outbox.put(number, result)

@@ -16,8 +16,7 @@ from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import Frame, Frames, Kind
 from logdevice.wire.hello import Hello
 from logdevice.wire.local_socket import local_name, local_socket
-from logdevice.wire.service_messages import Failure
-from logdevice.wire.status import error_from
+from logdevice.wire.status import reported
 
 
 class DataStream:
@@ -74,7 +73,4 @@ async def _greeted(
 def _message(frame: Frame) -> memoryview:
     if frame.kind is Kind.MESSAGE:
         return frame.data
-    failure = decode(frame.data)
-    if not isinstance(failure, Failure):
-        raise RemoteProtocolError(f"a node reports a failure by {type(failure).__name__}")
-    raise error_from(failure)
+    raise reported(frame.data)

@@ -19,10 +19,9 @@ from logdevice.stored_record import Part
 from logdevice.tasks import Tasks
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import Frames, Kind
-from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.hello import Hello, checked
 from logdevice.wire.local_socket import local_name, local_socket
-from logdevice.wire.server import Peer
-from logdevice.wire.status import failure_of
+from logdevice.wire.status import failure_of, told
 
 _logger = logging.getLogger(__name__)
 _HELLO_BYTES_MAX: Final = 64 * 1024
@@ -51,15 +50,14 @@ class DataServerStream:
         await self._frames.send(Kind.MESSAGE, parts)
 
 
-Handler = Callable[[Peer, DataServerStream], Awaitable[None]]
+Handler = Callable[[Hello, DataServerStream], Awaitable[None]]
 
 
 class DataServer:
     """`hello` is what this node says about itself: its cluster, and as caller its own id."""
 
     def __init__(self, hello: Hello, settings: WireSettings, handler: Handler) -> None:
-        assert hello.caller is not None, "a server is a node and has an id"
-        self._hello, self._node, self._settings = hello, hello.caller, settings
+        self._hello, self._settings = hello, settings
         self._handler = handler
         self._listeners: list[socket.socket] = []
         self._tasks = Tasks()
@@ -109,49 +107,44 @@ class DataServer:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, address = await loop.sock_accept(listener)
+                connection, _ = await loop.sock_accept(listener)
             except OSError as problem:
                 _logger.warning("a data connection could not be accepted: %s", problem)
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
-            self._tasks.start(self._serve(connection, str(address) or "this machine"))
+            self._tasks.start(self._serve(connection))
 
-    async def _serve(self, connection: socket.socket, address: str) -> None:
+    async def _serve(self, connection: socket.socket) -> None:
         try:
             frames = Frames(connection, self._settings)
         except OSError:
             connection.close()  # gone before it began
             return
         try:
-            peer = await self._greeted(frames, address)
-            await self._handler(peer, DataServerStream(frames))
+            hello = await self._greeted(frames)
+            await self._handler(hello, DataServerStream(frames))
         except Exception as error:
             await _tell(frames, error)
         finally:
             frames.close()
 
-    async def _greeted(self, frames: Frames, address: str) -> Peer:
-        async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
-            frame = await frames.receive(_HELLO_BYTES_MAX)
-            hello = None if frame is None else decode(frame.data)
-            if not isinstance(hello, Hello):
-                raise RemoteProtocolError("the caller did not say hello", node=self._node)
-            problem = refusal(hello, cluster=self._hello.cluster, node=self._node)
-            if problem is not None:
-                raise problem
-            await frames.send(Kind.MESSAGE, (encode(self._hello),))
-        return Peer(hello, address)
+    async def _greeted(self, frames: Frames) -> Hello:
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
+                frame = await frames.receive(_HELLO_BYTES_MAX)
+                hello = checked(None if frame is None else decode(frame.data), self._hello)
+                await frames.send(Kind.MESSAGE, (encode(self._hello),))
+        except TimeoutError:
+            raise RemoteProtocolError("the caller did not say hello in time") from None
+        return hello
 
 
 async def _tell(frames: Frames, error: Exception) -> None:
     """Ends a stream with an error, if the caller is still there to hear of it."""
-    if not isinstance(error, LogDeviceError):
-        if not isinstance(error, TimeoutError):
-            _logger.error("a data stream failed", exc_info=error)
-        error = LogDeviceError(f"the node failed to handle a data stream: {type(error).__name__}")
+    problem = told(error, "a data stream")
     with suppress(LogDeviceError, TimeoutError):
         async with asyncio.timeout(_SETTLE_S):
-            await frames.send(Kind.FAILURE, (encode(failure_of(error)),))
+            await frames.send(Kind.FAILURE, (encode(failure_of(problem)),))
             frames.end()
             # A socket that is closed with something unread in it takes back what it has sent.
             await frames.drain()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from logdevice.errors import LogDeviceError, RemoteProtocolError, WrongClusterError
+from logdevice.errors import RemoteProtocolError, WrongClusterError
 from logdevice.types import Location, NodeId
 
 PROTOCOL_VERSION: Final = 2
@@ -29,19 +29,24 @@ class Hello:
     location: Location = Location()
 
 
-def refusal(theirs: Hello, *, cluster: str, node: NodeId) -> LogDeviceError | None:
-    """Why a node of this cluster does not talk to them; None if it does."""
+def checked(theirs: object, mine: Hello) -> Hello:
+    """What a caller has said, if it is a hello that lets it talk to the node that says `mine`."""
+    node = mine.caller
+    assert node is not None, "a server is a node and has an id"
+    if not isinstance(theirs, Hello):
+        said = "nothing" if theirs is None else type(theirs).__name__
+        raise RemoteProtocolError(f"the caller did not say hello but {said}", node=node)
     if not PROTOCOL_VERSION_MIN <= theirs.version <= PROTOCOL_VERSION:
-        return RemoteProtocolError(
+        raise RemoteProtocolError(
             f"the caller speaks version {theirs.version}, this node speaks {PROTOCOL_VERSION_MIN} "
             f"to {PROTOCOL_VERSION}",
             node=node,
         )
     takes_any = theirs.cluster == "" and theirs.caller is None
-    if theirs.cluster != cluster and not takes_any:
-        return WrongClusterError(
-            f"the caller wants cluster {theirs.cluster!r}, this node belongs to {cluster!r}", node=node
+    if theirs.cluster != mine.cluster and not takes_any:
+        raise WrongClusterError(
+            f"the caller wants cluster {theirs.cluster!r}, this node belongs to {mine.cluster!r}", node=node
         )
     if theirs.callee not in (None, node):
-        return WrongClusterError(f"the caller wants {theirs.callee}, this is another node", node=node)
-    return None
+        raise WrongClusterError(f"the caller wants {theirs.callee}, this is another node", node=node)
+    return theirs

@@ -8,21 +8,19 @@ on. The server lives from `start` to `stop`.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import grpc
 
-from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
+from logdevice.errors import InvalidArgumentError, UnavailableError
 from logdevice.forms import Parts
 from logdevice.settings import WireSettings
 from logdevice.stored_record import joined
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.hello import Hello, refusal
-from logdevice.wire.status import to_rpc
+from logdevice.wire.hello import Hello, checked
+from logdevice.wire.status import to_rpc, told
 from logdevice.wire.transport import (
     FORK_GUARD,
     HELLO_KEY,
@@ -33,16 +31,7 @@ from logdevice.wire.transport import (
     server_options,
 )
 
-_logger = logging.getLogger(__name__)
 _SETTLE_S: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Who calls, by their own word and by their address."""
-
-    hello: Hello
-    address: str
 
 
 class ServerStream:
@@ -91,15 +80,14 @@ def _looked_at(writing: asyncio.Future[None]) -> None:
         writing.exception()
 
 
-StreamHandler = Callable[[Peer, ServerStream], Awaitable[None]]
+StreamHandler = Callable[[Hello, ServerStream], Awaitable[None]]
 
 
 class WireServer:
     """`hello` is what this node says about itself: its cluster, and as caller its own id."""
 
     def __init__(self, hello: Hello, settings: WireSettings) -> None:
-        assert hello.caller is not None, "a server is a node and has an id"
-        self._hello, self._node, self._settings = hello, hello.caller, settings
+        self._hello, self._settings = hello, settings
         self._handlers: dict[str, Any] = {}
         self._server: Any = None
         self.data_port = 0  # of the data server beside this one; 0: there is none
@@ -146,30 +134,17 @@ class WireServer:
         context.set_trailing_metadata(data_port_metadata(self.data_port))
         return encode(self._hello)
 
-    def _greet(self, context: Any) -> Peer:
+    def _greet(self, context: Any) -> Hello:
         values = [value for key, value in context.invocation_metadata() or () if key == HELLO_KEY]
-        if len(values) != 1:
-            raise RemoteProtocolError("the caller did not say hello", node=self._node)
-        hello = _decode_hello(values[0])
-        problem = refusal(hello, cluster=self._hello.cluster, node=self._node)
-        if problem is not None:
-            raise problem
-        return Peer(hello, context.peer())
+        return checked(_decoded(values[0]) if len(values) == 1 else None, self._hello)
 
 
 # A caller says the same hello with every call.
-@lru_cache(maxsize=1024)
-def _decode_hello(encoded: bytes) -> Hello:
-    hello = decode(encoded)
-    if not isinstance(hello, Hello):
-        raise RemoteProtocolError(f"the caller said {type(hello).__name__} where a hello should be")
-    return hello
+_decoded: Final = lru_cache(maxsize=1024)(decode)
 
 
 async def _fail(context: Any, method: str, error: Exception) -> None:
     """Ends a call with an error, by raising what makes gRPC do so. Returns if the caller is gone."""
-    if not isinstance(error, LogDeviceError):
-        _logger.error("%s failed", method, exc_info=error)
-        error = LogDeviceError(f"the node failed to handle {method}: {type(error).__name__}")
+    problem = told(error, method)
     if not context.done():
-        await context.abort(*to_rpc(error))
+        await context.abort(*to_rpc(problem))

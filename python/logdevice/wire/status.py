@@ -7,7 +7,7 @@ by its status.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
 from typing import Final
 
 import grpc
@@ -17,6 +17,7 @@ from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.service_messages import Failure
 
+_logger = logging.getLogger(__name__)
 # Another one than in version 1: so its callers show the text of the status, which says what is wrong.
 ERROR_KEY: Final = "logdevice-failure-bin"
 # Metadata has to fit into 8 KB together with everything else that is in it.
@@ -44,9 +45,17 @@ def from_rpc(error: grpc.RpcError) -> LogDeviceError:
     """The error a peer reported, or what gRPC's own report means to us."""
     for key, value in error.trailing_metadata() or ():
         if key == ERROR_KEY:
-            return _decoded(value)
+            return reported(value)
     kind = _FOREIGN.get(error.code(), RemoteProtocolError)
     return kind(f"{error.code().name.lower()}: {error.details() or 'no further words'}"[:MESSAGE_LENGTH_MAX])
+
+
+def told(error: Exception, what: str) -> LogDeviceError:
+    """What a caller hears when the handling of `what` ends so: of a mistake of ours no more than its name."""
+    if isinstance(error, LogDeviceError):
+        return error
+    _logger.error("%s failed", what, exc_info=error)
+    return LogDeviceError(f"the node failed to handle {what}: {type(error).__name__}")
 
 
 def failure_of(error: LogDeviceError) -> Failure:
@@ -61,17 +70,12 @@ def failure_of(error: LogDeviceError) -> Failure:
 
 def error_from(failure: Failure) -> LogDeviceError:
     # A newer peer may know codes that we do not.
-    kind = next((kind for kind in _kinds(LogDeviceError) if kind.code == failure.code), LogDeviceError)
+    kind = next((kind for kind in errors.kinds() if kind.code == failure.code), LogDeviceError)
     return kind(failure.message, log=failure.log, lsn=failure.lsn, node=failure.node)
 
 
-def _kinds(kind: type[LogDeviceError]) -> Iterator[type[LogDeviceError]]:
-    yield kind
-    for narrower in kind.__subclasses__():
-        yield from _kinds(narrower)
-
-
-def _decoded(value: bytes) -> LogDeviceError:
+def reported(value: bytes | memoryview) -> LogDeviceError:
+    """The error that a peer reports by an encoded Failure."""
     try:
         failure = decode(value)
     except RemoteProtocolError as problem:

@@ -16,12 +16,12 @@ from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToRe
 from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.store_read import StoreRead
 from logdevice.settings import NodeReadSettings, WireSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import Location, LogId, Lsn, NodeId
 from logdevice.wire import conversation
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.server import ServerStream, WireServer
 
 WIRE = WireSettings(connect_timeout_ms=2_000)
 READS = NodeReadSettings(read_bytes_max=20_000)
@@ -33,7 +33,7 @@ Answer = Callable[[NodeId, Any], Awaitable[Any]]
 class SmallNode:
     def __init__(self, node: NodeId, cluster: str, answer: Answer, locations: dict[NodeId, Location]) -> None:
         self.node, self._cluster, self._answer, self._locations = node, cluster, answer, locations
-        self.store = MemoryLogStore()
+        self.store = ModelStore()
         self.released: dict[LogId, Lsn] = {}
         self.tamper: Tamper | None = None
         self.notice: StatusNotice | None = None  # said to every reader
@@ -76,13 +76,13 @@ class SmallNode:
             trim_end=self.store.trim_end(log),
         )
 
-    async def _talk(self, peer: Peer, stream: ServerStream) -> None:
-        async def answer(_: Peer, request: Any) -> Any:
+    async def _talk(self, caller: Hello, stream: ServerStream) -> None:
+        async def answer(_: Hello, request: Any) -> Any:
             return await self._answer(self.node, request)
 
-        await conversation.serve(peer, stream, answer, waiting_bytes_max=1 << 24)
+        await conversation.serve(caller, stream, answer, waiting_bytes_max=1 << 24)
 
-    async def _read(self, peer: Peer, stream: ServerStream) -> None:
+    async def _read(self, caller: Hello, stream: ServerStream) -> None:
         session = _Session(self, stream)
         self._sessions.add(session)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from logdevice.errors import (
 )
 from logdevice.types import LSN_OLDEST, Location, LogId, NodeId
 from logdevice.wire import service_messages as service
-from logdevice.wire.hello import Hello, refusal
+from logdevice.wire.hello import Hello, checked
 
 
 def of(log: service.LogView, name: str) -> tuple[str, str]:
@@ -114,10 +113,11 @@ def test_a_node_of_another_cluster_is_refused() -> None:
 
 
 def test_only_a_client_may_leave_open_which_cluster_it_wants() -> None:
-    here: dict[str, Any] = {"cluster": CLUSTER, "node": NodeId(1)}
-    assert refusal(Hello(cluster=""), **here) is None
-    assert isinstance(refusal(Hello(cluster="", caller=NodeId(2)), **here), WrongClusterError)
-    assert isinstance(refusal(Hello(cluster="other"), **here), WrongClusterError)
+    here, client = Hello(cluster=CLUSTER, caller=NodeId(1)), Hello(cluster="")
+    assert checked(client, here) == client
+    for wrong in (Hello(cluster="", caller=NodeId(2)), Hello(cluster="other")):
+        with pytest.raises(WrongClusterError):
+            checked(wrong, here)
 
 
 def test_a_node_that_moved_is_found_again() -> None:

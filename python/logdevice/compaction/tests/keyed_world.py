@@ -246,7 +246,8 @@ class KeyedWorld:
         if self.is_calm:
             self.restore_all()
         client = cast(AsyncClient, _Client(self))
-        run = Compaction(client, "/log", grace_ms=self.rng.choice([0, 5]), keys_max=100, now_ms=self.next.esn)
+        before_ms = self.next.esn - self.rng.choice([0, 5])
+        run = Compaction(client, "/log", before_ms=before_ms, keys_max=100)
         self.purged += (await run.run()).purged
 
     def disturb(self) -> None:
@@ -259,7 +260,7 @@ class _Client:
         self._world = world
 
     async def tail(self, log: str) -> Any:
-        return SimpleNamespace(next=self._world.next, released_end=self._world.next)
+        return SimpleNamespace(next=self._world.next, released_end=self._world.next, byte_end=0)
 
     async def node_states(self) -> Any:
         nodes = () if self._world.lacking is None else (self._world.lacking.id,)

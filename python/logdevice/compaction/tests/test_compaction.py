@@ -10,7 +10,7 @@ import pytest
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.replication_check import Checker
 from logdevice.client.tests.test_real_nodes import ATTRIBUTES, Test, mode, with_nodes
-from logdevice.compaction.run import Compacted, compact
+from logdevice.compaction.run import Compacted, Compaction
 from logdevice.errors import InvalidArgumentError, RebuildError
 from logdevice.node.tests.small_cluster import SmallCluster
 from logdevice.protocol.compaction import COMPACTED, Marks
@@ -33,7 +33,7 @@ async def put(client: AsyncClient, *pairs: tuple[str, str]) -> list[Lsn]:
 
 
 async def run(client: AsyncClient, *, grace_ms: int = FOREVER_MS) -> Compacted:
-    return await compact(client, "/log", grace_ms=grace_ms, keys_max=1000, now_ms=FOREVER_MS)
+    return await Compaction(client, "/log", before_ms=FOREVER_MS - grace_ms, keys_max=1000).run()
 
 
 async def read(

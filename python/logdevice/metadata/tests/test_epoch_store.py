@@ -208,13 +208,13 @@ async def test_changes_name_what_was_written_since(open_store: OpenStore) -> Non
         await store.join_cluster("berlin")
         version = await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
         changes = await store.changes_since(start)
-        assert (changes.is_directory_changed, changes.nodes) == (False, (N1,))
+        assert changes.names == ("cluster", "node.1")
         await store.remove_node(N1, version)
         await store.change_directory(lambda directory: directory.with_log("/a"))
         changes = await store.changes_since(changes.version)
-        assert (changes.is_directory_changed, changes.nodes) == (True, (N1,))
+        assert changes.names == ("directory", "node.1")
         assert await store.changes_since(changes.version) == await store.changes_since(changes.version)
-        assert (await store.changes_since(changes.version)).nodes == ()
+        assert (await store.changes_since(changes.version)).names == ()
 
 
 async def test_epochs_and_writers_are_no_changes_of_the_configuration(open_store: OpenStore) -> None:
@@ -224,7 +224,7 @@ async def test_epochs_and_writers_are_no_changes_of_the_configuration(open_store
         await store.write(LOG, epochs(1), ABSENT)
         await store.next_incarnation("job")
         changes = await store.changes_since(version)
-        assert (changes.is_directory_changed, changes.nodes) == (False, ())
+        assert changes.names == ()
 
 
 async def test_a_value_too_large_for_some_backend_is_refused_by_all(open_store: OpenStore) -> None:

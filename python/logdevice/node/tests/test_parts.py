@@ -43,7 +43,7 @@ from logdevice.protocol.metadata_log import AdoptMetadataLogs
 from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
 from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
 from logdevice.protocol.write_messages import Store, Stored, StoreStatus
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import (
     LSN_MAX,
     LSN_OLDEST,
@@ -69,7 +69,7 @@ def put(write_id: int, size: int = 10) -> Persist:
     return Persist(write_id, (PutRecord(LOG, record),))
 
 
-class SlowStore(MemoryLogStore):
+class SlowStore(ModelStore):
     """Writes when it is let, and notes what was written together."""
 
     __slots__ = ("groups", "may_write")
@@ -116,7 +116,7 @@ def test_a_disk_with_too_much_waiting_is_overloaded_until_it_is_written() -> Non
     run(story())
 
 
-class BrokenStore(MemoryLogStore):
+class BrokenStore(ModelStore):
     __slots__ = ()
 
     def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
@@ -141,7 +141,7 @@ def fall_over(answer: object) -> None:
 
 def test_a_log_that_falls_over_does_not_stop_the_disk(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        disk = Disk(MemoryLogStore(), NodeSettings())
+        disk = Disk(ModelStore(), NodeSettings())
         answers: list[Persisted | PersistFailed] = []
         disk.write(put(1), fall_over)
         disk.write(put(2), answers.append)
@@ -281,19 +281,19 @@ def test_what_is_older_than_its_log_keeps_it_is_trimmed(
         async with small_cluster(tmp_path, 0) as cluster:
             log = await cluster.create("/a", replication=1, backlog_s=3600)
             old = await cluster.append(log, b"old")
-            retention = cluster.nodes[0].retention
-            assert retention is not None
+            logs = cluster.nodes[0].logs
+            assert logs is not None
 
             async def released() -> bool:
                 held: CopiesAre = await cluster.ask(0, GetCopies(log=log, start=LSN_OLDEST, end=LSN_MAX))
                 return held.released_end > old
 
             await until(released)
-            await retention.trim_all()
+            await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == Lsn(0)
             later = clock.now_ms() + 3_700_000
-            monkeypatch.setattr("logdevice.node.retention.now_ms", lambda: later)
-            await retention.trim_all()
+            monkeypatch.setattr("logdevice.node.log_host.now_ms", lambda: later)
+            await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == old.next
 
     run(story())

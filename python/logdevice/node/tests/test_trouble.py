@@ -332,10 +332,10 @@ def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -
         async with small_cluster(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
             log, owner = await replaced_unawares(cluster)
             before = cluster.nodes[int(owner)].sequencers
-            before.nudge()
+            await before.nudge()
             assert before.host(log).epoch == Epoch(1), "nothing has told it"
             before._nudged_ms = 0
-            before.nudge()
+            await before.nudge()
 
             async def knows() -> bool:
                 return before.host(log).epoch != Epoch(1)

@@ -9,12 +9,15 @@ from pathlib import Path
 from logdevice.protocol.copy_selection import CopyFilter
 from logdevice.protocol.messages import ReadMode, Start
 from logdevice.protocol.store_read import RecordsRead, StoreRead
-from logdevice.protocol.store_write import Persist, Persisted, PutRecord, StoreWrite
+from logdevice.protocol.store_write import Persist, Persisted, PutRecord, PutState, StoreWrite
 from logdevice.settings import StorageSettings
+from logdevice.storage.index import UNDER_REPLICATED
+from logdevice.storage.index_layout import encode_ranges
 from logdevice.storage.log_store import LogStore
+from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.raw_disk import Buffer, RawDisk
 from logdevice.storage.segment_log_store import SegmentLogStore
-from logdevice.types import LSN_MAX, LSN_OLDEST, LogId, Lsn, NodeId, Record, TimeRange, nodes
+from logdevice.types import LSN_MAX, LSN_OLDEST, LogId, Lsn, LsnRange, NodeId, Record, TimeRange, nodes
 
 LOG = LogId(7)
 OTHER_LOG = LogId(8)
@@ -47,9 +50,19 @@ def put(*records: Record, log: LogId = LOG) -> tuple[StoreWrite, ...]:
     return tuple(PutRecord(log, item) for item in records)
 
 
-def write(store: LogStore, *writes: StoreWrite) -> None:
+def write(store: LogStore | MemoryLogStore, *writes: StoreWrite) -> None:
     """One batch that must succeed."""
     assert store.write([Persist(1, writes)]) == [Persisted(1)]
+
+
+def mark_under_replicated(store: LogStore, log: LogId, *lost: LsnRange) -> None:
+    """These ranges and no others, as a store on disk does it that finds itself damaged."""
+    if isinstance(store, MemoryLogStore):
+        store.clear_under_replicated(log)
+        for range_ in lost:
+            store.mark_under_replicated(log, range_)
+    else:
+        write(store, PutState(log, UNDER_REPLICATED, encode_ranges(lost)))
 
 
 def read(

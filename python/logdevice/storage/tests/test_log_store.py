@@ -18,7 +18,7 @@ from logdevice.protocol.store_write import (
     TrimLog,
 )
 from logdevice.storage.log_store import LogStore
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.storage.tests.model_store import ModelStore
 from logdevice.storage.tests.storing import (
     LOG,
     OTHER_LOG,
@@ -27,6 +27,7 @@ from logdevice.storage.tests.storing import (
     HastyDisk,
     held,
     lsns,
+    mark_under_replicated,
     put,
     read,
     record,
@@ -54,7 +55,7 @@ COMPACTED, PURGED = int(RecordFlags.COMPACTED), int(RecordFlags.PURGED)
 
 @pytest.fixture(params=["memory", "disk"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LogStore]:
-    opened: LogStore = MemoryLogStore() if request.param == "memory" else small_store(tmp_path, HastyDisk())
+    opened: LogStore = ModelStore() if request.param == "memory" else small_store(tmp_path, HastyDisk())
     yield opened
     opened.close()
 
@@ -239,12 +240,12 @@ def test_headers_only_leaves_bodies_out(store: LogStore) -> None:
 
 def test_a_region_that_may_have_lost_records_is_reported_until_it_is_cleared(store: LogStore) -> None:
     write(store, *put(record(1), record(20)))
-    store.mark_under_replicated(LOG, LsnRange(Lsn(5), Lsn(10)))
+    mark_under_replicated(store, LOG, LsnRange(Lsn(5), Lsn(10)))
     assert scanned(store, read(1, 3, gap_end=100)) == RecordsRead(3, (record(1),), Lsn(5), ReadEnd.LIMIT)
     assert scanned(store, read(6, 7, gap_end=100)) == RecordsRead(3, (), Lsn(10), ReadEnd.LIMIT, True)
     spans = ((1, 5), (1, 6), (9, 11), (10, 11))
     assert [scanned(store, read(*span)).under_replicated for span in spans] == [False, True, True, False]
-    store.clear_under_replicated(LOG)
+    mark_under_replicated(store, LOG)
     assert not scanned(store, read(6, 7)).under_replicated
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from logdevice.protocol.store_write import Persist, PutRecord, PutState, TrimLog
 from logdevice.storage.log_store import LogStore
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.segment_log_store import SegmentLogStore
+from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import LogId, Lsn, NodeId, Record
 
 LOG, OTHER = LogId(5), LogId(6)
@@ -18,7 +18,7 @@ LOG, OTHER = LogId(5), LogId(6)
 
 @pytest.fixture(params=["memory", "segments"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LogStore]:
-    made: LogStore = MemoryLogStore() if request.param == "memory" else SegmentLogStore(tmp_path)
+    made: LogStore = ModelStore() if request.param == "memory" else SegmentLogStore(tmp_path)
     yield made
     made.close()
 

@@ -27,6 +27,7 @@ from logdevice.storage.tests.storing import (
     filled,
     held,
     lsns,
+    mark_under_replicated,
     overwrite,
     put,
     read,
@@ -42,7 +43,7 @@ def test_an_index_that_is_gone_is_rebuilt_from_the_segments_alone(tmp_path: Path
     store = filled(tmp_path, groups=30)  # several segments
     write(store, AmendRecord(LOG, Lsn(3), nodes([9]), 8, 7), DeleteRecords(LOG, Lsn(5), Lsn(7)))
     write(store, PutState(LOG, "seal", b"5"), TrimLog(LOG, Lsn(2)))
-    store.mark_under_replicated(OTHER_LOG, LsnRange(Lsn(4), Lsn(6)))
+    mark_under_replicated(store, OTHER_LOG, LsnRange(Lsn(4), Lsn(6)))
     before = held(store)
     store.close()
     shutil.rmtree(tmp_path / "index")

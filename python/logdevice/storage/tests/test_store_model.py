@@ -25,9 +25,9 @@ from logdevice.protocol.store_write import (
     StoreWrite,
     TrimLog,
 )
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.segment_log_store import SegmentLogStore
-from logdevice.storage.tests.storing import HastyDisk, read, segment_paths, small_store
+from logdevice.storage.tests.model_store import ModelStore
+from logdevice.storage.tests.storing import HastyDisk, mark_under_replicated, read, segment_paths, small_store
 from logdevice.types import LogId, Lsn, LsnRange, NodeId, Record, RecordFlags, TimeRange, WriterTag, nodes
 
 LOGS = (LogId(1), LogId(2), LogId(1 << 40))
@@ -44,7 +44,7 @@ class Pair:
         self.lives = 0
         self.directory = directory / "0"
         self.disk: SegmentLogStore = small_store(self.directory, HastyDisk())
-        self.memory = MemoryLogStore()
+        self.memory = ModelStore()
         self.write_id = 0
 
     def step(self) -> None:
@@ -59,7 +59,8 @@ class Pair:
     def mark(self) -> None:
         if self.dice.random() < 0.1:
             log, (start, end) = self.log(), sorted([self.lsn(), self.lsn()])
-            self.disk.mark_under_replicated(log, LsnRange(start, end))
+            known = self.disk._index.known(log).under_replicated
+            mark_under_replicated(self.disk, log, *known, LsnRange(start, end))
             self.memory.mark_under_replicated(log, LsnRange(start, end))
 
     def reclaim(self) -> None:

@@ -14,7 +14,7 @@ from logdevice.settings import WireSettings
 from logdevice.types import Location, LogId, Lsn, NodeId
 from logdevice.wire.channel import ClientStream, WireChannel
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, ServerStream, StreamHandler, WireServer
+from logdevice.wire.server import ServerStream, StreamHandler, WireServer
 
 LOOPBACK = "127.0.0.1:0"
 SETTINGS = WireSettings(connect_timeout_ms=2_000, keepalive_interval_ms=200, keepalive_timeout_ms=300)
@@ -23,42 +23,42 @@ CLIENT = Hello(cluster="test", location=Location.parse("eu.one"))
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def echo(peer: Peer, request: bytes) -> bytes:
+async def echo(caller: Hello, request: bytes) -> bytes:
     return request
 
 
-async def echo_stream(peer: Peer, stream: ServerStream) -> None:
+async def echo_stream(caller: Hello, stream: ServerStream) -> None:
     while (data := await stream.receive()) is not None:
         await stream.send(data)
 
 
-async def trimmed(peer: Peer, request: bytes) -> bytes:
+async def trimmed(caller: Hello, request: bytes) -> bytes:
     raise TrimmedError("it is gone", log=LogId(7), lsn=Lsn.of(2, 5))
 
 
-async def trimmed_stream(peer: Peer, stream: ServerStream) -> None:
+async def trimmed_stream(caller: Hello, stream: ServerStream) -> None:
     await stream.send(b"one")
     raise TrimmedError("it is gone", log=LogId(7))
 
 
-async def buggy(peer: Peer, request: bytes) -> bytes:
+async def buggy(caller: Hello, request: bytes) -> bytes:
     return request[1000:1001] + bytes(1 // len(request))
 
 
-async def silent(peer: Peer, request: bytes) -> bytes:
+async def silent(caller: Hello, request: bytes) -> bytes:
     await asyncio.Event().wait()
     return b""
 
 
-async def who(peer: Peer, request: bytes) -> bytes:
-    return f"{peer.hello.caller} {peer.hello.location} {peer.address.partition(':')[0]}".encode()
+async def who(caller: Hello, request: bytes) -> bytes:
+    return f"{caller.caller} {caller.location}".encode()
 
 
-def answering(handler: Callable[[Peer, bytes], Awaitable[bytes]]) -> StreamHandler:
-    async def serve(peer: Peer, stream: ServerStream) -> None:
+def answering(handler: Callable[[Hello, bytes], Awaitable[bytes]]) -> StreamHandler:
+    async def serve(caller: Hello, stream: ServerStream) -> None:
         request = await stream.receive()
         if request is not None:
-            await stream.send(await handler(peer, request))
+            await stream.send(await handler(caller, request))
 
     return serve
 

@@ -26,7 +26,7 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.conversation import Conversation, Outbox, split
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, WireServer
+from logdevice.wire.server import WireServer
 from logdevice.wire.service_messages import (
     Done,
     Failure,
@@ -41,7 +41,7 @@ from logdevice.wire.status import error_from
 ROOM = 1 << 20
 
 
-async def answer(peer: Peer, request: Any) -> Any:
+async def answer(caller: Hello, request: Any) -> Any:
     match request:
         case FindSequencer(log=13):
             raise UnknownLogError("there is no log 13", log=LogId(13))
@@ -57,12 +57,12 @@ async def answer(peer: Peer, request: Any) -> Any:
 
 @asynccontextmanager
 async def talking(
-    answerer: Callable[[Peer, Any], Awaitable[Any]] = answer, room: int = ROOM
+    answerer: Callable[[Hello, Any], Awaitable[Any]] = answer, room: int = ROOM
 ) -> AsyncIterator[tuple[Conversation, WireServer, WireChannel]]:
     server = WireServer(Hello(cluster="test", caller=NodeId(1)), WireSettings())
     server.add_stream(
         conversation.METHOD,
-        lambda peer, stream: conversation.serve(peer, stream, answerer, waiting_bytes_max=room),
+        lambda caller, stream: conversation.serve(caller, stream, answerer, waiting_bytes_max=room),
     )
     port = await server.start("127.0.0.1:0")
     channel = WireChannel(f"127.0.0.1:{port}", Hello(cluster="test"), WireSettings())
@@ -148,7 +148,7 @@ def test_when_the_node_goes_away_every_open_question_fails() -> None:
 def test_a_message_without_an_answer_is_only_sent() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def listen(peer: Peer, request: Any) -> Any:
+    async def listen(caller: Hello, request: Any) -> Any:
         heard.put_nowait(request)
         return Done()
 
@@ -193,6 +193,7 @@ class Stuck:
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
+        self.message_bytes_max = 1 << 20
         self.frames: list[bytes] = []
 
     async def send(self, data: bytes) -> None:

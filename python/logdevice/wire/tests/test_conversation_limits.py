@@ -17,7 +17,7 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import decode
 from logdevice.wire.conversation import METHOD, Conversation, split
 from logdevice.wire.hello import Hello
-from logdevice.wire.server import Peer, WireServer
+from logdevice.wire.server import WireServer
 from logdevice.wire.service_messages import Failure, GetLogs, GetStatus, LogsView, NodeStatus
 from logdevice.wire.status import error_from
 
@@ -25,7 +25,7 @@ EMPTY = LogsView(())
 SETTINGS = WireSettings(message_bytes_max=10_000)
 
 
-async def answer(peer: Peer, request: Any) -> Any:
+async def answer(caller: Hello, request: Any) -> Any:
     if isinstance(request, GetStatus):
         return NodeStatus(node=NodeId(1), started_ms=1, logs="x" * 20_000, metrics="")
     return EMPTY
@@ -35,7 +35,7 @@ async def answer(peer: Peer, request: Any) -> Any:
 async def channel_to_a_node() -> AsyncIterator[WireChannel]:
     server = WireServer(Hello(cluster="test", caller=NodeId(1)), SETTINGS)
     server.add_stream(
-        METHOD, lambda peer, stream: conversation.serve(peer, stream, answer, waiting_bytes_max=1 << 20)
+        METHOD, lambda caller, stream: conversation.serve(caller, stream, answer, waiting_bytes_max=1 << 20)
     )
     port = await server.start("127.0.0.1:0")
     channel = WireChannel(f"127.0.0.1:{port}", Hello(cluster="test"), SETTINGS)

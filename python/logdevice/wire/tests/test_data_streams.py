@@ -27,7 +27,7 @@ from logdevice.wire.data_channel import DataStream, open_data_stream
 from logdevice.wire.data_server import DataServer, DataServerStream
 from logdevice.wire.hello import Hello
 from logdevice.wire.local_socket import local_name
-from logdevice.wire.server import Peer, WireServer
+from logdevice.wire.server import WireServer
 from logdevice.wire.service_messages import Done
 from logdevice.wire.tests.connecting import (
     CLIENT,
@@ -41,10 +41,10 @@ from logdevice.wire.tests.connecting import (
 from logdevice.wire.transport import DATA_PORT_KEY, data_port_of
 
 HOST = "127.0.0.1"
-Handler = Callable[[Peer, DataServerStream], Awaitable[None]]
+Handler = Callable[[Hello, DataServerStream], Awaitable[None]]
 
 
-async def echo(peer: Peer, stream: DataServerStream) -> None:
+async def echo(caller: Hello, stream: DataServerStream) -> None:
     while (data := await stream.receive()) is not None:
         await stream.send_parts([b"<", data, b">"])
 
@@ -93,7 +93,7 @@ def test_messages_go_both_ways_until_the_caller_ends_the_stream() -> None:
 
 
 def test_an_error_arrives_as_it_was_raised() -> None:
-    async def refuse(peer: Peer, stream: DataServerStream) -> None:
+    async def refuse(caller: Hello, stream: DataServerStream) -> None:
         await stream.receive()
         raise TrimmedError("it is gone", log=LogId(7))
 
@@ -109,7 +109,7 @@ def test_an_error_arrives_as_it_was_raised() -> None:
 
 
 def test_a_bug_in_a_handler_is_logged_and_the_server_lives_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def divide(peer: Peer, stream: DataServerStream) -> None:
+    async def divide(caller: Hello, stream: DataServerStream) -> None:
         await stream.send_parts([bytes(1 // len(await stream.receive() or b""))])
 
     async def test() -> None:
@@ -128,7 +128,7 @@ def test_a_bug_in_a_handler_is_logged_and_the_server_lives_on(caplog: pytest.Log
 def test_a_caller_that_is_gone_shows_as_the_end_of_its_stream() -> None:
     ended = asyncio.Event()
 
-    async def watch(peer: Peer, stream: DataServerStream) -> None:
+    async def watch(caller: Hello, stream: DataServerStream) -> None:
         assert bytes(await stream.receive() or b"") == b"half"
         assert await stream.receive() is None
         ended.set()
@@ -162,9 +162,9 @@ def test_who_is_meant_for_somebody_else_is_refused(hello: Hello, problem: type[L
 
 
 def test_the_handler_learns_who_calls() -> None:
-    async def name(peer: Peer, stream: DataServerStream) -> None:
+    async def name(caller: Hello, stream: DataServerStream) -> None:
         await stream.receive()
-        await stream.send_parts([str(peer.hello.location).encode()])
+        await stream.send_parts([str(caller.location).encode()])
 
     async def test() -> None:
         async with serving(name) as port:
@@ -173,7 +173,7 @@ def test_the_handler_learns_who_calls() -> None:
     run(test())
 
 
-async def say_way(peer: Peer, stream: DataServerStream) -> None:
+async def say_way(caller: Hello, stream: DataServerStream) -> None:
     await stream.receive()
     await stream.send_parts([b"local" if stream.takes_stored else b"tcp"])
 
@@ -246,7 +246,7 @@ def test_who_says_nothing_is_not_waited_for() -> None:
         server = DataServer(NODE, replace(SETTINGS, connect_timeout_ms=50), echo)
         port = await server.start(HOST, 0)
         reader, writer = await asyncio.open_connection(HOST, port)
-        assert b"TimeoutError" in await reader.readuntil(b"TimeoutError")
+        assert b"did not say hello in time" in await reader.readuntil(b"in time")
         writer.close()
         await writer.wait_closed()
         await server.stop()

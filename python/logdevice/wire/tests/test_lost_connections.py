@@ -15,7 +15,8 @@ from logdevice.errors import (
 )
 from logdevice.wire import transport
 from logdevice.wire.channel import WireChannel
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import ServerStream, WireServer
 from logdevice.wire.tests.connecting import (
     CLIENT,
     LOOPBACK,
@@ -44,7 +45,7 @@ def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None
                 await noticed.put(error.message)
             await noticed.put(await stream.receive())
 
-        async def serve(peer: Peer, stream: ServerStream) -> None:
+        async def serve(caller: Hello, stream: ServerStream) -> None:
             task = asyncio.create_task(talk_on(stream))
             try:
                 await stream.receive()
@@ -164,7 +165,7 @@ def test_a_peer_that_vanishes_is_noticed_on_both_sides() -> None:
     async def run() -> None:
         cancelled = asyncio.Event()
 
-        async def wait(peer: Peer, stream: ServerStream) -> None:
+        async def wait(caller: Hello, stream: ServerStream) -> None:
             await stream.send(b"here")
             try:
                 await asyncio.Event().wait()

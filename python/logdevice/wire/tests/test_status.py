@@ -5,20 +5,20 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from logdevice.docs import errors
 from logdevice.errors import (
     LogDeviceError,
     PayloadTooLargeError,
     RemoteProtocolError,
     UnavailableError,
     UsageError,
+    kinds,
 )
 from logdevice.types import LogId, Lsn, NodeId
 from logdevice.wire.codec import encode
 from logdevice.wire.service_messages import Done, Failure
 from logdevice.wire.status import ERROR_KEY, from_rpc, to_rpc
 
-ALL = list(errors())
+ALL = list(kinds())
 
 
 def rpc_error(

@@ -17,7 +17,8 @@ from logdevice.errors import (
 )
 from logdevice.types import Lsn, NodeId
 from logdevice.wire.channel import Channels, WireChannel
-from logdevice.wire.server import Peer, ServerStream, WireServer
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import ServerStream, WireServer
 from logdevice.wire.tests.connecting import (
     CLIENT,
     LOOPBACK,
@@ -62,7 +63,7 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
         sent = 0
         done = asyncio.Event()
 
-        async def flood(peer: Peer, stream: ServerStream) -> None:
+        async def flood(caller: Hello, stream: ServerStream) -> None:
             nonlocal sent
             for _ in range(chunks):
                 await stream.send(chunk)
@@ -142,7 +143,7 @@ def test_a_message_that_is_too_large_for_the_node_is_refused_and_the_next_one_ta
 
 def test_an_answer_that_is_too_large_for_the_caller_is_refused_and_the_next_one_taken() -> None:
     async def run() -> None:
-        async def inflate(peer: Peer, request: bytes) -> bytes:
+        async def inflate(caller: Hello, request: bytes) -> bytes:
             return bytes(int(request))
 
         server = WireServer(NODE, replace(SETTINGS, message_bytes_max=20_000))

@@ -1,23 +1,24 @@
-"""Writes the pages that are made from the code: docs/settings.md and docs/errors.md.
+"""Writes what is made from the code in docs/: the pages of settings and errors, Spark's tables of options.
 
-    python -m logdevice.docs            rewrite them
-    python -m logdevice.docs --check    say which are out of date, and fail
+    python python/tools/docs.py            rewrite them
+    python python/tools/docs.py --check    say which are out of date, and fail
 
-Run in a checkout. The pages are what the code declares, so they cannot drift: a test and `make test`
-compare them.
+They are what the code declares, so they cannot drift: a test and `make test` compare them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from logdevice.client.config import COMPONENTS as OF_CLIENTS
-from logdevice.errors import LogDeviceError
+from logdevice.errors import LogDeviceError, kinds
 from logdevice.knobs import Knob, declared
 from logdevice.node.config import COMPONENTS as OF_NODES
+from pyspark_logdevice.options import OPTIONS
+from pyspark_logdevice.write_options import WRITE_OPTIONS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMPONENTS = dict.fromkeys([*OF_CLIENTS.values(), *OF_NODES.values()])  # each once, in order
@@ -34,15 +35,9 @@ def settings_page() -> str:
     ]
     for component in COMPONENTS:
         lines += ["", f"## {component.__name__}", "", str(component.__doc__), ""]
-        lines += table(
-            ("setting", "default", "allowed", "meaning"), map(knob_row, declared(component).values())
-        )
+        lines += knob_table("setting", declared(component))
         lines += [f"\n`{larger}` must be at least `{smaller}`." for smaller, larger in component.ordered]
     return "\n".join(lines) + "\n"
-
-
-def knob_row(knob: Knob) -> tuple[str, ...]:
-    return f"`{knob.name}`", knob.shown_default, knob.kind.allowed, knob.text
 
 
 def errors_page() -> str:
@@ -54,16 +49,9 @@ def errors_page() -> str:
         "name the branch of the tree, so a code too new for a reader still says what kind of error it is.",
         "*Retriable* means that the same call may succeed later, and that nothing was changed.",
         "",
-        *table(("code", "class", "kind of", "retriable", "meaning", "what to do"), map(_error_row, errors())),
+        *table(("code", "class", "kind of", "retriable", "meaning", "what to do"), map(_error_row, kinds())),
     ]
     return "\n".join(lines) + "\n"
-
-
-def errors(top: type[LogDeviceError] = LogDeviceError) -> Iterator[type[LogDeviceError]]:
-    """The error classes of the project, a parent before its children."""
-    yield top
-    for child in sorted(top.__subclasses__(), key=lambda error: error.code):
-        yield from errors(child)
 
 
 def _error_row(error: type[LogDeviceError]) -> tuple[str, ...]:
@@ -79,38 +67,48 @@ def _error_row(error: type[LogDeviceError]) -> tuple[str, ...]:
     )
 
 
+def spark_page(page: str) -> str:
+    """The page with its tables of options as they are."""
+    for name, knobs in {"options": OPTIONS, "write options": WRITE_OPTIONS}.items():
+        current = "\n".join([f"<!-- {name} -->", *knob_table("option", knobs), f"<!-- /{name} -->"])
+        before, rest = page.split(f"<!-- {name} -->\n")
+        page = before + current + rest.split(f"<!-- /{name} -->")[1]
+    return page
+
+
+def knob_table(noun: str, knobs: Mapping[str, Knob]) -> list[str]:
+    rows = [(f"`{knob.name}`", knob.shown_default, knob.kind.allowed, knob.text) for knob in knobs.values()]
+    return table((noun, "default", "allowed", "meaning"), rows)
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     cells = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
 
 
-def pages() -> dict[str, str]:
-    return {"settings.md": settings_page(), "errors.md": errors_page()}
-
-
-def outdated(folder: Path) -> list[str]:
-    """The names of the pages in `folder` that are missing or not what the code says."""
-    return [
-        name
-        for name, text in pages().items()
-        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text
-    ]
+def outdated(folder: Path) -> dict[Path, str]:
+    """The pages that are missing or not what the code says, as they should be."""
+    spark = (DOCS / "spark.md").read_text(encoding="utf-8")
+    pages = {"settings.md": settings_page(), "errors.md": errors_page(), "spark.md": spark_page(spark)}
+    paths = {folder / name: text for name, text in pages.items()}
+    return {
+        path: text
+        for path, text in paths.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    }
 
 
 def main(arguments: Sequence[str], folder: Path = DOCS) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m logdevice.docs", description="Write the generated pages."
-    )
+    parser = argparse.ArgumentParser(description="Writes what is made from the code in docs/.")
     parser.add_argument("--check", action="store_true", help="only say which pages are out of date")
-    old = outdated(folder)
-    if parser.parse_args(arguments).check:
-        for name in old:
-            print(f"docs/{name} is not what the code says: run `make docs`")
-        return 1 if old else 0
-    for name in old:
-        (folder / name).write_text(pages()[name], encoding="utf-8")
-        print(f"wrote docs/{name}")
-    return 0
+    is_check, old = parser.parse_args(arguments).check, outdated(folder)
+    for path, text in old.items():
+        if is_check:
+            print(f"docs/{path.name} is not what the code says: run `make docs`")
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote docs/{path.name}")
+    return 1 if is_check and old else 0
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.docs import COMPONENTS, DOCS, errors, errors_page, main, outdated, settings_page, table
+from logdevice.errors import kinds
 from logdevice.knobs import declared
+from logdevice.log_attributes import ATTRIBUTES
+from tools.docs import COMPONENTS, DOCS, errors_page, knob_table, main, outdated, settings_page, table
 
 
 def test_the_pages_in_the_tree_are_current() -> None:
-    assert outdated(DOCS) == [], "run `make docs`"
+    assert outdated(DOCS) == {}, "run `make docs`"
 
 
 def test_every_setting_has_a_row() -> None:
@@ -25,8 +27,13 @@ def test_every_setting_has_a_row() -> None:
 
 def test_every_error_has_a_row() -> None:
     page = errors_page()
-    for error in errors():
+    for error in kinds():
         assert page.count(f"| {int(error.code)} | `{error.__name__}` |") == 1
+
+
+def test_the_page_of_metadata_lists_every_attribute_as_it_is() -> None:
+    expected = "\n".join(knob_table("attribute", ATTRIBUTES))
+    assert expected in (DOCS / "metadata.md").read_text(encoding="utf-8"), f"it should contain:\n{expected}"
 
 
 @pytest.mark.parametrize("page", [settings_page(), errors_page()])
