@@ -31,7 +31,7 @@ from logdevice.errors import (
     WriterFencedError,
     WriterOutOfOrderError,
 )
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
 from logdevice.types import Epoch, LogId, Lsn, WriterTag
 from logdevice.writer_tags import check_tag
 
@@ -47,18 +47,6 @@ class TaggedAppend:
 
     lsn: Lsn
     is_duplicate: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagStatus:
-    """What a log has of a writer, and of one of its appends."""
-
-    is_stored: bool
-    lsn: Lsn  # 0: it is not stored, or so old that this is no longer known
-    is_known: bool  # whether the log remembers the writer
-    next_seq: int  # the number that the writer's next append should have
-    incarnation: int
-    horizon: Lsn  # writers that were forgotten have nothing from here on
 
 
 class Appending:
@@ -150,20 +138,10 @@ class Appending:
         self.saw(number, answer.lsn, answer.timestamp_ms)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
-    async def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
-        """What became of a tagged append, without sending it."""
-        return await self.status(await self._context.number(log), tag.writer, tag.first_seq)
-
-    async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
-        found = await self._context.routing.ask(GetWriter(log, writer, seq))
-        return TagStatus(
-            is_stored=found.is_stored,
-            lsn=found.lsn,
-            is_known=found.is_known,
-            next_seq=found.next_seq,
-            incarnation=found.incarnation,
-            horizon=found.horizon,
-        )
+    async def append_status(self, log: LogRef, tag: WriterTag) -> WriterIs:
+        """What became of a tagged append, without sending it; and what the log has of its writer."""
+        question = GetWriter(await self._context.number(log), tag.writer, tag.first_seq)
+        return await self._context.routing.ask(question)
 
     def seen_epoch(self, log: LogId) -> Epoch:
         return self._seen_epochs.get(log, Epoch(0))

@@ -172,11 +172,7 @@ def verified(source: Path) -> dict[str, Any]:
     return metadata
 
 
-def records_of(file: Path) -> list[Record]:
-    return list(_decoded(file))
-
-
-def _decoded(file: Path) -> Iterator[Record]:
+def records_of(file: Path) -> Iterator[Record]:
     with pa.memory_map(str(file)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     for row in table.to_pylist():

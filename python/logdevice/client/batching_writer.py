@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from logdevice.client.appending import Appending
 from logdevice.client.closing import Closing
 from logdevice.client.collector import Collector, Entries, size_of
-from logdevice.client.directory import attributes_of
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef, attributes_of
 from logdevice.client.tagged_writer import TaggedWriter
 from logdevice.client_settings import ClientSettings
-from logdevice.errors import LocalProtocolError
+from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.knobs import changed
 from logdevice.tasks import Tasks
 from logdevice.types import Lsn
 from logdevice.wire.service_messages import LogView
@@ -229,3 +232,30 @@ class BatchingWriter(Closing):
         self._unsettled -= 1
         async with self._changed:
             self._changed.notify_all()
+
+
+class Writers:
+    """Makes writers: a part of the client."""
+
+    def __init__(self, context: ClientContext, appending: Appending) -> None:
+        self._context, self._appending = context, appending
+
+    def writer(
+        self, /, log: LogRef, *, name: str | None = None, journal: str | Path | None = None, **settings: Any
+    ) -> BatchingWriter:
+        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`.
+
+        With a name, records are in the log once whatever happens to sequencers, and an earlier process of
+        that name is fenced off. With a journal, a file, a process that starts again resolves what the one
+        before it had sent and does not know the outcome of.
+        """
+        context, own = self._context, changed(self._context.settings, settings)
+        tagged = None
+        if name is not None:
+            path = None if journal is None else Path(journal)
+            tagged = TaggedWriter(name, log, context, self._appending, own, path)
+        elif journal is not None:
+            raise InvalidArgumentError("a journal belongs to a writer with a name: give `name`, too")
+        writer = BatchingWriter(lambda: context.directory.find(log), self._appending, own, tagged)
+        context.in_use.add(writer)
+        return writer

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from logdevice.client.appending import Appending
 from logdevice.client.backup import Backups
 from logdevice.client.barriers import Cuts
+from logdevice.client.batching_writer import Writers
 from logdevice.client.chain_appending import ChainAppending
 from logdevice.client.chain_operations import Points
 from logdevice.client.closing import Closing
@@ -28,7 +29,6 @@ from logdevice.client.lineages import Lineages
 from logdevice.client.node_administration import NodeAdministration
 from logdevice.client.queries import LogTail, Queries
 from logdevice.client.reading import Reading
-from logdevice.client.writers import Writers
 from logdevice.wire.transport import tune_malloc
 
 __all__ = ["AsyncClient", "LogTail"]
@@ -67,12 +67,12 @@ class AsyncClient(Closing):
         self.context = context = ClientContext.of(self.config)
         keyed = KeyedLogs(context)
         reading = Reading(context, keyed)
-        appending = Appending(context, ChainAppending(context, reading.outcome_at))
+        appending = Appending(context, ChainAppending(context, reading))
         parts = (
             appending,
             Writers(context, appending),
             reading,
-            Queries(context, reading.first_with_key),
+            Queries(context, reading),
             Points(context, appending, reading),
             context.directory,
             NodeAdministration(context),
