@@ -92,15 +92,7 @@ class Appending:
         return await asyncio.to_thread(batches.encode, batch, self._codec, self._settings)
 
     async def append_body(self, log: LogId, body: bytes, entries: int) -> Lsn:
-        context = self._context
-        append = Append(
-            log=log,
-            body=body,
-            crc=crc32c(body),
-            entries=entries,
-            seen_epoch=self.seen_epoch(log),
-            clock_ms=context.clock.time_ms,
-        )
+        context, append = self._context, self._record(log, body, entries)
         is_chain = context.directory.is_chain(log)
         answer = await (self._chains if is_chain else context.routing).append(append)
         if answer.status is AppendStatus.UNCHAINED:
@@ -121,17 +113,7 @@ class Appending:
         number = await self._context.number(log)
         position = await self._context.position(number, since)
         check_tag(tag)
-        body = await self.encode(batch)
-        append = Append(
-            log=number,
-            body=body,
-            crc=crc32c(body),
-            entries=batch.num_rows,
-            tag=tag,
-            seen_epoch=self.seen_epoch(number),
-            since=position,
-            clock_ms=self._context.clock.time_ms,
-        )
+        append = self._record(number, await self.encode(batch), batch.num_rows, tag, position)
         answer = await self._context.routing.append_tagged(append)
         if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
             raise refusal(number, answer)
@@ -142,6 +124,21 @@ class Appending:
         """What became of a tagged append, without sending it; and what the log has of its writer."""
         question = GetWriter(await self._context.number(log), tag.writer, tag.first_seq)
         return await self._context.routing.ask(question)
+
+    def _record(
+        self, log: LogId, body: bytes, entries: int, tag: WriterTag | None = None, since: Lsn = Lsn(0)
+    ) -> Append:
+        """With what this client has seen of the log, and of time."""
+        return Append(
+            log=log,
+            body=body,
+            crc=crc32c(body),
+            entries=entries,
+            tag=tag,
+            since=since,
+            seen_epoch=self.seen_epoch(log),
+            clock_ms=self._context.clock.time_ms,
+        )
 
     def seen_epoch(self, log: LogId) -> Epoch:
         return self._seen_epochs.get(log, Epoch(0))

@@ -6,6 +6,8 @@ One for each client, made by it; parts get it by constructor and keep nothing of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeVar
 from weakref import WeakSet
 
 from logdevice.client.closing import Closing
@@ -19,6 +21,18 @@ from logdevice.protocol.write_messages import GetTail, Tail
 from logdevice.types import LSN_MAX, LogId, Lsn
 
 Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def chosen(kind: type[Choice], what: str, value: object) -> Choice:
+    """The member of an enumeration that a program gave, or its value."""
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = " or ".join(str(one.value) for one in kind)
+        raise InvalidArgumentError(f"{what} must be {allowed}, got {value!r}") from None
 
 
 class SeenClock:
