@@ -14,18 +14,19 @@ from logdevice.cli.processes import ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
-# Nodes end with the test run, however that ends. PR_SET_PDEATHSIG is Linux only, as are these tests.
-NODE_COMMAND = (
-    sys.executable,
-    "-c",
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
-    "os.execv(sys.executable, [sys.executable, '-m', 'logdevice.node', *sys.argv[1:]])",
-)
 PATIENCE_MS = 60_000  # for anything that is expected to happen; a test that waits so long has failed
 
 
 class Cluster(LocalCluster):
     """Five nodes, three copies of each record."""
+
+    # Nodes end with the test run, however that ends. PR_SET_PDEATHSIG is Linux only, as are these tests.
+    command = (
+        sys.executable,
+        "-c",
+        "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'logdevice.node', *sys.argv[1:]])",
+    )
 
     @contextmanager
     def client(self, settings: Mapping[str, object] | None = None) -> Iterator[Client]:

@@ -19,7 +19,7 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
-from integration_tests.cluster import NODE_COMMAND, Cluster
+from integration_tests.cluster import Cluster
 from logdevice.cli.clusters import bring_up
 
 # A run in the background ignores interrupts, and so would every process that tests start and interrupt.
@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @contextmanager
 def running(data: Path) -> Iterator[Cluster]:
     """A new cluster, for as long as the block runs."""
-    cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION, command=NODE_COMMAND)
+    cluster = Cluster.create(data, nodes=NODES, replication=REPLICATION)
     try:
         bring_up(cluster)
         with cluster.client() as client:

@@ -17,7 +17,7 @@ from integration_tests.workload import read_all, working
 from logdevice import batch as batches
 from logdevice.cli.processes import wait_until
 from logdevice.client.appending import Appending
-from logdevice.client.blocking import Client, blocking
+from logdevice.client.blocking import Client
 from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnavailableError
@@ -66,7 +66,8 @@ def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]
 
     # In the loop that all clients of the process share: gRPC does not bear loops that come and go.
     with cluster.client() as client:
-        return blocking(run)(client)
+        engine = client.engine()
+        return engine.loop.run(run(engine.client))
 
 
 def look(cluster: Cluster, log: str) -> Position:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.cluster import NODE_COMMAND, PATIENCE_MS, Cluster
+from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
 from integration_tests.test_lost_disks import lose_disk
 from logdevice.cli.clusters import bring_up
@@ -26,7 +26,7 @@ QUICK = {"node": {"compaction_interval_ms": 200, "compaction_share": 0.0}}
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     data = tmp_path_factory.mktemp("keyed") / "data"
-    cluster = Cluster.create(data, nodes=4, replication=3, settings=QUICK, command=NODE_COMMAND)
+    cluster = Cluster.create(data, nodes=4, replication=3, settings=QUICK)
     try:
         bring_up(cluster)
         yield cluster

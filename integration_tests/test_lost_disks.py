@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from integration_tests.cluster import NODE_COMMAND, PATIENCE_MS, Cluster
+from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
 from logdevice.cli.clusters import bring_up
 from logdevice.cli.processes import wait_until
@@ -31,7 +31,7 @@ Holders = dict[Lsn, frozenset[NodeId]]
 
 @contextmanager
 def running(data: Path, *, nodes: int, replication: int) -> Iterator[Cluster]:
-    cluster = Cluster.create(data, nodes=nodes, replication=replication, command=NODE_COMMAND)
+    cluster = Cluster.create(data, nodes=nodes, replication=replication)
     try:
         bring_up(cluster)
         yield cluster

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import Row, SparkSession
 
-from integration_tests.cluster import NODE_COMMAND, Cluster
+from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import (
     Appended,
     Source,
@@ -53,7 +53,7 @@ class Damaged:
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Damaged]:
     data = tmp_path_factory.mktemp("damaged") / "data"
-    cluster = Cluster.create(data, nodes=5, replication=COPIES, command=NODE_COMMAND)
+    cluster = Cluster.create(data, nodes=5, replication=COPIES)
     try:
         bring_up(cluster)
         yield damage(cluster)

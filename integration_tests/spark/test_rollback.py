@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from integration_tests.cluster import NODE_COMMAND, Cluster
+from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import Source, append, copysets, entries_of, gaps_of, run_available
 from integration_tests.spark.test_data_loss import BLOCK_BYTES, COPIES, LOG, blocks_to_lose, write_blocks
 from logdevice.cli.clusters import bring_up
@@ -33,7 +33,7 @@ def given_up(client: Client, node: NodeId) -> bool:
 def test_a_table_equals_the_log_again_after_the_log_has_lost_what_was_copied(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = Cluster.create(tmp_path / "data", nodes=5, replication=COPIES, command=NODE_COMMAND)
+    cluster = Cluster.create(tmp_path / "data", nodes=5, replication=COPIES)
     lake, checkpoint = tmp_path / "lake", tmp_path / "checkpoint"
     copy = runpy.run_path(str(EXAMPLE))["main"]
     try:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import commands
-from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.types import Lsn
@@ -71,9 +70,9 @@ class Progress:
         return f"{self.lines} lines, {shown_bytes(self.size)} in {self.batches} batches{where}"
 
 
-def run_append(options: argparse.Namespace, output: Output) -> None:
+def run_append(client: Client, options: argparse.Namespace, output: Output) -> None:
     progress = Progress()
-    with _opened(options.file) as descriptor, connect(options) as client:
+    with _opened(options.file) as descriptor:
         try:
             if options.writer is None:
                 _append(client, options.log, descriptor, progress, output)
@@ -84,8 +83,8 @@ def run_append(options: argparse.Namespace, output: Output) -> None:
             raise
     if progress.skipped_lines:
         output.remark(f"there already: {progress.skipped_lines} lines")
-    output.text(f"appended {progress}")
-    output.json(
+    output.result(
+        f"appended {progress}",
         {
             "log": options.log,
             "lines": progress.lines,
@@ -94,7 +93,7 @@ def run_append(options: argparse.Namespace, output: Output) -> None:
             "first_lsn": progress.first and str(progress.first),
             "last_lsn": progress.last and str(progress.last),
             "skipped_lines": progress.skipped_lines,
-        }
+        },
     )
 
 

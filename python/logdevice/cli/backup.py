@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from logdevice.cli import commands, confirming
-from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_bytes
 
 if TYPE_CHECKING:
     from logdevice.client.backup_files import Backup
+    from logdevice.client.blocking import Client
 
 
 def add_commands(group: commands.Commands) -> None:
@@ -41,16 +41,15 @@ def add_commands(group: commands.Commands) -> None:
     commands.add_attributes(restore, "*", "an attribute that is to be another than in the backup")
 
 
-def run_backup(options: argparse.Namespace, output: Output) -> None:
+def run_backup(client: Client, options: argparse.Namespace, output: Output) -> None:
     began_s = time.monotonic()
-    with connect(options) as client:
-        made = client.backup(options.log, options.directory)
+    made = client.backup(options.log, options.directory)
     _show(made, f"backed up {made.path}", time.monotonic() - began_s, output)
     for gap in made.lost:
         output.remark(f"the log has lost [{gap.start}, {gap.end}): not in the backup")
 
 
-def run_restore(options: argparse.Namespace, output: Output) -> None:
+def run_restore(client: Client, options: argparse.Namespace, output: Output) -> None:
     if options.replace:
         confirming.confirm(
             options,
@@ -58,16 +57,15 @@ def run_restore(options: argparse.Namespace, output: Output) -> None:
             "the backup is gone for good, and whoever has read the log is told to roll back",
         )
     began_s = time.monotonic()
-    with connect(options) as client:
-        made = client.restore(
-            options.directory, options.path, replace=options.replace, attributes=dict(options.attributes)
-        )
+    made = client.restore(
+        options.directory, options.path, replace=options.replace, attributes=dict(options.attributes)
+    )
     _show(made, f"restored {made.path} as {options.path}", time.monotonic() - began_s, output)
 
 
 def _show(made: Backup, what: str, took_s: float, output: Output) -> None:
-    output.text(f"{what}: {made.records} records, {made.entries} entries, {shown_bytes(made.bytes)}")
-    output.json(
+    output.result(
+        f"{what}: {made.records} records, {made.entries} entries, {shown_bytes(made.bytes)}",
         {
             "path": made.path,
             "start": str(made.start),
@@ -77,5 +75,5 @@ def _show(made: Backup, what: str, took_s: float, output: Output) -> None:
             "bytes": made.bytes,
             "lost": [[str(gap.start), str(gap.end)] for gap in made.lost],
             "seconds": round(took_s, 3),
-        }
+        },
     )

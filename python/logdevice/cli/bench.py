@@ -46,7 +46,7 @@ def add_commands(group: commands.Commands) -> None:
     help = "measure a cluster on this machine, as ratios to what the machine can do"
     inner = commands.add_group(group, "bench", help)
     for name, bench, help in BENCHES:
-        command = commands.add(inner, name, _runner(bench), f"measure {help}", is_local=True)
+        command = commands.add_local(inner, name, _runner(bench), f"measure {help}")
         command.add_argument(
             "--megabytes", type=arguments.count, default=200, metavar="N", help="how much to write (200)"
         )

@@ -6,11 +6,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from logdevice.cli import arguments, commands
-from logdevice.cli.finding import find
 from logdevice.cli.output import Output
 from logdevice.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
     from logdevice.client.replication_check import CheckReport
 
 DAMAGED = 5  # the exit code, as for every log that does not have what it should
@@ -34,22 +34,19 @@ def add_commands(group: commands.Commands) -> None:
     )
 
 
-def run_check(options: argparse.Namespace, output: Output) -> int:
-    from logdevice.client.client import AsyncClient
-    from logdevice.client.loop_thread import shared
+def run_check(client: Client, options: argparse.Namespace, output: Output) -> int:
     from logdevice.client.replication_check import Checker
 
-    endpoint = find(options).endpoint
+    engine = client.engine()
 
     async def check() -> CheckReport:
-        async with AsyncClient(endpoint) as client:
-            progress = Progress(output)
-            async for report in Checker(client, options.log).run():
-                progress.show(f"{report.records} records, {len(report.findings)} findings, at {report.end}")
-            progress.end()
-            return report
+        progress = Progress(output)
+        async for report in Checker(engine.client, options.log).run():
+            progress.show(f"{report.records} records, {len(report.findings)} findings, at {report.end}")
+        progress.end()
+        return report
 
-    report = shared().run(check())
+    report = engine.loop.run(check())
     show(report, options.show, output)
     return 0 if report.is_clean else DAMAGED
 

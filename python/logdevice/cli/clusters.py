@@ -27,13 +27,12 @@ _WATCH_S: Final = 0.25
 
 
 def add_commands(group: commands.Commands) -> None:
-    up = commands.add(
+    up = commands.add_local(
         group,
         "up",
         run_up,
         "start a cluster of local processes, a new one or the one that is in --data",
         details="Ctrl-C ends it; with --detach it goes on until `logdevice down`. Records stay.",
-        is_local=True,
     )
     up.add_argument(
         "--nodes", type=arguments.count, metavar="N", help=f"nodes of a new cluster ({NODES_DEFAULT})"
@@ -48,7 +47,7 @@ def add_commands(group: commands.Commands) -> None:
         "--base-port", type=arguments.count, metavar="PORT", help="the first of two ports per node (any)"
     )
     up.add_argument("--detach", action="store_true", help="return once the cluster runs")
-    commands.add(group, "down", run_down, "end the processes of a local cluster", is_local=True)
+    commands.add_local(group, "down", run_down, "end the processes of a local cluster")
 
 
 def run_up(options: argparse.Namespace, output: Output) -> None:
@@ -72,8 +71,10 @@ def run_down(options: argparse.Namespace, output: Output) -> None:
     cluster = find_local(options)
     running = [node for node in cluster.nodes if cluster.state(node) is not ProcessState.DOWN]
     cluster.stop_all(STOP_TIMEOUT_MS)
-    output.text(f"ended {len(running)} of {len(cluster.nodes)} nodes; records stay in {cluster.data}")
-    output.json({"ended": [int(node) for node in running], "data": str(cluster.data)})
+    output.result(
+        f"ended {len(running)} of {len(cluster.nodes)} nodes; records stay in {cluster.data}",
+        {"ended": [int(node) for node in running], "data": str(cluster.data)},
+    )
 
 
 def bring_up(cluster: LocalCluster) -> None:

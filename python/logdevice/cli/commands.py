@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logdevice.cli import arguments, finding
 from logdevice.cli.output import Output
 
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
+
 Run = Callable[[argparse.Namespace, Output], int | None]  # the exit code, if it is not always 0
+RunWithClient = Callable[["Client", argparse.Namespace, Output], int | None]
 # argparse keeps the type of its subparsers to itself.
 Commands = Any
 
 
 def add(
-    commands: Commands, name: str, run: Run, help: str, *, details: str = "", is_local: bool = False
+    commands: Commands, name: str, run: RunWithClient, help: str, *, details: str = ""
 ) -> argparse.ArgumentParser:
-    """A command; with `is_local` one that handles the processes of a local cluster."""
+    """A command about a cluster, run with a client of it."""
+
+    def connected(options: argparse.Namespace, output: Output) -> int | None:
+        with finding.connect(options) as client:
+            return run(client, options, output)
+
+    parser = add_plain(commands, name, connected, help, details=details)
+    finding.add_options(parser)
+    return parser
+
+
+def add_local(
+    commands: Commands, name: str, run: Run, help: str, *, details: str = ""
+) -> argparse.ArgumentParser:
+    """A command that handles the processes of a local cluster."""
+    parser = add_plain(commands, name, run, help, details=details)
+    finding.add_data_option(parser)
+    return parser
+
+
+def add_plain(
+    commands: Commands, name: str, run: Run, help: str, *, details: str = ""
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=help,
@@ -25,10 +51,6 @@ def add(
     )
     parser.set_defaults(run=run)
     parser.add_argument("--json", action="store_true", help="results as JSON, one object per line")
-    if is_local:
-        finding.add_data_option(parser)
-    else:
-        finding.add_options(parser)
     return parser
 
 

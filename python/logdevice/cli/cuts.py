@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from logdevice.cli import arguments, commands
-from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, shown_time
 from logdevice.cuts import Cut, CutKind
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
 
 
 def add_commands(group: commands.Commands) -> None:
@@ -33,14 +36,12 @@ def add_commands(group: commands.Commands) -> None:
     remove.add_argument("name", metavar="NAME", help="as given to `create`")
 
 
-def run_create(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        _show(client.create_cut(options.name, options.logs, options.kind), output)
+def run_create(client: Client, options: argparse.Namespace, output: Output) -> None:
+    _show(client.create_cut(options.name, options.logs, options.kind), output)
 
 
-def run_list(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        cuts = client.cuts()
+def run_list(client: Client, options: argparse.Namespace, output: Output) -> None:
+    cuts = client.cuts()
     for cut in cuts:
         output.json(cut.to_json())
     rows = [
@@ -55,16 +56,13 @@ def run_list(options: argparse.Namespace, output: Output) -> None:
     output.table(rows, ("name", "kind", "time", "logs"))
 
 
-def run_show(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        _show(client.cut(options.name), output)
+def run_show(client: Client, options: argparse.Namespace, output: Output) -> None:
+    _show(client.cut(options.name), output)
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.remove_cut(options.name)
-    output.text(f"removed {options.name}")
-    output.json({"removed": options.name})
+def run_remove(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.remove_cut(options.name)
+    output.result(f"removed {options.name}", {"removed": options.name})
 
 
 def _show(cut: Cut, output: Output) -> None:

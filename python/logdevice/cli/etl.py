@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import arguments, commands
-from logdevice.cli.finding import find
+from logdevice.cli.finding import add_options, find
 from logdevice.cli.output import Output
 from logdevice.errors import InvalidArgumentError
 
@@ -31,9 +31,10 @@ the one before. Ctrl-C ends it after the batch it is at."""
 
 
 def add_commands(group: commands.Commands) -> None:
-    parser = commands.add(
+    parser = commands.add_plain(
         group, "etl", run_etl, "copy logs into a Delta table, every entry exactly once", details=_DETAILS
     )
+    add_options(parser)
     parser.add_argument(
         "--logs", required=True, metavar="LOG,LOG", help="paths or numbers of the logs, such as /ads/clicks"
     )
@@ -151,16 +152,14 @@ def _show(progress: StreamingQueryProgress, work: Etl, output: Output) -> None:
 def _sum_up(work: Etl, output: Output) -> None:
     written = work.written
     how = "stopped; the next run goes on from here" if work.is_stopping else "done"
-    output.text(
+    output.result(
         f"{how}: {written.rows} rows, {written.dead_letters} dead letters, {written.gaps} gaps "
-        f"in {work.options.to.name}"
-    )
-    output.json(
+        f"in {work.options.to.name}",
         {
             "to": work.options.to.name,
             "rows": written.rows,
             "dead_letters": written.dead_letters,
             "gaps": written.gaps,
             "stopped": work.is_stopping,
-        }
+        },
     )

@@ -22,7 +22,7 @@ def add_commands(group: commands.Commands) -> None:
         ("pause-node", LocalCluster.pause, "let a node of a local cluster hang (SIGSTOP)"),
         ("resume-node", LocalCluster.resume, "let a paused node go on (SIGCONT)"),
     ):
-        commands.add_node(commands.add(group, name, _runner(change), help, is_local=True))
+        commands.add_node(commands.add_local(group, name, _runner(change), help))
 
 
 def _runner(change: Callable[[LocalCluster, NodeId], None]) -> commands.Run:
@@ -30,8 +30,7 @@ def _runner(change: Callable[[LocalCluster, NodeId], None]) -> commands.Run:
         cluster = find_local(options)
         change(cluster, options.node)
         state = cluster.state(options.node).value
-        output.text(f"{options.node} is {state}")
-        output.json({"node": int(options.node), "state": state})
+        output.result(f"{options.node} is {state}", {"node": int(options.node), "state": state})
 
     return run
 

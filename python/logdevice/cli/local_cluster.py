@@ -30,7 +30,6 @@ CLUSTER_FILE: Final = "cluster.json"
 CLUSTER_NAME: Final = "local"
 NODES_MAX: Final = 100
 REPLICATION_DEFAULT: Final = 3
-NODE_COMMAND: Final = (sys.executable, "-m", "logdevice.node")
 KILL_TIMEOUT_MS: Final = 5_000  # the system needs no longer to end a process
 
 NodeSettings = Mapping[str, Mapping[str, object]]  # by component, then by name
@@ -73,16 +72,10 @@ class LocalNode:
 class LocalCluster:
     """Made by `create` or found by `load`. Holds the children it started itself, to wait for their ends."""
 
-    def __init__(
-        self,
-        data: Path,
-        name: str,
-        replication: int,
-        nodes: Sequence[LocalNode],
-        command: Sequence[str] = NODE_COMMAND,
-    ) -> None:
+    command: Sequence[str] = (sys.executable, "-m", "logdevice.node")  # that starts a node
+
+    def __init__(self, data: Path, name: str, replication: int, nodes: Sequence[LocalNode]) -> None:
         self.data, self.name, self.replication = data, name, replication
-        self._command = tuple(command)
         self.nodes = {entry.node: entry for entry in nodes}
         self._children: dict[NodeId, subprocess.Popen[bytes]] = {}
 
@@ -95,7 +88,6 @@ class LocalCluster:
         replication: int | None = None,
         base_port: int | None = None,
         settings: NodeSettings | None = None,
-        command: Sequence[str] = NODE_COMMAND,
     ) -> Self:
         """Writes the files of a new cluster; starts nothing. Its records have 3 copies if they fit."""
         copies = replication or min(REPLICATION_DEFAULT, nodes)
@@ -117,15 +109,15 @@ class LocalCluster:
         for entry in plain:
             _write_config(data, _node(data, entry), settings or {})
         write_json(data / CLUSTER_FILE, {"cluster": CLUSTER_NAME, "replication": copies, "nodes": plain})
-        return cls.load(data, command=command)
+        return cls.load(data)
 
     @classmethod
-    def load(cls, data: Path, *, command: Sequence[str] = NODE_COMMAND) -> Self:
+    def load(cls, data: Path) -> Self:
         data = data.absolute()
         try:
             plain = json.loads((data / CLUSTER_FILE).read_text())
             nodes = [_node(data, entry) for entry in plain["nodes"]]
-            return cls(data, plain["cluster"], int(plain["replication"]), nodes, command)
+            return cls(data, plain["cluster"], int(plain["replication"]), nodes)
         except FileNotFoundError:
             raise InvalidArgumentError(
                 f"there is no local cluster in {data}; start one with: logdevice up --data {data}"
@@ -158,7 +150,7 @@ class LocalCluster:
         entry = self.find(node)
         if self.state(node) is not ProcessState.DOWN:
             return
-        child = start([*self._command, "--config", str(entry.config)], entry.log)
+        child = start([*self.command, "--config", str(entry.config)], entry.log)
         self._children[entry.node] = child
         write_text(entry.directory / "pid", str(child.pid))
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from logdevice.cli import arguments, commands, confirming, lineage
-from logdevice.cli.finding import connect
-from logdevice.cli.output import Output, shown_bytes, shown_time
+from logdevice.cli import arguments, commands, confirming
+from logdevice.cli.output import Output, Row, shown_bytes, shown_time
+from logdevice.protocol.lineage import Lineage, shown_id
 from logdevice.wire.service_messages import LogView
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
 
 _PATH_HELP = "a path, such as /ads/clicks"
 _ATTRIBUTE_HELP = "an attribute, such as replication=3 or backlog_s=86400"
@@ -78,27 +82,31 @@ def _add_directory_commands(group: commands.Commands) -> None:
     )
     remove.add_argument("path", metavar="PATH", help=_PATH_HELP)
     confirming.add_yes(remove)
-    lineage.add_command(inner)
+    lineage = commands.add(
+        inner,
+        "lineage",
+        run_lineage,
+        "show which histories a log has had, the newest last",
+        details="A log has one for ever, unless records may be gone that somebody has read: what was read "
+        "below `base` holds, what was read from there on has to be checked.",
+    )
+    commands.add_log(lineage)
 
 
-def run_list(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        _list([view for view in client.logs(options.path) if view.log is not None], output)
+def run_list(client: Client, options: argparse.Namespace, output: Output) -> None:
+    _list([view for view in client.logs(options.path) if view.log is not None], output)
 
 
-def run_create(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        mode = {"replication_mode": options.replication_mode} if options.replication_mode else {}
-        view = client.create_log(options.path, {**dict(options.attributes), **mode})
-    output.text(f"created {view.path}, log {view.log}")
-    output.json(plain_log(view))
+def run_create(client: Client, options: argparse.Namespace, output: Output) -> None:
+    mode = {"replication_mode": options.replication_mode} if options.replication_mode else {}
+    view = client.create_log(options.path, {**dict(options.attributes), **mode})
+    output.result(f"created {view.path}, log {view.log}", plain_log(view))
 
 
-def run_show(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        view = next(view for view in client.logs(options.path) if view.path == options.path)
-    output.json(plain_log(view))
-    output.text(f"{view.path}: {'a directory' if view.log is None else f'log {int(view.log)}'}")
+def run_show(client: Client, options: argparse.Namespace, output: Output) -> None:
+    view = next(view for view in client.logs(options.path) if view.path == options.path)
+    what = "a directory" if view.log is None else f"log {int(view.log)}"
+    output.result(f"{view.path}: {what}", plain_log(view))
     rows = [
         {"attribute": name, "value": value, "set_at": where or "default"}
         for name, value, where in view.attributes
@@ -106,36 +114,50 @@ def run_show(options: argparse.Namespace, output: Output) -> None:
     output.table(rows, ("attribute", "value", "set_at"))
 
 
-def run_set(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.set_attributes(options.path, dict(options.attributes))
-    run_show(options, output)
+def run_set(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.set_attributes(options.path, dict(options.attributes))
+    run_show(client, options, output)
 
 
-def run_rename(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.rename(options.path, options.new_path)
-    output.text(f"{options.path} is {options.new_path} now")
-    output.json({"path": options.path, "new_path": options.new_path})
+def run_rename(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.rename(options.path, options.new_path)
+    plain = {"path": options.path, "new_path": options.new_path}
+    output.result(f"{options.path} is {options.new_path} now", plain)
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> None:
+def run_remove(client: Client, options: argparse.Namespace, output: Output) -> None:
     confirming.confirm(
         options,
         f"remove {options.path}? Its records are gone for good; a log that is made again under its name is "
         "another one, and whoever has read this one is told so",
     )
-    with connect(options) as client:
-        client.remove_log(options.path)
-    output.text(f"removed {options.path}")
-    output.json({"removed": options.path})
+    client.remove_log(options.path)
+    output.result(f"removed {options.path}", {"removed": options.path})
 
 
-def run_info(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        first, tail = client.first_lsn(options.log), client.tail(options.log)
-        body_bytes = client.data_size(options.log)
-        sequencer = client.sequencer(options.log)
+def run_lineage(client: Client, options: argparse.Namespace, output: Output) -> None:
+    rows = lineage_rows(client.lineage(options.log))
+    if not rows:
+        output.remark("nothing was appended to the log so far")
+    output.rows(rows, ("version", "id", "first_epoch", "base"))
+
+
+def lineage_rows(lineage: Lineage) -> list[Row]:
+    return [
+        {
+            "version": lineage.dropped + index,
+            "id": shown_id(branch.id),
+            "first_epoch": int(branch.first_epoch),
+            "base": str(branch.base),
+        }
+        for index, branch in enumerate(lineage.branches, start=1)
+    ]
+
+
+def run_info(client: Client, options: argparse.Namespace, output: Output) -> None:
+    first, tail = client.first_lsn(options.log), client.tail(options.log)
+    body_bytes = client.data_size(options.log)
+    sequencer = client.sequencer(options.log)
     is_empty = body_bytes == 0
     plain = {
         "log": options.log,
@@ -158,26 +180,24 @@ def run_info(options: argparse.Namespace, output: Output) -> None:
     output.text(f"sequencer     {sequencer or 'none at the moment'}")
 
 
-def run_trim(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        missing = client.trim(options.log, options.lsn)
-    output.text(f"trimmed {options.log}: it begins at {options.lsn} now, or later")
-    if missing:
-        output.remark(f"not confirmed by {', '.join(map(str, missing))}: trim again when they are back")
-    output.json(
+def run_trim(client: Client, options: argparse.Namespace, output: Output) -> None:
+    missing = client.trim(options.log, options.lsn)
+    output.result(
+        f"trimmed {options.log}: it begins at {options.lsn} now, or later",
         {
             "log": options.log,
             "trim_end": str(options.lsn),
             "not_confirmed_by": [int(node) for node in missing],
-        }
+        },
     )
+    if missing:
+        output.remark(f"not confirmed by {', '.join(map(str, missing))}: trim again when they are back")
 
 
-def run_find_time(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        lsn = client.find_time(options.log, options.time)
-    output.text(str(lsn))
-    output.json({"log": options.log, "timestamp": shown_time(options.time), "lsn": str(lsn)})
+def run_find_time(client: Client, options: argparse.Namespace, output: Output) -> None:
+    lsn = client.find_time(options.log, options.time)
+    plain = {"log": options.log, "timestamp": shown_time(options.time), "lsn": str(lsn)}
+    output.result(str(lsn), plain)
 
 
 def plain_log(view: LogView) -> dict[str, object]:

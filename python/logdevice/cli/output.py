@@ -42,6 +42,11 @@ class Output:
         if self.is_json:
             self.raw(json.dumps(plain, ensure_ascii=False).encode() + b"\n")
 
+    def result(self, line: str, plain: Mapping[str, Any]) -> None:
+        """The same for both: a line for people, an object for programs."""
+        self.text(line)
+        self.json(plain)
+
     def remark(self, line: str) -> None:
         self._remarks.write(line + "\n")
         self._remarks.flush()

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from logdevice.cli import arguments, commands
-from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, plain_bytes, shown_time
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
@@ -73,30 +72,28 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gaps", action="store_true", help="remark also on holes and on ends of epochs")
 
 
-def run_cat(options: argparse.Namespace, output: Output) -> int:
+def run_cat(client: Client, options: argparse.Namespace, output: Output) -> int:
     printer = Printer(output, with_quiet_gaps=options.gaps)
     if options.at is not None:
-        with connect(options) as client:
-            printer.print_point(options.at, client.read_at(options.log, options.at))
-        return printer.exit_code
-    with connect(options) as client, client.read(options.log, options.start, options.until) as reader:
-        printer.print_all(reader)
+        printer.print_point(options.at, client.read_at(options.log, options.at))
+    else:
+        with client.read(options.log, options.start, options.until) as reader:
+            printer.print_all(reader)
     return printer.exit_code
 
 
-def run_tail(options: argparse.Namespace, output: Output) -> int:
+def run_tail(client: Client, options: argparse.Namespace, output: Output) -> int:
     printer = Printer(output, with_quiet_gaps=options.gaps)
-    with connect(options) as client:
-        tail = client.tail(options.log).released_end
-        last = last_entries(client, options.log, tail, options.lines)
-        if output.is_json:
-            printer.print_entries(last)
-        else:
-            printer.print_payloads(entry.payload for entry in last)
-        output.flush()
-        if options.follow:
-            with client.read(options.log, tail, follow=True) as reader:
-                printer.print_all(reader)
+    tail = client.tail(options.log).released_end
+    last = last_entries(client, options.log, tail, options.lines)
+    if output.is_json:
+        printer.print_entries(last)
+    else:
+        printer.print_payloads(entry.payload for entry in last)
+    output.flush()
+    if options.follow:
+        with client.read(options.log, tail, follow=True) as reader:
+            printer.print_all(reader)
     return printer.exit_code
 
 

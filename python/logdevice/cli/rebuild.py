@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import arguments, commands, confirming, probe
-from logdevice.cli.finding import connect
 from logdevice.cli.output import Output, Row
 from logdevice.cli.progress import Progress
 from logdevice.cli.rebuild_progress import progress_of
@@ -57,41 +56,35 @@ def add_commands(group: commands.Commands) -> None:
         commands.add_node(commands.add(group, name, run, help))
 
 
-def run_mark(options: argparse.Namespace, output: Output) -> None:
+def run_mark(client: Client, options: argparse.Namespace, output: Output) -> None:
     names = ", ".join(map(str, options.nodes))
     confirming.confirm(
         options,
         f"give up the data of {names}? What no other node has will be reported as lost, and whoever has read "
         "it is told to roll back",
     )
-    with connect(options) as client:
-        for node in options.nodes:
-            states = client.mark_unrecoverable(node)
+    for node in options.nodes:
+        states = client.mark_unrecoverable(node)
     show(states, output)
 
 
-def run_rebuild(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.rebuild_node(options.node)
-        _wait(client, options, output)
+def run_rebuild(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.rebuild_node(options.node)
+    _wait(client, options, output)
 
 
-def run_drain(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.drain_node(options.node)
-        _wait(client, options, output)
+def run_drain(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.drain_node(options.node)
+    _wait(client, options, output)
 
 
-def run_undrain(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        show(client.undrain_node(options.node), output)
+def run_undrain(client: Client, options: argparse.Namespace, output: Output) -> None:
+    show(client.undrain_node(options.node), output)
 
 
-def run_remove(options: argparse.Namespace, output: Output) -> None:
-    with connect(options) as client:
-        client.remove_node(options.node)
-    output.text(f"{options.node} is no longer a node of the cluster")
-    output.json({"removed": str(options.node)})
+def run_remove(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.remove_node(options.node)
+    output.result(f"{options.node} is no longer a node of the cluster", {"removed": str(options.node)})
 
 
 def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:

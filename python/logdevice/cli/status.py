@@ -9,18 +9,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import logdevice
 from logdevice.cli import commands, probe
 from logdevice.cli.finding import Place, find
 from logdevice.cli.output import Output, Row, shown_bytes, shown_time
 from logdevice.cli.processes import ProcessState
 from logdevice.cli.rebuild import shown_state
 from logdevice.cli.rebuild_progress import progress_of
-from logdevice.errors import UnavailableError
-from logdevice.types import NodeId
-from logdevice.wire.service_messages import ClusterView, NodeState, NodeStatus, NodeView
+from logdevice.wire.service_messages import NodeState, NodeStatus, NodeView
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
 
 _NODE_COLUMNS = (
     *("node", "address", "state", "data", "roles", "location", "logs", "sequencing", "readers"),
@@ -34,11 +34,10 @@ def add_commands(group: commands.Commands) -> None:
     commands.add(group, "nodes", run_nodes, "list the nodes of the cluster")
 
 
-def run_status(options: argparse.Namespace, output: Output) -> None:
-    place = find(options)
-    view = cluster_view(place)
+def run_status(client: Client, options: argparse.Namespace, output: Output) -> None:
+    place, view = find(options), client.cluster()
     statuses = probe.statuses(view.cluster, [entry.address for entry in view.nodes])
-    states = node_states(place)
+    states = {state.node: state for state in client.node_states().nodes}
     nodes = [node_row(place, entry, statuses[entry.address], states.get(entry.node)) for entry in view.nodes]
     logs = log_rows([status for status in statuses.values() if status is not None])
     storage = [statuses[entry.address] for entry in view.nodes if entry.is_storage]
@@ -61,28 +60,11 @@ def run_status(options: argparse.Namespace, output: Output) -> None:
     output.table(logs, _LOG_COLUMNS)
 
 
-def run_nodes(options: argparse.Namespace, output: Output) -> None:
-    place = find(options)
-    view = cluster_view(place)
-    states = node_states(place)
+def run_nodes(client: Client, options: argparse.Namespace, output: Output) -> None:
+    place, view = find(options), client.cluster()
+    states = {state.node: state for state in client.node_states().nodes}
     rows = [node_row(place, entry, None, states.get(entry.node)) for entry in view.nodes]
     output.rows(rows, ("node", "address", "state", "data", "roles", "location"))
-
-
-def cluster_view(place: Place) -> ClusterView:
-    """Who is there, as the first node sees it that answers."""
-    addresses = place.endpoint.split(",")
-    views = probe.views(place.local.name if place.local else "", addresses).values()
-    for view in views:
-        if view is not None:
-            return view
-    raise UnavailableError(f"no node answers at {place.endpoint}")
-
-
-def node_states(place: Place) -> dict[NodeId, NodeState]:
-    """What became of the data of nodes, where it is not as it should be."""
-    with logdevice.connect(place.endpoint) as client:
-        return {state.node: state for state in client.node_states().nodes}
 
 
 def node_row(

@@ -4,7 +4,7 @@
 shows how it is used.
 """
 
-from logdevice.client.appending import TaggedAppend, TagStatus
+from logdevice.client.appending import TaggedAppend
 from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
 from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
 from logdevice.client.blocking import Client, connect
@@ -22,6 +22,7 @@ from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.reader import Reader
 from logdevice.client.undo_ring import Change, UndoRing
 from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.write_messages import WriterIs as TagStatus
 from logdevice.writer_tags import writer_number
 
 __all__ = [

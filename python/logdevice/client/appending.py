@@ -31,7 +31,7 @@ from logdevice.errors import (
     WriterFencedError,
     WriterOutOfOrderError,
 )
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter
+from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
 from logdevice.types import Epoch, LogId, Lsn, WriterTag
 from logdevice.writer_tags import check_tag
 
@@ -47,18 +47,6 @@ class TaggedAppend:
 
     lsn: Lsn
     is_duplicate: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagStatus:
-    """What a log has of a writer, and of one of its appends."""
-
-    is_stored: bool
-    lsn: Lsn  # 0: it is not stored, or so old that this is no longer known
-    is_known: bool  # whether the log remembers the writer
-    next_seq: int  # the number that the writer's next append should have
-    incarnation: int
-    horizon: Lsn  # writers that were forgotten have nothing from here on
 
 
 class Appending:
@@ -104,15 +92,7 @@ class Appending:
         return await asyncio.to_thread(batches.encode, batch, self._codec, self._settings)
 
     async def append_body(self, log: LogId, body: bytes, entries: int) -> Lsn:
-        context = self._context
-        append = Append(
-            log=log,
-            body=body,
-            crc=crc32c(body),
-            entries=entries,
-            seen_epoch=self.seen_epoch(log),
-            clock_ms=context.clock.time_ms,
-        )
+        context, append = self._context, self._record(log, body, entries)
         is_chain = context.directory.is_chain(log)
         answer = await (self._chains if is_chain else context.routing).append(append)
         if answer.status is AppendStatus.UNCHAINED:
@@ -133,36 +113,31 @@ class Appending:
         number = await self._context.number(log)
         position = await self._context.position(number, since)
         check_tag(tag)
-        body = await self.encode(batch)
-        append = Append(
-            log=number,
-            body=body,
-            crc=crc32c(body),
-            entries=batch.num_rows,
-            tag=tag,
-            seen_epoch=self.seen_epoch(number),
-            since=position,
-            clock_ms=self._context.clock.time_ms,
-        )
+        append = self._record(number, await self.encode(batch), batch.num_rows, tag, position)
         answer = await self._context.routing.append_tagged(append)
         if answer.status not in (AppendStatus.OK, AppendStatus.DUPLICATE):
             raise refusal(number, answer)
         self.saw(number, answer.lsn, answer.timestamp_ms)
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
-    async def append_status(self, log: LogRef, tag: WriterTag) -> TagStatus:
-        """What became of a tagged append, without sending it."""
-        return await self.status(await self._context.number(log), tag.writer, tag.first_seq)
+    async def append_status(self, log: LogRef, tag: WriterTag) -> WriterIs:
+        """What became of a tagged append, without sending it; and what the log has of its writer."""
+        question = GetWriter(await self._context.number(log), tag.writer, tag.first_seq)
+        return await self._context.routing.ask(question)
 
-    async def status(self, log: LogId, writer: int, seq: int) -> TagStatus:
-        found = await self._context.routing.ask(GetWriter(log, writer, seq))
-        return TagStatus(
-            is_stored=found.is_stored,
-            lsn=found.lsn,
-            is_known=found.is_known,
-            next_seq=found.next_seq,
-            incarnation=found.incarnation,
-            horizon=found.horizon,
+    def _record(
+        self, log: LogId, body: bytes, entries: int, tag: WriterTag | None = None, since: Lsn = Lsn(0)
+    ) -> Append:
+        """With what this client has seen of the log, and of time."""
+        return Append(
+            log=log,
+            body=body,
+            crc=crc32c(body),
+            entries=entries,
+            tag=tag,
+            since=since,
+            seen_epoch=self.seen_epoch(log),
+            clock_ms=self._context.clock.time_ms,
         )
 
     def seen_epoch(self, log: LogId) -> Epoch:

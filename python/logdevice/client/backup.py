@@ -101,7 +101,7 @@ class Backups:
         try:
             await writer.open()
             for part in found["parts"]:
-                for record in await asyncio.to_thread(records_of, source / part["file"]):
+                for record in await asyncio.to_thread(list, records_of(source / part["file"])):
                     if len(flights) >= room:
                         await flights.popleft()
                     flights.append(writer.submit(bytes(record.body), record.entries, record.timestamp_ms))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 from crc32c import crc32c
 
+from logdevice.client.framed_file import sync
 from logdevice.errors import CorruptRecordError, InvalidArgumentError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn, Record
 from logdevice.wire.service_messages import LogView
@@ -94,9 +94,9 @@ class BackupWriter:
         }
         unfinished = self._target / f"{METADATA}.unfinished"
         unfinished.write_text(json.dumps(metadata, indent=1))
-        _sync(unfinished)
+        sync(unfinished)
         unfinished.rename(self._target / METADATA)
-        _sync(self._target)
+        sync(self._target)
         return summary_of(metadata)
 
     def _write(self) -> None:
@@ -116,7 +116,7 @@ class BackupWriter:
         file = self._target / f"part-{len(self._parts):05}.arrow"
         with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
             writer.write_batch(batch)
-        _sync(file)
+        sync(file)
         size = sum(map(len, bodies))
         self._entries += sum(record.entries for record in records)
         self._bytes += size
@@ -135,15 +135,6 @@ def make_directory(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise InvalidArgumentError(f"{target} is not empty: a backup needs a directory of its own")
-
-
-def _sync(path: Path) -> None:
-    """A file, or the names in a directory."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _sha256(file: Path) -> str:
@@ -172,11 +163,7 @@ def verified(source: Path) -> dict[str, Any]:
     return metadata
 
 
-def records_of(file: Path) -> list[Record]:
-    return list(_decoded(file))
-
-
-def _decoded(file: Path) -> Iterator[Record]:
+def records_of(file: Path) -> Iterator[Record]:
     with pa.memory_map(str(file)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     for row in table.to_pylist():

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from logdevice.client.context import ClientContext
+from logdevice.client.context import ClientContext, chosen
 from logdevice.client.directory import LogRef
 from logdevice.client.lineages import Lineages
 from logdevice.cuts import Cut, CutEnd, CutKind, check_cut_name
@@ -36,7 +36,7 @@ class Cuts:
         """Where several logs stand now. `fresh` has everything that was acknowledged before this was called;
         `consistent` also has, for everything in it, everything that caused it. All of it can be read.
         """
-        wanted = _kind(kind)
+        wanted = chosen(CutKind, "kind", kind)
         paths = await self._paths(logs)
         found = await self._take(list(paths), wanted)
         self._context.clock.saw(found.time_ms)
@@ -116,11 +116,3 @@ class Cuts:
 
     async def _answer(self, question: GetTail | Barrier) -> Tail | BarrierIs:
         return await self._context.routing.ask(question)
-
-
-def _kind(kind: str | CutKind) -> CutKind:
-    try:
-        return CutKind(kind)
-    except ValueError:
-        allowed = " or ".join(one.value for one in CutKind)
-        raise InvalidArgumentError(f"kind must be {allowed}, got {kind!r}") from None

@@ -10,19 +10,21 @@ happened to, and is raised once more by the next `flush` or `close`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from logdevice.client.appending import Appending
 from logdevice.client.closing import Closing
 from logdevice.client.collector import Collector, Entries, size_of
-from logdevice.client.directory import attributes_of
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
 from logdevice.client.tagged_writer import TaggedWriter
 from logdevice.client_settings import ClientSettings
-from logdevice.errors import LocalProtocolError
+from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.knobs import changed
 from logdevice.tasks import Tasks
-from logdevice.types import Lsn
-from logdevice.wire.service_messages import LogView
+from logdevice.types import LogId, Lsn
 
 
 class Position(NamedTuple):
@@ -58,17 +60,16 @@ class _Sealed(NamedTuple):
 
 
 class BatchingWriter(Closing):
-    """`find_log` says which log it is; asked once, when the first record is sent."""
-
     def __init__(
         self,
-        find_log: Callable[[], Awaitable[LogView]],
+        log: LogRef,
+        context: ClientContext,
         appending: Appending,
         settings: ClientSettings,
         tagged: TaggedWriter | None = None,
     ) -> None:
         self._tagged = tagged
-        self._find_log, self._appending, self.settings = find_log, appending, settings
+        self._log, self._context, self._appending, self.settings = log, context, appending, settings
         self._collector = Collector(settings)
         self._record: asyncio.Future[Lsn] | None = None  # of what is being collected
         self._alarm: asyncio.TimerHandle | None = None
@@ -177,40 +178,39 @@ class BatchingWriter(Closing):
     async def _run(self) -> None:
         """Sends sealed records in order, so many at a time."""
         slots: asyncio.Semaphore | None = None
-        log: LogView | None = None
+        log: LogId | None = None
         while True:
             sealed = await self._sealed.get()
             try:
                 # A writer with a name stays with its log, whatever becomes of the path meanwhile.
                 if log is None or self._tagged is None:
-                    log = await self._find_log()
+                    log = await self._context.number(self._log)
                 if self._tagged is not None:
                     await self._tagged.open()
+                if slots is None:
+                    slots = asyncio.Semaphore(await self._slots())
             except Exception as problem:
                 sealed.body.cancel()
                 await self._settle(sealed, problem)
                 continue
-            if slots is None:
-                slots = asyncio.Semaphore(self._slots(log))
             await slots.acquire()
             if self._tagged is not None:
                 await asyncio.wait([sealed.body])  # records are numbered in the order of their entries
             self._sending.start(self._send(log, sealed, slots))
 
-    def _slots(self, log: LogView) -> int:
+    async def _slots(self) -> int:
         if self._tagged is not None:
             return self.settings.writer_window
-        is_strict = attributes_of(log).writer_order == "strict"
+        is_strict = (await self._context.directory.attributes(self._log)).writer_order == "strict"
         return 1 if is_strict else self.settings.writer_in_flight_max
 
-    async def _send(self, log: LogView, sealed: _Sealed, slots: asyncio.Semaphore) -> None:
-        assert log.log is not None, "a log has a number"
+    async def _send(self, log: LogId, sealed: _Sealed, slots: asyncio.Semaphore) -> None:
         try:
             body, count = await sealed.body, len(sealed.entries.payloads)
             if self._tagged is not None:
                 lsn = await self._tagged.submit(body, count)
             else:
-                lsn = await self._appending.append_body(log.log, body, count)
+                lsn = await self._appending.append_body(log, body, count)
         except Exception as problem:
             await self._settle(sealed, problem)
         else:
@@ -229,3 +229,30 @@ class BatchingWriter(Closing):
         self._unsettled -= 1
         async with self._changed:
             self._changed.notify_all()
+
+
+class Writers:
+    """Makes writers: a part of the client."""
+
+    def __init__(self, context: ClientContext, appending: Appending) -> None:
+        self._context, self._appending = context, appending
+
+    def writer(
+        self, /, log: LogRef, *, name: str | None = None, journal: str | Path | None = None, **settings: Any
+    ) -> BatchingWriter:
+        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`.
+
+        With a name, records are in the log once whatever happens to sequencers, and an earlier process of
+        that name is fenced off. With a journal, a file, a process that starts again resolves what the one
+        before it had sent and does not know the outcome of.
+        """
+        context, own = self._context, changed(self._context.settings, settings)
+        tagged = None
+        if name is not None:
+            path = None if journal is None else Path(journal)
+            tagged = TaggedWriter(name, log, context, self._appending, own, path)
+        elif journal is not None:
+            raise InvalidArgumentError("a journal belongs to a writer with a name: give `name`, too")
+        writer = BatchingWriter(log, context, self._appending, own, tagged)
+        context.in_use.add(writer)
+        return writer

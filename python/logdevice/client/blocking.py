@@ -1,8 +1,8 @@
 """The client for programs without an event loop: the same calls, which return when they are done.
 
 Any number of threads may use one client. It connects when it is first used, in the process that uses it:
-a client that was not used before a fork, or that was pickled, works in the other process. Options and
-errors are those of `client.py`.
+a client that was not used before a fork, or that was pickled, works in the other process. Calls, options
+and errors are those of `client.py`.
 """
 
 from __future__ import annotations
@@ -10,25 +10,20 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping
-from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from logdevice.client.batching_writer import BatchingWriter
-from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
+from logdevice.client.calls import Calls, Face, Work
 from logdevice.client.client import AsyncClient
 from logdevice.client.closing import BlockingClosing
 from logdevice.client.config import ClientConfig
-from logdevice.client.logs_reader import LogsReader
 from logdevice.client.loop_thread import LoopThread, shared
 from logdevice.client.reader import Reader
 from logdevice.errors import LocalProtocolError
 
-P = ParamSpec("P")
-Result = TypeVar("Result")
-Inner = TypeVar("Inner", Reader, BatchingWriter)
-Face = TypeVar("Face", bound=BlockingClosing)
+Part = TypeVar("Part")
 
 
 class Engine(NamedTuple):
@@ -38,52 +33,6 @@ class Engine(NamedTuple):
     loop: LoopThread
     client: AsyncClient
     in_use: WeakSet[BlockingClosing]  # writers that may still hold something, and readers
-
-
-def blocking(
-    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate[Client, P], Result]:
-    """The same call, which returns when it is done."""
-
-    @wraps(call)
-    def wait(client: Client, /, *args: P.args, **options: P.kwargs) -> Result:
-        engine = client.engine()
-        return engine.loop.run(call(engine.client, *args, **options))
-
-    return wait
-
-
-def _opening(
-    call: Callable[Concatenate[AsyncClient, P], Inner], face: Callable[[Inner, LoopThread], Face]
-) -> Callable[Concatenate[Client, P], Face]:
-    """A reader that has begun to read when the call returns, or a writer that has taken over its name."""
-
-    @wraps(call)
-    def begin(client: Client, /, *args: P.args, **options: P.kwargs) -> Face:
-        engine = client.engine()
-
-        async def make() -> Face:
-            inner = call(engine.client, *args, **options)
-            await inner.open()
-            return face(inner, engine.loop)
-
-        made = engine.loop.run(make())
-        engine.in_use.add(made)
-        return made
-
-    return begin
-
-
-def _reading_several(
-    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, LogsReader]],
-) -> Callable[Concatenate[Client, P], BlockingLogsReader]:
-    @wraps(call)
-    def begin(client: Client, /, *args: P.args, **options: P.kwargs) -> BlockingLogsReader:
-        engine = client.engine()
-        reader = engine.loop.run(call(engine.client, *args, **options))
-        return BlockingLogsReader(reader, engine.loop)
-
-    return begin
 
 
 def connect(
@@ -101,7 +50,7 @@ def connect(
     return Client(ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings))
 
 
-class Client(BlockingClosing):
+class Client(Calls, BlockingClosing):
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
         self._lock = threading.Lock()
@@ -133,6 +82,23 @@ class Client(BlockingClosing):
                 self._finalizer = weakref.finalize(self, _shut_down, self._engine)
             return self._engine
 
+    def perform(self, part: type[Part], work: Work[Part], face: Face | None) -> Any:
+        engine = self.engine()
+
+        async def done() -> Any:
+            result = work(engine.client.part(part))
+            if not isinstance(result, Reader | BatchingWriter):
+                return await result
+            await result.open()  # it has begun to read, or has taken over its name, when the call returns
+            return result
+
+        result = engine.loop.run(done())
+        if face is None:
+            return result
+        opened = face(result, engine.loop)
+        engine.in_use.add(opened)
+        return opened
+
     @property
     def clock_ms(self) -> int:
         """The highest time this client has seen, to be carried to another one by `saw`."""
@@ -141,68 +107,6 @@ class Client(BlockingClosing):
     def saw(self, clock_ms: int) -> None:
         """What this client appends from now on is not older than this."""
         self.engine().client.saw(clock_ms)
-
-    append = blocking(AsyncClient.append)
-    append_many = blocking(AsyncClient.append_many)
-    append_batch = blocking(AsyncClient.append_batch)
-    append_tagged = blocking(AsyncClient.append_tagged)
-    append_status = blocking(AsyncClient.append_status)
-    writer = _opening(AsyncClient.writer, BlockingWriter)
-
-    read = _opening(AsyncClient.read, BlockingReader)
-    subscribe = _opening(AsyncClient.subscribe, BlockingReader)
-    read_logs = _reading_several(AsyncClient.read_logs)
-
-    tail = blocking(AsyncClient.tail)
-    tails = blocking(AsyncClient.tails)
-    first_lsn = blocking(AsyncClient.first_lsn)
-    find_time = blocking(AsyncClient.find_time)
-    find_key = blocking(AsyncClient.find_key)
-    is_empty = blocking(AsyncClient.is_empty)
-    data_size = blocking(AsyncClient.data_size)
-    lsn_after = blocking(AsyncClient.lsn_after)
-    find_record = blocking(AsyncClient.find_record)
-    trim = blocking(AsyncClient.trim)
-
-    peek = blocking(AsyncClient.peek)
-    read_at = blocking(AsyncClient.read_at)
-    fill = blocking(AsyncClient.fill)
-
-    create_log = blocking(AsyncClient.create_log)
-    create_directory = blocking(AsyncClient.create_directory)
-    set_attributes = blocking(AsyncClient.set_attributes)
-    remove_log = blocking(AsyncClient.remove_log)
-    rename = blocking(AsyncClient.rename)
-    logs = blocking(AsyncClient.logs)
-    find_log = blocking(AsyncClient.find_log)
-
-    cluster = blocking(AsyncClient.cluster)
-    sequencer = blocking(AsyncClient.sequencer)
-    node_status = blocking(AsyncClient.node_status)
-    node_states = blocking(AsyncClient.node_states)
-    mark_unrecoverable = blocking(AsyncClient.mark_unrecoverable)
-    rebuild_node = blocking(AsyncClient.rebuild_node)
-    drain_node = blocking(AsyncClient.drain_node)
-    undrain_node = blocking(AsyncClient.undrain_node)
-    remove_node = blocking(AsyncClient.remove_node)
-    copies = blocking(AsyncClient.copies)
-    epoch_metadata = blocking(AsyncClient.epoch_metadata)
-
-    lineage = blocking(AsyncClient.lineage)
-    check = blocking(AsyncClient.check)
-
-    barrier = blocking(AsyncClient.barrier)
-    create_cut = blocking(AsyncClient.create_cut)
-    cuts = blocking(AsyncClient.cuts)
-    cut = blocking(AsyncClient.cut)
-    remove_cut = blocking(AsyncClient.remove_cut)
-
-    purged_end = blocking(AsyncClient.purged_end)
-    note_purge = blocking(AsyncClient.note_purge)
-    drop = blocking(AsyncClient.drop)
-
-    backup = blocking(AsyncClient.backup)
-    restore = blocking(AsyncClient.restore)
 
 
 def _start(config: ClientConfig) -> Engine:

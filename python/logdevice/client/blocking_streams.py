@@ -89,9 +89,6 @@ class BlockingLogsReader(BlockingItems[LogItem | Passed]):
     def expect(self, cut: Cut) -> None:
         self._reader.expect(cut)
 
-    def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
-        return self._loop.run(self._reader.next(timeout_ms))
-
 
 class BlockingReceipt:
     """What became of one entry."""

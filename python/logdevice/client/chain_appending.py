@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from logdevice.client.context import ClientContext
 from logdevice.client.nodes import now_ms
+from logdevice.client.reading import Reading
 from logdevice.errors import LogDeviceError, NoSequencerError
 from logdevice.protocol.chain.append import (
     AskSequencer,
@@ -25,24 +25,19 @@ from logdevice.protocol.chain.append import (
     ReadPosition,
     SequencerAnswered,
 )
-from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.io import Answered, Ask, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store
 from logdevice.tasks import Tasks
-from logdevice.types import LogId, Lsn, NodeId
+from logdevice.types import LogId, NodeId
 
 _TOKEN_BITS: Final = 48  # the machine counts on from there, one for each position
 
-ReadOne = Callable[[LogId, Lsn], Awaitable[PointStatus]]
-
 
 class ChainAppending:
-    """`read_one` waits until a position is released, and says what is there."""
-
-    def __init__(self, context: ClientContext, read_one: ReadOne) -> None:
+    def __init__(self, context: ClientContext, reading: Reading) -> None:
         self.nodes, self.routing, self.settings = context.nodes, context.routing, context.settings
-        self.read_one = read_one
+        self.reading = reading
         self._rng = random.Random()
 
     async def append(self, append: Append) -> Appended:
@@ -107,7 +102,7 @@ class _Run:
         timeout_ms = appending.settings.append_timeout_ms
         try:
             if isinstance(effect, ReadPosition):
-                status = await appending.read_one(self._log, effect.lsn)
+                status = await appending.reading.outcome_at(self._log, effect.lsn)
                 event: Event = PositionRead(effect.lsn, status)
             else:
                 answer: Any = await appending.routing.ask(effect.request, timeout_ms)

@@ -71,9 +71,8 @@ class Points:
         return Point(PointStatus.WRITTEN, batches[0]) if batches else await self._read_log(number, position)
 
     async def _copy_of(self, node: NodeId, log: LogId, lsn: Lsn) -> ChainCopy | None:
-        timeout_ms = self._context.settings.attempt_timeout_ms
         try:
-            return await self._context.nodes.ask(node, ChainRead(log, lsn), timeout_ms=timeout_ms)
+            return await self._context.nodes.ask(node, ChainRead(log, lsn))
         except LogDeviceError:
             return None  # the log tells, whatever is the matter with this node
 

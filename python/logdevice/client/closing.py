@@ -53,14 +53,14 @@ class BlockingClosing:
 class BlockingItems(BlockingClosing, Iterator[Item]):
     """To be used by one thread at a time. `items` are read in the loop."""
 
-    def __init__(self, items: Closing, loop: LoopThread) -> None:
-        self._loop, self._close = loop, items.close
+    def __init__(self, items: Items[Item], loop: LoopThread) -> None:
+        self._items, self._loop = items, loop
         # A `for` that was left in the middle must not keep the reader reading.
         weakref.finalize(self, _abandon, items, loop).atexit = False
 
     def next(self, timeout_ms: int | None = None) -> Item | None:
         """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
-        raise NotImplementedError
+        return self._loop.run(self._items.next(timeout_ms))
 
     def __next__(self) -> Item:
         item = self.next()
@@ -69,7 +69,7 @@ class BlockingItems(BlockingClosing, Iterator[Item]):
         return item
 
     def close(self) -> None:
-        self._loop.run(self._close())
+        self._loop.run(self._items.close())
 
 
 def _abandon(items: Closing, loop: LoopThread) -> None:

@@ -6,10 +6,11 @@ One for each client, made by it; parts get it by constructor and keep nothing of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import Enum
+from typing import TypeVar
 from weakref import WeakSet
 
-from logdevice.client.clock import SeenClock
+from logdevice.client.closing import Closing
 from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.nodes import Nodes
@@ -22,10 +23,29 @@ from logdevice.types import LSN_MAX, LogId, Lsn
 Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'
 
 
-class Open(Protocol):
-    """A reader or a writer, which ends with its client."""
+Choice = TypeVar("Choice", bound=Enum)
 
-    async def close(self) -> None: ...
+
+def chosen(kind: type[Choice], what: str, value: object) -> Choice:
+    """The member of an enumeration that a program gave, or its value."""
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = " or ".join(str(one.value) for one in kind)
+        raise InvalidArgumentError(f"{what} must be {allowed}, got {value!r}") from None
+
+
+class SeenClock:
+    """How far in time a client has come: the highest time of all it has read, or was told is in a log.
+
+    Sent along with every append, so that what a client writes is never older than what it knows.
+    """
+
+    def __init__(self) -> None:
+        self.time_ms = 0
+
+    def saw(self, time_ms: int) -> None:
+        self.time_ms = max(self.time_ms, time_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +55,7 @@ class ClientContext:
     directory: Directory
     routing: Routing
     clock: SeenClock
-    in_use: WeakSet[Open] = field(default_factory=WeakSet)
+    in_use: WeakSet[Closing] = field(default_factory=WeakSet)  # readers and writers, which end with it
 
     @classmethod
     def of(cls, config: ClientConfig) -> ClientContext:

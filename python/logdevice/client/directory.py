@@ -12,7 +12,7 @@ from typing import Any
 from logdevice.client.nodes import Nodes, now_ms
 from logdevice.client_settings import ClientSettings
 from logdevice.errors import InvalidArgumentError, UnknownLogError
-from logdevice.knobs import Value
+from logdevice.knobs import Value, show
 from logdevice.log_attributes import ATTRIBUTES, LogAttributes, checked
 from logdevice.types import LogId
 from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, FindLog, GetLogs, LogsView, LogView
@@ -92,9 +92,9 @@ class Directory:
         new_path: str = "",
         attributes: NewAttributes | None = None,
     ) -> LogsView:
-        request = ChangeLogs(
-            change=change, path=path, new_path=new_path, attributes=attributes_as_text(attributes or {})
-        )
+        # As a person would write them; empty takes an attribute back.
+        given = {name: "" if value is None else show(value) for name, value in (attributes or {}).items()}
+        request = ChangeLogs(change=change, path=path, new_path=new_path, attributes=tuple(given.items()))
         # Not a request to send twice: the second one would fail because of the first.
         changed = await self._nodes.call_any(request, idempotent=False)
         self._known.clear()
@@ -108,17 +108,6 @@ class Directory:
         assert view.log is not None, "logs are noted, not directories"
         self._known[log] = now_ms(), view
         self._attributes[view.log] = attributes_of(view)
-
-
-def attributes_as_text(attributes: NewAttributes) -> tuple[tuple[str, str], ...]:
-    """As a person would write them; None, which takes an attribute back, is empty."""
-
-    def text(value: Value | None) -> str:
-        if value is None:
-            return ""
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    return tuple((name, text(value)) for name, value in attributes.items())
 
 
 def attributes_of(view: LogView) -> LogAttributes:

@@ -108,16 +108,21 @@ class FramedFile:
 
     def _sync_name(self) -> None:
         """What is durable in a file is lost all the same as long as the file's name is not."""
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(self._path.parent)
 
     def _write(self, file: int, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(file, view) :]
+
+
+def sync(path: Path) -> None:
+    """A file, or the names in a directory."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _one_line(owner: bytes) -> str:

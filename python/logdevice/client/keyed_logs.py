@@ -61,6 +61,6 @@ class KeyedLogs:
             return answer.status
 
         try:
-            return await persistently(once, settings, settings.call_timeout_ms) is DropStatus.OK
+            return await persistently(once, settings) is DropStatus.OK
         except UnavailableError:
             return False

@@ -33,8 +33,7 @@ class NodeAdministration:
 
     async def node_status(self, node: int) -> NodeStatus:
         """What a node says of itself."""
-        timeout_ms = self._context.settings.attempt_timeout_ms
-        return await self._context.nodes.ask(NodeId(node), GetStatus(), timeout_ms=timeout_ms)
+        return await self._context.nodes.ask(NodeId(node), GetStatus())
 
     async def sequencer(self, log: LogRef) -> NodeId | None:
         """The node that numbers the log's records; None if none can at the moment."""

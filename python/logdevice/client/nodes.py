@@ -64,12 +64,17 @@ class Nodes:
         return {node.node: node for node in (await self.view()).nodes if node.is_storage}
 
     async def ask(
-        self, node: NodeId, request: Request[Answer], *, timeout_ms: int, idempotent: bool = True
+        self,
+        node: NodeId,
+        request: Request[Answer],
+        *,
+        timeout_ms: int | None = None,
+        idempotent: bool = True,
     ) -> Answer:
         """One node's answer, in one attempt."""
-        place = await self._place_of(node)
+        place, patience_ms = await self._place_of(node), timeout_ms or self._settings.attempt_timeout_ms
         with self._doubting_where(node):
-            return await self._conversation(place).ask(request, timeout_ms=timeout_ms, idempotent=idempotent)
+            return await self._conversation(place).ask(request, timeout_ms=patience_ms, idempotent=idempotent)
 
     async def ask_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
         """The answer of the first node that can be reached; each is asked once."""
@@ -90,11 +95,7 @@ class Nodes:
 
     async def call_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
         """The same, tried again with pauses while nobody can answer."""
-        return await persistently(
-            lambda: self.ask_any(request, idempotent=idempotent),
-            self._settings,
-            self._settings.call_timeout_ms,
-        )
+        return await persistently(lambda: self.ask_any(request, idempotent=idempotent), self._settings)
 
     async def open(self, node: NodeId, method: str) -> ClientStream | DataStream:
         """A stream of one's own with a node, the fastest it offers."""

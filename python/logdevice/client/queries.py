@@ -10,15 +10,15 @@ every record that is stored well enough. The functions that put answers together
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from logdevice.client import key_search
-from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.context import ClientContext, Where
 from logdevice.client.directory import LogRef
+from logdevice.client.reading import Reading
 from logdevice.client.retries import persistently
 from logdevice.errors import (
     InvalidArgumentError,
@@ -51,7 +51,6 @@ from logdevice.wire.service_messages import (
 )
 
 Reply = TypeVar("Reply")
-ReadFirst = Callable[[LogId, Lsn, Lsn], Awaitable[RecordsBatch | None]]
 # With NON_AUTHORITATIVE somebody has lost its data for good: everybody else has spoken.
 _ENOUGH = (Answer.COMPLETE, Answer.INCOMPLETE, Answer.NON_AUTHORITATIVE)
 
@@ -69,10 +68,8 @@ class LogTail(LogPoint):
 
 
 class Queries:
-    """`read_first` reads the first records of a range that have a key."""
-
-    def __init__(self, context: ClientContext, read_first: ReadFirst) -> None:
-        self._context, self._settings, self._read_first = context, context.settings, read_first
+    def __init__(self, context: ClientContext, reading: Reading) -> None:
+        self._context, self._settings, self._reading = context, context.settings, reading
 
     async def tail(self, log: LogRef, *, confirm: bool = True) -> LogTail:
         """Where the log ends: behind everything that was acknowledged before this was called. Without
@@ -105,7 +102,7 @@ class Queries:
         """
         number = await self._context.number(log)
         start, tail = await self.first_lsn(number), await self.tail(number)
-        read_first = partial(self._read_first, number)
+        read_first = partial(self._reading.first_with_key, number)
         return await key_search.find_key(read_first, key, start, max(start, tail.released_end))
 
     async def is_empty(self, log: LogRef) -> bool:
@@ -176,9 +173,7 @@ class Queries:
 
     async def _ask_all(self, log: LogRef, question: Request[Reply]) -> dict[NodeId, Reply]:
         """What at least an f-majority of the storage nodes answers."""
-        return await persistently(
-            lambda: self._ask_once(log, question), self._settings, self._settings.call_timeout_ms
-        )
+        return await persistently(lambda: self._ask_once(log, question), self._settings)
 
     async def _ask_once(self, log: LogRef, question: Request[Reply]) -> dict[NodeId, Reply]:
         needed = (await self._context.directory.attributes(log)).parsed_replication
@@ -188,10 +183,7 @@ class Queries:
             if state.node in nodes:
                 quorum.set_status(state.node, state.status)
         asking = {
-            asyncio.create_task(
-                self._context.nodes.ask(node, question, timeout_ms=self._settings.attempt_timeout_ms)
-            ): node
-            for node in sorted(nodes)
+            asyncio.create_task(self._context.nodes.ask(node, question)): node for node in sorted(nodes)
         }
         answers: dict[NodeId, Reply] = {}
         problems: list[str] = []

@@ -24,7 +24,7 @@ from logdevice.errors import InvalidArgumentError, LocalProtocolError, RebuildEr
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.settings import ReadStreamSettings
-from logdevice.types import Gap, Lsn, ReadLevel, Record
+from logdevice.types import Gap, Lsn, Record
 
 Item = RecordsBatch | Gap
 Taken = tuple[Record, ...] | Gap
@@ -237,11 +237,3 @@ class Reader(Items[Item]):
             size += record.size
             entries += record.entries
         return tuple(records)
-
-
-def read_level(level: ReadLevel | str) -> ReadLevel:
-    try:
-        return ReadLevel(level)
-    except ValueError:
-        allowed = " or ".join(known.value for known in ReadLevel)
-        raise InvalidArgumentError(f"level must be {allowed}, got {level!r}") from None

@@ -10,12 +10,12 @@ from typing import Any
 
 from logdevice.client import key_search
 from logdevice.client.arrow_batches import RecordsBatch
-from logdevice.client.context import ClientContext, Where
+from logdevice.client.context import ClientContext, Where, chosen
 from logdevice.client.directory import LogRef
 from logdevice.client.keyed_logs import KeyedLogs
 from logdevice.client.lineages import Lineages
 from logdevice.client.logs_reader import LogsReader
-from logdevice.client.reader import Item, Reader, read_level
+from logdevice.client.reader import Item, Reader
 from logdevice.cuts import Cut
 from logdevice.errors import InvalidArgumentError, UnavailableError
 from logdevice.knobs import changed
@@ -56,7 +56,7 @@ class Reading:
         With `lineage`, the id that was kept with `start` or 'newest', RollbackError is raised as soon as the
         log is found to have lost what was read; with `is_checked`, `check` was asked about `start` before.
         """
-        context, wanted = self._context, read_level(level)
+        context, wanted = self._context, chosen(ReadLevel, "level", level)
         if follow and until is not None:
             raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
         stream_settings = changed(context.config.stream, settings)

@@ -13,13 +13,11 @@ from logdevice.errors import LogDeviceError, NoSpaceError
 Result = TypeVar("Result")
 
 
-async def persistently(
-    work: Callable[[], Awaitable[Result]], settings: ClientSettings, timeout_ms: int
-) -> Result:
-    """Does the work until it succeeds, fails in a way that does not go away, or the time is up."""
+async def persistently(work: Callable[[], Awaitable[Result]], settings: ClientSettings) -> Result:
+    """Does the work until it succeeds, fails in a way that does not go away, or the time of a call is up."""
     retrying = AsyncRetrying(
         retry=retry_if_exception(_goes_away),
-        stop=stop_before_delay(timeout_ms / 1000),
+        stop=stop_before_delay(settings.call_timeout_ms / 1000),
         wait=wait_random_exponential(
             multiplier=settings.retry_pause_ms_min / 1000,
             min=settings.retry_pause_ms_min / 2000,

@@ -23,7 +23,7 @@ from logdevice.client_settings import ClientSettings
 from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import Append, Appended
+from logdevice.protocol.write_messages import Append, Appended, GetWriter
 from logdevice.protocol.writers import forward_table as forwarding
 from logdevice.protocol.writers.forward_table import STORED, ForwardLimits, ForwardTable, WriterIdentity
 from logdevice.tasks import Tasks
@@ -79,7 +79,7 @@ class TaggedWriter:
                     self._journal_path, self._name, log, sync=self._settings.writer_journal_sync
                 )
             incarnation = await self._next_incarnation()
-            status = await self._appending.status(log, self._number, 0)
+            status = await self._context.routing.ask(GetWriter(log, self._number, 0))
             # A name that nobody had before cannot have been forgotten.
             since = (await self._context.tail(log)).end.lsn if incarnation == 1 else Lsn(0)
             if self._is_ordered is None:

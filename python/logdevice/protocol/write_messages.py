@@ -114,12 +114,12 @@ class WriterIs:
     """Answer to GET WRITER; with another status than OK only `node` means something."""
 
     status: AppendStatus
-    is_known: bool = False
+    is_known: bool = False  # whether the log remembers the writer
     is_stored: bool = False  # the append is in the log, or has a number and is on its way there
     lsn: Lsn = Lsn(0)  # of it; 0: not stored, or so old that this is no longer known
     incarnation: int = 0
-    next_seq: int = 0
-    horizon: Lsn = Lsn(0)
+    next_seq: int = 0  # the number that the writer's next append should have
+    horizon: Lsn = Lsn(0)  # writers that were forgotten have nothing from here on
     node: NodeId | None = None
 
 

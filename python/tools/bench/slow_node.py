@@ -54,7 +54,8 @@ class SlowNode:
     def prepare(self, stand: Stand) -> None:
         content = payloads(ENTRY_BYTES, 2_000)
         self._entries = stand.sizes.scan_bytes // ENTRY_BYTES
-        self._ours = LocalCluster.create(stand.directory / "slow-nodes", nodes=NODES, command=COMMAND)
+        self._ours = LocalCluster.create(stand.directory / "slow-nodes", nodes=NODES)
+        self._ours.command = COMMAND
         clusters.bring_up(self.ours)
         (port,) = choose_ports(1)
         self._proxy = SlowProxy(port)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logdevice.cli.lineage import shown
+from logdevice.cli.logs import lineage_rows
 from logdevice.cli.main import main
 from logdevice.protocol.lineage import Lineage
 from logdevice.types import Epoch, Lsn
@@ -12,7 +12,7 @@ from logdevice.types import Epoch, Lsn
 
 def test_branches_are_shown_oldest_first_with_their_versions() -> None:
     lineage = Lineage(dropped=3).branched(42, Epoch(1), Lsn(1)).branched(7, Epoch(5), Lsn.of(4, 9))
-    assert shown(lineage) == [
+    assert lineage_rows(lineage) == [
         {"version": 4, "id": "00000000002a", "first_epoch": 1, "base": "e0n1"},
         {"version": 5, "id": "000000000007", "first_epoch": 5, "base": "e4n9"},
     ]

@@ -28,7 +28,8 @@ def command(program: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    cluster = LocalCluster.create(tmp_path / "data", nodes=3, command=command(STAND_IN))
+    cluster = LocalCluster.create(tmp_path / "data", nodes=3)
+    cluster.command = command(STAND_IN)
     yield cluster
     cluster.kill_all()
 
@@ -122,7 +123,8 @@ def test_a_node_that_is_down_cannot_be_paused(cluster: LocalCluster) -> None:
 
 
 def test_a_node_that_does_not_listen_is_killed(tmp_path: Path) -> None:
-    cluster = LocalCluster.create(tmp_path, nodes=1, command=command(DEAF))
+    cluster = LocalCluster.create(tmp_path, nodes=1)
+    cluster.command = command(DEAF)
     cluster.start(1)
     cluster.wait_until_ready(lambda: "deaf" in cluster.find(1).log.read_text(), TIMEOUT_MS)
     cluster.stop(1, timeout_ms=50)
@@ -139,7 +141,8 @@ def test_another_process_sees_and_ends_the_same_nodes(cluster: LocalCluster) -> 
 
 
 def test_a_node_that_ends_while_starting_tells_why(tmp_path: Path) -> None:
-    cluster = LocalCluster.create(tmp_path, nodes=1, command=command(BROKEN))
+    cluster = LocalCluster.create(tmp_path, nodes=1)
+    cluster.command = command(BROKEN)
     cluster.start(1)
     with pytest.raises(LogDeviceError, match="N1 ended with code 1: the disk is on fire"):
         cluster.wait_until_ready(lambda: False, TIMEOUT_MS)
