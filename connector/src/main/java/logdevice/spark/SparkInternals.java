@@ -17,11 +17,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * What we use of Spark that Spark does not promise to keep, and the check that all of it is still there.
+ * What we use of Spark that Spark does not promise to keep; {@link Linkage} checks that it is there.
  */
 public final class SparkInternals {
-    private static volatile boolean verified;
-
     private SparkInternals() {}
 
     /** A new Python source: it holds state of one scan, see {@link LogDeviceTable}. */
@@ -82,13 +80,5 @@ public final class SparkInternals {
     @SuppressWarnings("unchecked")
     public static <E extends Throwable> RuntimeException sneaky(Throwable error) throws E {
         throw (E) error;
-    }
-
-    /** Throws a LinkageError that names what this Spark lacks; costs nothing after the first time. */
-    static void verify() {
-        if (!verified) {
-            Linkage.check();
-            verified = true;
-        }
     }
 }
