@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -20,6 +21,7 @@ import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.LongAccumulator;
 
 /**
  * The rows of one partition, in batches as a Python worker sends them: read from its socket straight into the
@@ -42,7 +44,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private final TaskContext task;
     private final WorkerChannel channel;
     private final StructType columns;
-    private final TaskTotals totals;
+    private final Map<String, LongAccumulator> totals;
     private final BufferAllocator allocator;
     private final Map<Long, ArrowStreamReader> streams = new HashMap<>();
     private final Map<String, Long> counted = new HashMap<>();
@@ -50,7 +52,8 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private long rowsLeft; // of a frame without columns: a batch holds no more than an int counts
     private boolean ended;
 
-    private ArrowPartitionReader(WorkerLease worker, TaskContext task, StructType columns, TaskTotals totals) {
+    private ArrowPartitionReader(
+            WorkerLease worker, TaskContext task, StructType columns, Map<String, LongAccumulator> totals) {
         this.worker = worker;
         this.task = task;
         this.channel = worker.channel();
@@ -62,7 +65,11 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
 
     /** Has the worker begin to read the partition. */
     static ArrowPartitionReader open(
-            WorkerLease worker, TaskContext task, InputPartition partition, StructType columns, TaskTotals totals) {
+            WorkerLease worker,
+            TaskContext task,
+            InputPartition partition,
+            StructType columns,
+            Map<String, LongAccumulator> totals) {
         ArrowPartitionReader reader = new ArrowPartitionReader(worker, task, columns, totals);
         try {
             worker.ask(task, SparkInternals.pickled(partition));
@@ -144,7 +151,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         Json.parse(text())
                 .properties()
                 .forEach(entry -> counted.put(entry.getKey(), entry.getValue().asLong()));
-        totals.add(counted);
+        totals.forEach((name, total) -> Optional.ofNullable(counted.get(name)).ifPresent(total::add));
         ended = true;
         worker.giveBack();
     }

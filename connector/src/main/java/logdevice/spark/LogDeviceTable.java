@@ -101,7 +101,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
     }
 
     private Table pythonTable() {
-        return SparkInternals.pythonSource(LogDeviceProvider.NAME).getTable(schema, NO_TRANSFORMS, Map.of());
+        return SparkInternals.pythonSource().getTable(schema, NO_TRANSFORMS, Map.of());
     }
 
     /** A write as Spark described it, with the options of the catalog added. */

@@ -48,8 +48,8 @@ final class WorkerLease {
         this.settings = settings;
         this.module = module;
         this.environment = PythonUtils.toScalaMap(variables);
-        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, SparkInternals.usesDaemon())
-                ._1();
+        boolean usesDaemon = env.conf().getBoolean("spark.python.use.daemon", true);
+        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, usesDaemon)._1();
         this.channel = new WorkerChannel(worker.channel(), worker.selector(), worker.selectionKey(), stillWanted);
     }
 
