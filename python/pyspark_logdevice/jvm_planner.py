@@ -13,16 +13,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
+from pyspark.serializers import write_int, write_with_length
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
+from pyspark.worker_util import get_sock_file_to_executor, pickleSer, read_command, utf8_deserializer
 
-from pyspark_logdevice import catalog, connections, spark_worker
+from pyspark_logdevice import catalog, connections, jvm_worker
 from pyspark_logdevice.admission import Amount
 from pyspark_logdevice.pushdown import Comparison
 from pyspark_logdevice.rows import Columns
 from pyspark_logdevice.source import BatchReader, StreamReader
-from pyspark_logdevice.spark_worker import pickleSer, read_command, utf8_deserializer
 
 _NOTHING: Final = b"null"
 # Of a column that is no part of a body, in a row: near enough to tell small tables from large ones.
@@ -35,7 +36,7 @@ Question = Mapping[str, Any]
 
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
     """One stream, or one question."""
-    spark_worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
+    jvm_worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
     connections.freeze_gc()
 
 
@@ -59,9 +60,9 @@ def serve(infile: IO[bytes], outfile: IO[bytes]) -> None:
 
 
 def _send(parts: list[bytes], outfile: IO[bytes]) -> None:
-    spark_worker.write_int(len(parts), outfile)
+    write_int(len(parts), outfile)
     for part in parts:
-        spark_worker.write_with_length(part, outfile)
+        write_with_length(part, outfile)
     outfile.flush()
 
 
@@ -130,5 +131,5 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamReader, Question], list[bytes]]]]
 
 
 if __name__ == "__main__":
-    with spark_worker.get_sock_file_to_executor(timeout=None) as sock_file:
+    with get_sock_file_to_executor(timeout=None) as sock_file:
         main(sock_file, sock_file)
