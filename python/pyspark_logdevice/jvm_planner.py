@@ -78,9 +78,7 @@ def plan(question: Question, source: type[DataSource]) -> list[bytes]:
     """
     schema = StructType.fromJson(question["schema"])
     columns, reader = Columns.of(schema), source(question["options"]).reader(schema)
-    filters = [
-        Comparison(one["column"], one["operator"], tuple(one["values"])) for one in question["filters"]
-    ]
+    filters = [Comparison(**one) for one in question["filters"]]
     splits: Sequence[InputPartition]
     if isinstance(reader, BatchReader):
         splits, amount = reader.plan(filters)
@@ -104,10 +102,11 @@ def _opened(question: Question, source: type[DataSource]) -> StreamReader:
 
 
 def _latest(reader: StreamReader, question: Question) -> list[bytes]:
+    """The offset, for how many microseconds this answer holds, and how far behind the query is."""
     limit = reader.getDefaultReadLimit() if question["limited"] else ReadAllAvailable()
     latest = _as_json(reader.latestOffset(question["start"], limit))
-    # For how many microseconds this answer holds.
-    return [*latest, b"%d" % (reader.idle_ms() * 1000)]
+    holds_us = b"%d" % (reader.idle_ms() * 1000)
+    return [*latest, holds_us, *_as_json(reader.reportLatestOffset())]
 
 
 def _prepare(reader: StreamReader, question: Question) -> list[bytes]:
@@ -122,7 +121,6 @@ def _partitions(reader: StreamReader, question: Question) -> list[bytes]:
 _OF_STREAM: Final[Mapping[str, Callable[[StreamReader, Question], list[bytes]]]] = {
     "initialOffset": lambda reader, _: _as_json(reader.initialOffset()),
     "latestOffset": _latest,
-    "reportLatestOffset": lambda reader, _: _as_json(reader.reportLatestOffset()),
     "prepareForTriggerAvailableNow": _prepare,
     "partitions": _partitions,
     "reader": lambda reader, _: [pickleSer.dumps(reader)],

@@ -30,8 +30,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
     private byte[] reader; // of a partition, pickled
     private Offset idleAt; // the last answer, which holds for some time if nothing was new
     private long idleUntilNs;
-    private Offset reported;
-    private boolean isReported; // since the last answer
+    private Offset reported; // how far behind the query was when it last asked
 
     LogDeviceStream(StructType columns, CaseInsensitiveStringMap options) {
         this.planner = PythonPlanner.ofStream(options, columns);
@@ -61,7 +60,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         Offset latest = deserializeOffset(PythonPlanner.text(answer[0]));
         idleAt = latest;
         idleUntilNs = System.nanoTime() + Long.parseLong(PythonPlanner.text(answer[1])) * 1000;
-        isReported = false;
+        reported = deserializeOffset(PythonPlanner.text(answer[2]));
         return latest;
     }
 
@@ -77,11 +76,6 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public Offset reportLatestOffset() {
-        if (!isReported) {
-            String report = planner.ask("reportLatestOffset", Map.of());
-            reported = report.equals("null") ? null : deserializeOffset(report);
-            isReported = true;
-        }
         return reported;
     }
 
