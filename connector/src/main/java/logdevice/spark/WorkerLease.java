@@ -59,7 +59,7 @@ final class WorkerLease {
     }
 
     static WorkerLease forPlanning(PythonFunction function, WorkerSettings settings, Runnable stillWanted) {
-        Map<String, String> variables = settings.ofPlanner(function.envVars(), SparkEnv.get());
+        Map<String, String> variables = settings.ofAny(function.envVars(), SparkEnv.get());
         return new WorkerLease(function, settings, PLANS, variables, stillWanted);
     }
 
