@@ -10,17 +10,16 @@ among them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 from pyspark.serializers import write_int, write_with_length
-from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 from pyspark.worker_util import get_sock_file_to_executor, pickleSer, read_command, utf8_deserializer
 
 from pyspark_logdevice import catalog, connections, jvm_worker
-from pyspark_logdevice.admission import Amount
 from pyspark_logdevice.pushdown import Comparison
 from pyspark_logdevice.rows import Columns
 from pyspark_logdevice.source import BatchReader, StreamReader
@@ -28,8 +27,6 @@ from pyspark_logdevice.source import BatchReader, StreamReader
 _NOTHING: Final = b"null"
 # Of a column that is no part of a body, in a row: near enough to tell small tables from large ones.
 _COLUMN_BYTES: Final = 8
-# What a reader holds that cannot say: too much to be broadcast.
-_UNKNOWN: Final = Amount(1 << 40, 1 << 40)
 
 Question = Mapping[str, Any]
 
@@ -79,11 +76,8 @@ def plan(question: Question, source: type[DataSource]) -> list[bytes]:
     schema = StructType.fromJson(question["schema"])
     columns, reader = Columns.of(schema), source(question["options"]).reader(schema)
     filters = [Comparison(**one) for one in question["filters"]]
-    splits: Sequence[InputPartition]
-    if isinstance(reader, BatchReader):
-        splits, amount = reader.plan(filters)
-    else:
-        splits, amount = reader.partitions(), _UNKNOWN
+    assert isinstance(reader, BatchReader)
+    splits, amount = reader.plan(filters)
     bodies = amount.bytes if columns.needs_bodies else 0
     size = {"rows": amount.entries, "bytes": bodies + amount.entries * _COLUMN_BYTES * len(columns.names)}
     return [*_as_json(size), pickleSer.dumps(reader), *map(pickleSer.dumps, splits)]
