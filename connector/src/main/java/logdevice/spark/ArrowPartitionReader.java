@@ -1,7 +1,6 @@
 package logdevice.spark;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -97,12 +96,12 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     }
 
     private boolean takeFrame() throws IOException {
-        int frame = channel.readInt();
+        int frame = channel.data().readInt();
         if (frame == BATCH) {
             return takeBatch();
         }
         if (frame == ROWS) {
-            rowsLeft = channel.readLong();
+            rowsLeft = channel.data().readLong();
             return takeRows();
         }
         if (frame == END) {
@@ -110,7 +109,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
             return false;
         }
         if (frame == SpecialLengths.PYTHON_EXCEPTION_THROWN()) {
-            throw SparkInternals.pythonError(text());
+            throw SparkInternals.pythonError(channel.readText());
         }
         throw new IllegalStateException("Frame " + frame + " from a Python worker: the installed package and this jar "
                 + "are of different versions. Install both from one wheel.");
@@ -118,7 +117,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
 
     /** Columns of nothing but nulls are not sent; batches with the same columns are one Arrow stream. */
     private boolean takeBatch() throws IOException {
-        long sent = channel.readLong();
+        long sent = channel.data().readLong();
         ArrowStreamReader stream = streams.computeIfAbsent(sent, any -> new ArrowStreamReader(channel, allocator));
         stream.loadNextBatch();
         VectorSchemaRoot root = stream.getVectorSchemaRoot();
@@ -148,16 +147,12 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     }
 
     private void takeCounters() throws IOException {
-        Json.parse(text())
+        Json.parse(channel.readText())
                 .properties()
                 .forEach(entry -> counted.put(entry.getKey(), entry.getValue().asLong()));
         totals.forEach((name, total) -> Optional.ofNullable(counted.get(name)).ifPresent(total::add));
         ended = true;
         worker.giveBack();
-    }
-
-    private String text() throws IOException {
-        return new String(channel.readBytes(channel.readInt()), StandardCharsets.UTF_8);
     }
 
     @Override

@@ -96,7 +96,7 @@ final class WorkerLease {
 
     /** After the worker's last word: it may serve another, if Spark is set so and the worker agrees. */
     void giveBack() throws IOException {
-        if (channel.readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
+        if (channel.data().readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
             over = true;
             env.releasePythonWorker(function.pythonExec(), module, environment, worker);
         } else {
