@@ -16,10 +16,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_logdevice import task_metrics
+from pyspark_logdevice.admission import Amount
+from pyspark_logdevice.source import BatchReader
 
 SCHEMA = "lsn bigint, timestamp timestamp, payload binary, attributes map<string,string>, gap string"
 HANGS_S = 600
 ROWS = 6_000  # of two partitions of three batches
+MUCH = Amount(1 << 40, 1 << 40)  # too much to be broadcast
 
 
 class StandIn(DataSource):
@@ -34,17 +37,17 @@ class StandIn(DataSource):
         return StandInReader(dict(self.options), schema.names)
 
 
-class StandInReader(DataSourceReader):
+class StandInReader(BatchReader):
     """Two partitions of some batches of rows; in the second batch something may happen."""
 
     def __init__(self, options: dict[str, str], names: list[str]) -> None:
-        self._options, self._names = options, names
+        self._said, self._names = options, names
 
-    def partitions(self) -> list[InputPartition]:
-        return [InputPartition(0), InputPartition(1)]
+    def plan(self, filters: Any) -> tuple[Any, Amount]:
+        return [InputPartition(0), InputPartition(1)], MUCH
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        rows, batches = int(self._options.get("rows", "1000")), int(self._options.get("batches", "3"))
+        rows, batches = int(self._said.get("rows", "1000")), int(self._said.get("batches", "3"))
         for number in range(batches):
             if number == 1:
                 self._happen(partition.value)
@@ -52,10 +55,10 @@ class StandInReader(DataSourceReader):
             yield self._batch(partition.value * rows * batches + number * rows, rows)
 
     def _happen(self, partition: int) -> None:
-        if pids := self._options.get("pids"):
+        if pids := self._said.get("pids"):
             with open(os.path.join(pids, str(os.getpid())), "w") as file:
                 file.write(str(partition))
-        match self._options.get("what"):
+        match self._said.get("what"):
             case "raise":
                 raise ValueError("the stand-in was told to fail")
             case "die":

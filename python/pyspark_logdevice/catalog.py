@@ -98,14 +98,14 @@ def set_properties(client: Client, name: Sequence[str], properties: Mapping[str,
 
 def find_time(client: Client, log: str, at: int) -> dict[str, Any]:
     """Where to start to read everything that was appended at this time, in microseconds, or later."""
-    lsn = client.find_time(_reference(log), -(-at // 1000))
+    lsn = client.find_time(log, -(-at // 1000))
     return {"log": log, "lsn": int(lsn), "lsn_text": str(lsn)}
 
 
 def trim(client: Client, log: str, until: str) -> dict[str, Any]:
     """Removes everything below an LSN; the nodes that did not hear of it yet will when they are up again."""
-    missed = client.trim(_reference(log), Lsn.parse(until))
-    first = client.first_lsn(_reference(log))
+    missed = client.trim(log, Lsn.parse(until))
+    first = client.first_lsn(log)
     return {"log": log, "first_lsn": int(first), "nodes_missed": ", ".join(map(str, missed))}
 
 
@@ -131,7 +131,3 @@ def _path(name: Sequence[str]) -> str:
     if len(name) == 1 and (name[0].startswith("/") or name[0].isdecimal()):
         return name[0]
     return "/" + "/".join(name)
-
-
-def _reference(log: str) -> str | int:
-    return int(log) if log.isdecimal() else log

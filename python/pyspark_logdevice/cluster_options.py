@@ -63,6 +63,10 @@ class ClusterOptions:
         "auto",
     )
 
+    @property
+    def location(self) -> str:
+        return ""  # an option of those who read
+
     def client_settings(self) -> dict[str, object]:
         """What these options say to the client underneath; no single attempt is longer than all together."""
         return {

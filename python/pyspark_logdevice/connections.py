@@ -11,25 +11,14 @@ import gc
 import os
 import threading
 from collections.abc import Hashable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from logdevice.client.blocking import Client, connect
+from pyspark_logdevice.cluster_options import ClusterOptions
 
 # Between 1 and 8 MB, or some thousand rows, is what Spark takes fastest, and every batch has its price here;
 # but bodies grow when they are unpacked.
 _SETTINGS: Final[Mapping[str, object]] = {"delivery_bytes": 4 << 20, "delivery_entries": 32_768}
-
-
-class Connecting(Protocol):
-    """What options of any kind say about the client."""
-
-    @property
-    def endpoint(self) -> str: ...
-    @property
-    def cluster(self) -> str | None: ...
-    @property
-    def location(self) -> str: ...
-    def client_settings(self) -> dict[str, object]: ...
 
 
 _lock = threading.Lock()
@@ -37,7 +26,7 @@ _clients: dict[Hashable, Client] = {}
 _frozen_process = 0
 
 
-def client(options: Connecting) -> Client:
+def client(options: ClusterOptions) -> Client:
     """The client of this process for the cluster that the options name."""
     settings = options.client_settings()
     key = (os.getpid(), options.endpoint, options.cluster, options.location, *settings.items())

@@ -10,32 +10,30 @@ among them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
-from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.serializers import write_int, write_with_length
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
+from pyspark.worker_util import get_sock_file_to_executor, pickleSer, read_command, utf8_deserializer
 
-from pyspark_logdevice import catalog, connections, spark_worker
-from pyspark_logdevice.admission import Amount
+from pyspark_logdevice import catalog, connections, jvm_worker
 from pyspark_logdevice.pushdown import Comparison
 from pyspark_logdevice.rows import Columns
 from pyspark_logdevice.source import BatchReader, StreamReader
-from pyspark_logdevice.spark_worker import pickleSer, read_command, utf8_deserializer
 
 _NOTHING: Final = b"null"
 # Of a column that is no part of a body, in a row: near enough to tell small tables from large ones.
 _COLUMN_BYTES: Final = 8
-# What a reader holds that cannot say: too much to be broadcast.
-_UNKNOWN: Final = Amount(1 << 40, 1 << 40)
 
 Question = Mapping[str, Any]
 
 
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
     """One stream, or one question."""
-    spark_worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
+    jvm_worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
     connections.freeze_gc()
 
 
@@ -59,9 +57,9 @@ def serve(infile: IO[bytes], outfile: IO[bytes]) -> None:
 
 
 def _send(parts: list[bytes], outfile: IO[bytes]) -> None:
-    spark_worker.write_int(len(parts), outfile)
+    write_int(len(parts), outfile)
     for part in parts:
-        spark_worker.write_with_length(part, outfile)
+        write_with_length(part, outfile)
     outfile.flush()
 
 
@@ -77,14 +75,9 @@ def plan(question: Question, source: type[DataSource]) -> list[bytes]:
     """
     schema = StructType.fromJson(question["schema"])
     columns, reader = Columns.of(schema), source(question["options"]).reader(schema)
-    filters = [
-        Comparison(one["column"], one["operator"], tuple(one["values"])) for one in question["filters"]
-    ]
-    splits: Sequence[InputPartition]
-    if isinstance(reader, BatchReader):
-        splits, amount = reader.plan(filters)
-    else:
-        splits, amount = reader.partitions(), _UNKNOWN
+    filters = [Comparison(**one) for one in question["filters"]]
+    assert isinstance(reader, BatchReader)
+    splits, amount = reader.plan(filters)
     bodies = amount.bytes if columns.needs_bodies else 0
     size = {"rows": amount.entries, "bytes": bodies + amount.entries * _COLUMN_BYTES * len(columns.names)}
     return [*_as_json(size), pickleSer.dumps(reader), *map(pickleSer.dumps, splits)]
@@ -103,10 +96,11 @@ def _opened(question: Question, source: type[DataSource]) -> StreamReader:
 
 
 def _latest(reader: StreamReader, question: Question) -> list[bytes]:
+    """The offset, for how many microseconds this answer holds, and how far behind the query is."""
     limit = reader.getDefaultReadLimit() if question["limited"] else ReadAllAvailable()
     latest = _as_json(reader.latestOffset(question["start"], limit))
-    # For how many microseconds this answer holds.
-    return [*latest, b"%d" % (reader.idle_ms() * 1000)]
+    holds_us = b"%d" % (reader.idle_ms() * 1000)
+    return [*latest, holds_us, *_as_json(reader.reportLatestOffset())]
 
 
 def _prepare(reader: StreamReader, question: Question) -> list[bytes]:
@@ -121,7 +115,6 @@ def _partitions(reader: StreamReader, question: Question) -> list[bytes]:
 _OF_STREAM: Final[Mapping[str, Callable[[StreamReader, Question], list[bytes]]]] = {
     "initialOffset": lambda reader, _: _as_json(reader.initialOffset()),
     "latestOffset": _latest,
-    "reportLatestOffset": lambda reader, _: _as_json(reader.reportLatestOffset()),
     "prepareForTriggerAvailableNow": _prepare,
     "partitions": _partitions,
     "reader": lambda reader, _: [pickleSer.dumps(reader)],
@@ -130,5 +123,5 @@ _OF_STREAM: Final[Mapping[str, Callable[[StreamReader, Question], list[bytes]]]]
 
 
 if __name__ == "__main__":
-    with spark_worker.get_sock_file_to_executor(timeout=None) as sock_file:
+    with get_sock_file_to_executor(timeout=None) as sock_file:
         main(sock_file, sock_file)

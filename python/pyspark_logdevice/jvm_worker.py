@@ -4,41 +4,80 @@ Spark's Python daemon forks it and calls `main` for each task, which may be of a
 very one that Spark's own workers would use; only the way back is another: no struct around the columns, no
 copy, and a number instead of columns when none are asked for. The frames are described in the Java class
 ArrowPartitionReader, their only reader.
+
+There is no public way to be such a worker, so this and `jvm_planner` use what Spark's own are made of. The
+driver imports both before it plans anything for the JVM surface: a Spark that lacks some of it is noticed
+then, by an ImportError that names it, and not in a task.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from typing import IO, Final
 
 import pyarrow as pa
+from pyspark.logger.worker_io import capture_outputs
+from pyspark.serializers import SpecialLengths, write_int, write_long, write_with_length
 from pyspark.taskcontext import TaskContext
+from pyspark.util import handle_worker_exception, start_faulthandler_periodic_traceback, with_faulthandler
+from pyspark.worker_util import (
+    check_python_version,
+    get_sock_file_to_executor,
+    pickleSer,
+    read_command,
+    setup_broadcasts,
+    setup_memory_limits,
+    setup_spark_files,
+    utf8_deserializer,
+)
 
-from pyspark_logdevice import spark_worker, task_metrics
-from pyspark_logdevice.spark_worker import pickleSer, write_int, write_long
+from pyspark_logdevice import task_metrics
 
 BATCH: Final = 1
 ROWS: Final = 2
 END: Final = 3
 
+Work = Callable[[IO[bytes], IO[bytes]], None]
+
 
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
     """One task."""
-    spark_worker.run(read_partition, "PYSPARK_EXECUTOR_MEMORY_MB", infile, outfile)
+    run(read_partition, "PYSPARK_EXECUTOR_MEMORY_MB", infile, outfile)
+
+
+@with_faulthandler
+def run(work: Work, memory_limit: str, infile: IO[bytes], outfile: IO[bytes]) -> None:
+    """Does one piece of work. Leaves the process fit for the next one, or ends it.
+
+    `memory_limit` is the variable by which Spark says how many megabytes the process may have.
+    """
+    try:
+        start_faulthandler_periodic_traceback()
+        check_python_version(infile)
+        setup_memory_limits(int(os.environ.get(memory_limit, "-1")))
+        setup_spark_files(infile)
+        work(infile, outfile)
+    except BaseException as error:
+        handle_worker_exception(error, outfile)
+        sys.exit(-1)
+    write_int(SpecialLengths.END_OF_STREAM, outfile)
+    outfile.flush()
 
 
 def read_partition(infile: IO[bytes], outfile: IO[bytes]) -> None:
     """Sends everything in the partition that is asked for, and at the end what was counted meanwhile."""
-    context = json.loads(spark_worker.utf8_deserializer.loads(infile))
+    context = json.loads(utf8_deserializer.loads(infile))
     TaskContext._setTaskContext(TaskContext.from_json(context))
-    spark_worker.setup_broadcasts(infile)
-    reader, partition = (spark_worker.read_command(pickleSer, infile) for _ in range(2))
+    setup_broadcasts(infile)
+    reader, partition = (read_command(pickleSer, infile) for _ in range(2))
     task_metrics.take()
-    with spark_worker.capture_outputs():
+    with capture_outputs():
         send(reader.read(partition), outfile)
     write_int(END, outfile)
-    spark_worker.write_with_length(json.dumps(task_metrics.take()).encode(), outfile)
+    write_with_length(json.dumps(task_metrics.take()).encode(), outfile)
     TaskContext._setTaskContext(None)  # type: ignore[arg-type]
 
 
@@ -70,5 +109,5 @@ def _filled(batch: pa.RecordBatch) -> list[int]:
 
 
 if __name__ == "__main__":
-    with spark_worker.get_sock_file_to_executor() as sock_file:
+    with get_sock_file_to_executor() as sock_file:
         main(sock_file, sock_file)

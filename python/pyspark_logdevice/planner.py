@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from logdevice.client.blocking import Client
@@ -26,7 +27,7 @@ from pyspark_logdevice.option_values import Edge
 from pyspark_logdevice.options import ReadOptions
 from pyspark_logdevice.planning import ReadSplit, splits
 from pyspark_logdevice.pushdown import Comparison, lsns
-from pyspark_logdevice.rollbacks import Rollbacks
+from pyspark_logdevice.rollbacks import checked, made_again
 from pyspark_logdevice.selection import Selection
 
 Result = TypeVar("Result")
@@ -39,7 +40,6 @@ class Planner:
         self._options, self._client = options, client
         self._selection = Selection(options, client)
         self._endpoints = Endpoints(options, client)
-        self._rollbacks = Rollbacks(options, client, self._each, self._counted)
         self._threads: ThreadPoolExecutor | None = None
         self._is_checked = False
         self._target: dict[LogId, LogTail] | None = None
@@ -122,7 +122,12 @@ class Planner:
         self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
     ) -> Offsets:
         """Second step: the start in the history that logs have now, with those that have joined since."""
-        start = Offsets(start.cluster, self._rollbacks.checked(start.logs, paths))
+        settled = {log: replace(position, undone=None) for log, position in start.logs.items()}
+        looked_at = self._each(
+            [log for log in paths if log in settled],
+            lambda log: checked(self._client, self._options, log, settled[log], self._counted),
+        )
+        start = Offsets(start.cluster, {**settled, **looked_at})
         if any(position.undone for position in start.logs.values()):
             self._left = {}  # of a history that is over
         return self._with_new_logs(start, paths, tails)
@@ -196,7 +201,7 @@ class Planner:
         for log, position in start.logs.items():
             again = next((other for other, path in new.items() if path == position.path), None)
             if again is not None and not self.is_there(log):
-                joining[again] = self._rollbacks.made_again(log, position, joining[again])
+                joining[again] = made_again(self._options, log, position, joining[again])
         return Offsets(start.cluster, {**start.logs, **joining})
 
     def _begun(
@@ -205,7 +210,7 @@ class Planner:
         """Where the query begins in each of the logs."""
 
         def position(log: LogId) -> Position:
-            lineage, at = self._rollbacks.lineage(log), beginning(log)
+            lineage, at = self._client.lineage(int(log)).shown, beginning(log)
             seen = self._client.purged_end(log)
             return Position(path=paths[log], since=at.lsn, at=at, lineage=lineage, purged_seen=seen)
 

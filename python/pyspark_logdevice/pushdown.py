@@ -7,7 +7,7 @@ applies it to the next one of the same DataFrame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from logdevice.types import LSN_MAX, LogId, Lsn
@@ -20,7 +20,7 @@ class Comparison(NamedTuple):
 
     column: str
     operator: str
-    values: tuple[Any, ...]
+    values: Sequence[Any]
 
 
 def lsns(filters: Iterable[Comparison], log: LogId, path: str, find_time: FindTime) -> tuple[Lsn, Lsn]:

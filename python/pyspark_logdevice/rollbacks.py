@@ -1,4 +1,4 @@
-"""What was read and is no longer in the log: found before a batch is planned. Lives with the planner.
+"""What was read and is no longer in the log: found before a batch is planned, for the planner.
 
 With onRollback = fail the query stops. With emit the next batch says by a row what is to be undone, and reads
 on from the safe LSN; its end offset keeps both, so the batch is the same when it is run again.
@@ -6,7 +6,7 @@ on from the safe LSN; its end offset keeps both, so the batch is the same when i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from logdevice.client import Checkpoint
@@ -15,49 +15,33 @@ from logdevice.types import LogId, LogPoint, Lsn
 from pyspark_logdevice.offsets import Position, Undone
 from pyspark_logdevice.options import ReadOptions
 
-Each = Callable[[Iterable[LogId], Callable[[LogId], Position]], dict[LogId, Position]]
+
+def checked(
+    client: Client,
+    options: ReadOptions,
+    log: LogId,
+    position: Position,
+    counted: Callable[[LogId, Lsn], LogPoint],
+) -> Position:
+    """The same position, if that still is the history of the log; else the one to go on from."""
+    checkpoint = Checkpoint(
+        path=position.path,
+        log=log,
+        next=position.next,
+        lineage=position.lineage,
+        since=position.since,
+    )
+    found = client.check(checkpoint)
+    if not found.is_rollback:
+        return replace(position, lineage=found.lineage)
+    if options.on_rollback != "emit":
+        raise found.error()
+    undone = Undone(log, found.safe, position.next)
+    return replace(position, at=counted(log, found.safe), lineage=found.lineage, undone=undone)
 
 
-class Rollbacks:
-    def __init__(
-        self, options: ReadOptions, client: Client, each: Each, counted: Callable[[LogId, Lsn], LogPoint]
-    ) -> None:
-        self._options, self._client, self._each, self._counted = options, client, each, counted
-
-    def lineage(self, log: LogId) -> str | None:
-        """The history that a log has now; None before its first append."""
-        return self._client.lineage(int(log)).shown
-
-    def checked(self, positions: Mapping[LogId, Position], logs: Iterable[LogId]) -> dict[LogId, Position]:
-        """The same positions, where that still is the history; those of these logs are asked about."""
-        asked = [log for log in logs if log in positions]
-        settled = {log: replace(position, undone=None) for log, position in positions.items()}
-        return {**settled, **self._each(asked, lambda log: self._look(log, settled[log]))}
-
-    def made_again(self, gone: LogId, position: Position, new: Position) -> Position:
-        """Of a log that has the name of one that is gone: what was read of that one is to be undone."""
-        if self._options.on_rollback != "emit" or position.next <= position.since:
-            return new
-        return replace(new, undone=Undone(gone, position.since, position.next))
-
-    def _look(self, log: LogId, position: Position) -> Position:
-        checkpoint = Checkpoint(
-            path=position.path,
-            log=log,
-            next=position.next,
-            lineage=position.lineage,
-            since=position.since,
-        )
-        checked = self._client.check(checkpoint)
-        if not checked.is_rollback:
-            return replace(position, lineage=checked.lineage)
-        if self._options.on_rollback != "emit":
-            raise checked.error()
-        return Position(
-            path=position.path,
-            since=position.since,
-            at=self._counted(log, checked.safe),
-            lineage=checked.lineage,
-            undone=Undone(log, checked.safe, position.next),
-            purged_seen=position.purged_seen,
-        )
+def made_again(options: ReadOptions, gone: LogId, position: Position, new: Position) -> Position:
+    """Of a log that has the name of one that is gone: what was read of that one is to be undone."""
+    if options.on_rollback != "emit" or position.next <= position.since:
+        return new
+    return replace(new, undone=Undone(gone, position.since, position.next))

@@ -55,10 +55,6 @@ class WriteOptions(ClusterOptions):
         "65536",
     )
 
-    @property
-    def location(self) -> str:
-        return ""
-
 
 WRITE_OPTIONS: Final = declared(WriteOptions)
 

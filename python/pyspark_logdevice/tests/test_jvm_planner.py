@@ -95,13 +95,13 @@ def test_offsets_are_to_the_letter_those_of_sparks_own_way(
     ((initial,),) = asked(options, {"call": "initialOffset"})
     assert json.loads(initial) == reader.initialOffset()
     limit = {"_type": "ReadMaxRows", "max_rows": 4}
-    ((first, first_us), (all_of_it, _)) = asked(
+    ((first, first_us, _), (all_of_it, _, _)) = asked(
         options, latest(initial, limited=True), latest(initial, limited=False)
     )
     assert with_length(first) == as_spark_asks(reader, initial, limit)
     assert with_length(all_of_it) == as_spark_asks(reader, initial, UNLIMITED)
     assert first != all_of_it
-    ((nothing_new, holds_us),) = asked(options, latest(all_of_it, limited=True))
+    ((nothing_new, holds_us, _),) = asked(options, latest(all_of_it, limited=True))
     assert nothing_new == all_of_it  # Spark compares the texts
     assert int(first_us) == 0 < int(holds_us) <= 1_000_000
 
@@ -113,11 +113,8 @@ def test_limits_are_those_of_the_options(options: dict[str, str]) -> None:
 
 def test_what_is_held_is_all_that_is_there(options: dict[str, str], client: Client) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
-    prepared, (end, _), (report,) = asked(
-        options,
-        {"call": "prepareForTriggerAvailableNow"},
-        latest(initial, limited=False),
-        {"call": "reportLatestOffset"},
+    prepared, (end, _, report) = asked(
+        options, {"call": "prepareForTriggerAvailableNow"}, latest(initial, limited=False)
     )
     assert prepared == [b"null"]
     (position,) = json.loads(end)["logs"].values()
@@ -125,13 +122,9 @@ def test_what_is_held_is_all_that_is_there(options: dict[str, str], client: Clie
     assert json.loads(report)["metrics"]["lagRecords"] == 0
 
 
-def test_nothing_is_reported_before_anything_was_asked(options: dict[str, str]) -> None:
-    assert asked(options, {"call": "reportLatestOffset"}) == [[b"null"]]
-
-
 def test_a_partition_is_read_by_the_reader_that_goes_with_it(options: dict[str, str]) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
-    ((end, _),) = asked(options, latest(initial, limited=False))
+    ((end, _, _),) = asked(options, latest(initial, limited=False))
     between = {"call": "partitions", "start": json.loads(initial), "end": json.loads(end)}
     (partitions, (pickled,)) = asked(options, between, {"call": "reader"})
     reader = pickleSer.loads(pickled)

@@ -109,6 +109,7 @@ def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_reader_is_asked_as_spark_asks_it(reader: StreamReader, client: Client) -> None:
     begin = reader.initialOffset()
+    assert reader.reportLatestOffset() is None  # before anything was asked
     first = through_spark(reader.latestOffset(begin, reader.getDefaultReadLimit()))
     report = reader.reportLatestOffset()
     assert report is not None

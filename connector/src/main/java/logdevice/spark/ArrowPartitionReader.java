@@ -1,9 +1,9 @@
 package logdevice.spark;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -20,6 +20,7 @@ import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.LongAccumulator;
 
 /**
  * The rows of one partition, in batches as a Python worker sends them: read from its socket straight into the
@@ -42,7 +43,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private final TaskContext task;
     private final WorkerChannel channel;
     private final StructType columns;
-    private final TaskTotals totals;
+    private final Map<String, LongAccumulator> totals;
     private final BufferAllocator allocator;
     private final Map<Long, ArrowStreamReader> streams = new HashMap<>();
     private final Map<String, Long> counted = new HashMap<>();
@@ -50,7 +51,8 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private long rowsLeft; // of a frame without columns: a batch holds no more than an int counts
     private boolean ended;
 
-    private ArrowPartitionReader(WorkerLease worker, TaskContext task, StructType columns, TaskTotals totals) {
+    private ArrowPartitionReader(
+            WorkerLease worker, TaskContext task, StructType columns, Map<String, LongAccumulator> totals) {
         this.worker = worker;
         this.task = task;
         this.channel = worker.channel();
@@ -62,7 +64,11 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
 
     /** Has the worker begin to read the partition. */
     static ArrowPartitionReader open(
-            WorkerLease worker, TaskContext task, InputPartition partition, StructType columns, TaskTotals totals) {
+            WorkerLease worker,
+            TaskContext task,
+            InputPartition partition,
+            StructType columns,
+            Map<String, LongAccumulator> totals) {
         ArrowPartitionReader reader = new ArrowPartitionReader(worker, task, columns, totals);
         try {
             worker.ask(task, SparkInternals.pickled(partition));
@@ -90,12 +96,12 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     }
 
     private boolean takeFrame() throws IOException {
-        int frame = channel.readInt();
+        int frame = channel.data().readInt();
         if (frame == BATCH) {
             return takeBatch();
         }
         if (frame == ROWS) {
-            rowsLeft = channel.readLong();
+            rowsLeft = channel.data().readLong();
             return takeRows();
         }
         if (frame == END) {
@@ -103,7 +109,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
             return false;
         }
         if (frame == SpecialLengths.PYTHON_EXCEPTION_THROWN()) {
-            throw SparkInternals.pythonError(text());
+            throw SparkInternals.pythonError(channel.readText());
         }
         throw new IllegalStateException("Frame " + frame + " from a Python worker: the installed package and this jar "
                 + "are of different versions. Install both from one wheel.");
@@ -111,7 +117,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
 
     /** Columns of nothing but nulls are not sent; batches with the same columns are one Arrow stream. */
     private boolean takeBatch() throws IOException {
-        long sent = channel.readLong();
+        long sent = channel.data().readLong();
         ArrowStreamReader stream = streams.computeIfAbsent(sent, any -> new ArrowStreamReader(channel, allocator));
         stream.loadNextBatch();
         VectorSchemaRoot root = stream.getVectorSchemaRoot();
@@ -141,16 +147,12 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     }
 
     private void takeCounters() throws IOException {
-        Json.parse(text())
+        Json.parse(channel.readText())
                 .properties()
                 .forEach(entry -> counted.put(entry.getKey(), entry.getValue().asLong()));
-        totals.add(counted);
+        totals.forEach((name, total) -> Optional.ofNullable(counted.get(name)).ifPresent(total::add));
         ended = true;
         worker.giveBack();
-    }
-
-    private String text() throws IOException {
-        return new String(channel.readBytes(channel.readInt()), StandardCharsets.UTF_8);
     }
 
     @Override

@@ -1,5 +1,7 @@
 package logdevice.spark;
 
+import java.util.Map;
+
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -8,28 +10,14 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.LongAccumulator;
 
 /** Sent to executors: the Python reader that Spark's own path would use there, and how to start a worker for it. */
-final class ArrowReaderFactory implements PartitionReaderFactory {
-    private static final long serialVersionUID = 1;
+record ArrowReaderFactory(
+        PythonFunction function, StructType columns, WorkerSettings settings, Map<String, LongAccumulator> totals)
+        implements PartitionReaderFactory {
 
-    private final PythonFunction function;
-    private final StructType columns;
-    private final WorkerSettings settings;
-    private final TaskTotals totals;
-
-    private ArrowReaderFactory(
-            PythonFunction function, StructType columns, WorkerSettings settings, TaskTotals totals) {
-        this.function = function;
-        this.columns = columns;
-        this.settings = settings;
-        this.totals = totals;
-    }
-
-    static ArrowReaderFactory create(byte[] pickledReader, StructType columns, TaskTotals totals) {
-        if (!totals.isRegistered()) {
-            SparkInternals.register(totals);
-        }
+    static ArrowReaderFactory of(byte[] pickledReader, StructType columns, Map<String, LongAccumulator> totals) {
         PythonFunction function = SparkInternals.functionOfSource(pickledReader);
         return new ArrowReaderFactory(function, columns, WorkerSettings.ofThisSession(), totals);
     }

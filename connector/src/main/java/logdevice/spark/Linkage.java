@@ -12,6 +12,8 @@ import java.util.Set;
 import java.util.TreeSet;
 
 import org.apache.xbean.asm9.ClassReader;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Whether this Spark has everything that the classes of this jar were compiled against.
@@ -20,11 +22,14 @@ import org.apache.xbean.asm9.ClassReader;
  * missing only when it is called, in a task. The constant pools of our classes name it all.
  */
 final class Linkage {
+    private static final Logger LOG = LoggerFactory.getLogger(Linkage.class);
     private static final String OURS = "logdevice/spark/";
     // Of constants, as chapter 4.4 of the specification of the JVM has them.
     private static final int CLASS = 7;
     private static final int METHOD = 10;
     private static final int INTERFACE_METHOD = 11;
+
+    private static Boolean complete; // not known before somebody asks
 
     /** A method of another class, as it is called. */
     record Call(String owner, String name, String descriptor) implements Comparable<Call> {
@@ -41,9 +46,26 @@ final class Linkage {
 
     private Linkage() {}
 
-    /** Throws a LinkageError that names the first call that this Spark does not have. */
-    static void check() {
-        callsOf(OURS + "LogDeviceTable").forEach(Linkage::require);
+    /** Looked up once. If not, logs can be read by Spark's own way for Python sources. */
+    static synchronized boolean isComplete() {
+        if (complete == null) {
+            complete = hasAll(callsOf(OURS + "LogDeviceTable"));
+        }
+        return complete;
+    }
+
+    /** If not, a warning names the first that is missing. */
+    static boolean hasAll(Set<Call> calls) {
+        try {
+            calls.forEach(Linkage::require);
+            return true;
+        } catch (LinkageError error) {
+            LOG.warn(
+                    "This Spark differs from the one that the logdevice jar was built for ({}): logs are read the "
+                            + "slower way, without it. Take the jar that belongs to this version of Spark.",
+                    error.toString());
+            return false;
+        }
     }
 
     static void require(Call call) {

@@ -1,6 +1,7 @@
 package logdevice.spark;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 
@@ -76,7 +77,7 @@ final class LogDeviceScan implements SupportsReportStatistics, Batch {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return ArrowReaderFactory.create(plan().reader(), columns, new TaskTotals());
+        return ArrowReaderFactory.of(plan().reader(), columns, Map.of());
     }
 
     @Override

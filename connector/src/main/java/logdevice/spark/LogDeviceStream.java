@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingSourceOffset;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.util.LongAccumulator;
 
 /**
  * A streaming query. Offsets, limits and partitions are made by the Python source, as they are without this jar, so
@@ -25,12 +26,11 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
     private final PythonPlanner planner;
     private final StructType columns;
     private final CaseInsensitiveStringMap options;
-    private final TaskTotals totals = new TaskTotals();
+    private final Map<String, LongAccumulator> totals = TaskMetrics.totals();
     private byte[] reader; // of a partition, pickled
     private Offset idleAt; // the last answer, which holds for some time if nothing was new
     private long idleUntilNs;
-    private Offset reported;
-    private boolean isReported; // since the last answer
+    private Offset reported; // how far behind the query was when it last asked
 
     LogDeviceStream(StructType columns, CaseInsensitiveStringMap options) {
         this.planner = PythonPlanner.ofStream(options, columns);
@@ -60,7 +60,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         Offset latest = deserializeOffset(PythonPlanner.text(answer[0]));
         idleAt = latest;
         idleUntilNs = System.nanoTime() + Long.parseLong(PythonPlanner.text(answer[1])) * 1000;
-        isReported = false;
+        reported = deserializeOffset(PythonPlanner.text(answer[2]));
         return latest;
     }
 
@@ -76,11 +76,6 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public Offset reportLatestOffset() {
-        if (!isReported) {
-            String report = planner.ask("reportLatestOffset", Map.of());
-            reported = report.equals("null") ? null : deserializeOffset(report);
-            isReported = true;
-        }
         return reported;
     }
 
@@ -105,13 +100,17 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         if (reader == null) {
             reader = planner.askForParts("reader", Map.of())[0];
         }
-        return ArrowReaderFactory.create(reader, columns, totals);
+        return ArrowReaderFactory.of(reader, columns, totals);
     }
 
     @Override
     public Map<String, String> metrics(Optional<Offset> consumed) {
         Map<String, String> metrics = new TreeMap<>();
-        totals.value().forEach((name, value) -> metrics.put(name, value.toString()));
+        totals.forEach((name, total) -> {
+            if (!total.isZero()) { // added to, if only nothing
+                metrics.put(name, total.value().toString());
+            }
+        });
         if (reported != null) {
             metrics.putAll(Json.strings(Json.parse(reported.json()).path("metrics")));
         }

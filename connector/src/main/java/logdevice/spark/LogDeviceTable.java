@@ -74,12 +74,14 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap said) {
         CaseInsensitiveStringMap all = with(readOptions, said);
-        if (Surface.of(all) == Surface.PYTHON) {
-            return ((SupportsRead) pythonTable()).newScanBuilder(all);
-        }
-        return Surface.jvmOr(
-                () -> new LogDeviceScanBuilder(schema, all),
-                () -> ((SupportsRead) pythonTable()).newScanBuilder(all));
+        return wantsJar(all) && Linkage.isComplete()
+                ? new LogDeviceScanBuilder(schema, all)
+                : ((SupportsRead) pythonTable()).newScanBuilder(all);
+    }
+
+    /** Values of the option that are not known here are the Python source's to refuse. */
+    static boolean wantsJar(CaseInsensitiveStringMap options) {
+        return !options.getOrDefault("surface", "auto").equalsIgnoreCase("python");
     }
 
     @Override
@@ -99,7 +101,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
     }
 
     private Table pythonTable() {
-        return SparkInternals.pythonSource(LogDeviceProvider.NAME).getTable(schema, NO_TRANSFORMS, Map.of());
+        return SparkInternals.pythonSource().getTable(schema, NO_TRANSFORMS, Map.of());
     }
 
     /** A write as Spark described it, with the options of the catalog added. */

@@ -132,13 +132,13 @@ public final class PythonPlanner {
         WorkerChannel channel = worker.channel();
         try {
             channel.write(question);
-            int count = channel.readInt();
+            int count = channel.data().readInt();
             if (count == SpecialLengths.PYTHON_EXCEPTION_THROWN()) {
-                throw SparkInternals.sneaky(error.apply(text(channel.readBytes(channel.readInt()))));
+                throw SparkInternals.sneaky(error.apply(channel.readText()));
             }
             byte[][] parts = new byte[count][];
             for (int part = 0; part < count; part++) {
-                parts[part] = channel.readBytes(channel.readInt());
+                parts[part] = channel.readBytes();
             }
             answered = true;
             return parts;

@@ -4,11 +4,9 @@ import java.util.Map;
 import java.util.stream.IntStream;
 
 import org.apache.spark.QueryContext;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.PythonException;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.PythonUtils;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
@@ -17,23 +15,21 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * What we use of Spark that Spark does not promise to keep, and the check that all of it is still there.
+ * What we use of Spark that Spark does not promise to keep; {@link Linkage} checks that it is there.
  */
 public final class SparkInternals {
-    private static volatile boolean verified;
-
     private SparkInternals() {}
 
     /** A new Python source: it holds state of one scan, see {@link LogDeviceTable}. */
-    static PythonDataSourceV2 pythonSource(String name) {
+    static PythonDataSourceV2 pythonSource() {
         PythonDataSourceV2 source = new PythonDataSourceV2();
-        source.setShortName(name);
+        source.setShortName(LogDeviceProvider.NAME);
         return source;
     }
 
     /** The schema that Python gives the source, which checks the options. */
     static StructType schema(CaseInsensitiveStringMap options) {
-        return pythonSource(LogDeviceProvider.NAME)
+        return pythonSource()
                 .source()
                 .createDataSourceInPython(LogDeviceProvider.NAME, options, Option.empty())
                 .schema();
@@ -49,10 +45,6 @@ public final class SparkInternals {
         return ((PythonInputPartition) partition).pickedPartition();
     }
 
-    static void register(TaskTotals totals) {
-        totals.register(SparkSession.active().sparkContext(), Option.apply("logdevice"), false);
-    }
-
     /** An error in Python, as Spark's own path would report it: PySpark knows it by its class and condition. */
     static RuntimeException pythonError(String traceback) {
         return new PythonException(
@@ -66,29 +58,17 @@ public final class SparkInternals {
 
     /** How Python runs for our source: which executable, with which files and environment. */
     static PythonFunction functionOfSource(byte[] pickled) {
-        return pythonSource(LogDeviceProvider.NAME).source().createPythonFunction(pickled);
+        return pythonSource().source().createPythonFunction(pickled);
     }
 
     /** The class of the Python source, pickled. */
     static PythonFunction sourceClass() {
-        return pythonSource(LogDeviceProvider.NAME).source().dataSourceCls();
-    }
-
-    static boolean usesDaemon() {
-        return SparkEnv.get().conf().getBoolean("spark.python.use.daemon", true);
+        return pythonSource().source().dataSourceCls();
     }
 
     /** Spark's analysis errors are checked exceptions, thrown by methods of Scala that do not say so. */
     @SuppressWarnings("unchecked")
     public static <E extends Throwable> RuntimeException sneaky(Throwable error) throws E {
         throw (E) error;
-    }
-
-    /** Throws a LinkageError that names what this Spark lacks; costs nothing after the first time. */
-    static void verify() {
-        if (!verified) {
-            Linkage.check();
-            verified = true;
-        }
     }
 }

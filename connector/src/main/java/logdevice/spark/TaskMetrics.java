@@ -2,10 +2,14 @@ package logdevice.spark;
 
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.util.LongAccumulator;
 
 /**
  * What tasks count, by the names that Python's {@code task_metrics} gives them.
@@ -87,6 +91,13 @@ public final class TaskMetrics {
         return names().stream()
                 .map(name -> new Value(name, counted.getOrDefault(name, 0L)))
                 .toArray(CustomTaskMetric[]::new);
+    }
+
+    /** Sums over all tasks of a stream, brought to the driver by Spark. */
+    static Map<String, LongAccumulator> totals() {
+        SparkContext spark = SparkSession.active().sparkContext();
+        return names().stream()
+                .collect(Collectors.toMap(name -> name, name -> spark.longAccumulator("logdevice " + name)));
     }
 
     private record Value(String name, long value) implements CustomTaskMetric {}

@@ -1,12 +1,14 @@
 package logdevice.spark;
 
-import java.io.EOFException;
+import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 
 /**
  * The socket to a Python worker. Whoever waits on it looks every half a second whether it still should, so a task notices
@@ -19,7 +21,7 @@ final class WorkerChannel implements ReadableByteChannel {
     private final Selector selector;
     private final SelectionKey key;
     private final Runnable stillWanted; // throws if not
-    private final ByteBuffer number = ByteBuffer.allocateDirect(Long.BYTES);
+    private final DataInputStream data = new DataInputStream(Channels.newInputStream(this));
 
     WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, Runnable stillWanted) {
         this.socket = socket;
@@ -47,32 +49,20 @@ final class WorkerChannel implements ReadableByteChannel {
         }
     }
 
-    int readInt() throws IOException {
-        return fill(Integer.BYTES).getInt();
+    /** Numbers and bytes as Python's {@code write_int} and its like send them; nothing is read ahead. */
+    DataInputStream data() {
+        return data;
     }
 
-    long readLong() throws IOException {
-        return fill(Long.BYTES).getLong();
+    /** With their length in front. */
+    byte[] readBytes() throws IOException {
+        byte[] bytes = new byte[data.readInt()];
+        data.readFully(bytes);
+        return bytes;
     }
 
-    byte[] readBytes(int count) throws IOException {
-        ByteBuffer bytes = ByteBuffer.allocate(count);
-        readFully(bytes);
-        return bytes.array();
-    }
-
-    private ByteBuffer fill(int count) throws IOException {
-        number.clear().limit(count);
-        readFully(number);
-        return number.flip();
-    }
-
-    private void readFully(ByteBuffer target) throws IOException {
-        while (target.hasRemaining()) {
-            if (read(target) < 0) {
-                throw new EOFException();
-            }
-        }
+    String readText() throws IOException {
+        return new String(readBytes(), StandardCharsets.UTF_8);
     }
 
     private void waitFor(int operation) throws IOException {

@@ -48,8 +48,8 @@ final class WorkerLease {
         this.settings = settings;
         this.module = module;
         this.environment = PythonUtils.toScalaMap(variables);
-        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, SparkInternals.usesDaemon())
-                ._1();
+        boolean usesDaemon = env.conf().getBoolean("spark.python.use.daemon", true);
+        this.worker = env.createPythonWorker(function.pythonExec(), module, environment, usesDaemon)._1();
         this.channel = new WorkerChannel(worker.channel(), worker.selector(), worker.selectionKey(), stillWanted);
     }
 
@@ -59,7 +59,7 @@ final class WorkerLease {
     }
 
     static WorkerLease forPlanning(PythonFunction function, WorkerSettings settings, Runnable stillWanted) {
-        Map<String, String> variables = settings.ofPlanner(function.envVars(), SparkEnv.get());
+        Map<String, String> variables = settings.ofAny(function.envVars(), SparkEnv.get());
         return new WorkerLease(function, settings, PLANS, variables, stillWanted);
     }
 
@@ -96,7 +96,7 @@ final class WorkerLease {
 
     /** After the worker's last word: it may serve another, if Spark is set so and the worker agrees. */
     void giveBack() throws IOException {
-        if (channel.readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
+        if (channel.data().readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
             over = true;
             env.releasePythonWorker(function.pythonExec(), module, environment, worker);
         } else {

@@ -13,59 +13,53 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
-/** What Spark tells its own Python workers by their environment, so that ours behave alike. */
-record WorkerSettings(
-        boolean hideTraceback, boolean simplifiedTraceback, String artifacts, String plannerMemoryMb)
-        implements Serializable {
+/**
+ * What Spark tells its own Python workers by their environment, so that ours behave alike: the variables that the driver
+ * knows, and the artifacts of its session.
+ */
+record WorkerSettings(Map<String, String> variables, String artifacts) implements Serializable {
 
     static WorkerSettings ofThisSession() {
         SQLConf conf = SQLConf.get();
         Option<JobArtifactState> state = JobArtifactSet.getCurrentJobArtifactState();
-        Option<Object> memory = conf.pythonPlannerExecMemory();
-        return new WorkerSettings(
-                conf.pysparkHideTraceback(),
-                conf.pysparkSimplifiedTraceback(),
-                state.isDefined() ? state.get().uuid() : null,
-                memory.isDefined() ? memory.get().toString() : null);
+        String artifacts = state.isDefined() ? state.get().uuid() : null;
+        Map<String, String> variables = new HashMap<>();
+        variables.put("SPARK_JOB_ARTIFACT_UUID", Objects.requireNonNullElse(artifacts, "default"));
+        if (conf.pysparkHideTraceback()) {
+            variables.put("SPARK_HIDE_TRACEBACK", "1");
+        }
+        if (conf.pysparkSimplifiedTraceback()) {
+            variables.put("SPARK_SIMPLIFIED_TRACEBACK", "1");
+        }
+        if (conf.pythonPlannerExecMemory().isDefined()) {
+            variables.put("PYSPARK_PLANNER_MEMORY_MB", conf.pythonPlannerExecMemory().get().toString());
+        }
+        return new WorkerSettings(variables, artifacts);
     }
 
     Map<String, String> ofTask(Map<String, String> ofFunction, SparkEnv env, TaskContext task) {
-        Map<String, String> variables = ofAny(ofFunction, env);
+        Map<String, String> all = ofAny(ofFunction, env);
         String memory = task.getLocalProperty("resource.pyspark.memory");
         if (memory != null) {
             int cores = Math.max(1, Integer.parseInt(Objects.requireNonNullElse(task.getLocalProperty("resource.executor.cores"), "1")));
-            variables.put("PYSPARK_EXECUTOR_MEMORY_MB", String.valueOf(Long.parseLong(memory) / cores));
+            all.put("PYSPARK_EXECUTOR_MEMORY_MB", String.valueOf(Long.parseLong(memory) / cores));
         }
-        return variables;
+        return all;
     }
 
-    Map<String, String> ofPlanner(Map<String, String> ofFunction, SparkEnv env) {
-        Map<String, String> variables = ofAny(ofFunction, env);
-        if (plannerMemoryMb != null) {
-            variables.put("PYSPARK_PLANNER_MEMORY_MB", plannerMemoryMb);
-        }
-        return variables;
-    }
-
-    private Map<String, String> ofAny(Map<String, String> ofFunction, SparkEnv env) {
+    Map<String, String> ofAny(Map<String, String> ofFunction, SparkEnv env) {
         SparkConf conf = env.conf();
-        Map<String, String> variables = new HashMap<>(ofFunction);
-        variables.put("SPARK_LOCAL_DIRS", String.join(",", env.blockManager().diskBlockManager().localDirsString()));
-        variables.put("SPARK_BUFFER_SIZE", String.valueOf(conf.getInt("spark.buffer.size", 65536)));
-        variables.put(
+        Map<String, String> all = new HashMap<>(ofFunction);
+        all.putAll(variables);
+        all.put("SPARK_LOCAL_DIRS", String.join(",", env.blockManager().diskBlockManager().localDirsString()));
+        all.put("SPARK_BUFFER_SIZE", String.valueOf(conf.getInt("spark.buffer.size", 65536)));
+        all.put(
                 "SPARK_AUTH_SOCKET_TIMEOUT",
                 String.valueOf(conf.getTimeAsSeconds("spark.python.authenticate.socketTimeout", "15s")));
-        variables.put("SPARK_JOB_ARTIFACT_UUID", Objects.requireNonNullElse(artifacts, "default"));
         if (reuse(env)) {
-            variables.put("SPARK_REUSE_WORKER", "1");
+            all.put("SPARK_REUSE_WORKER", "1");
         }
-        if (hideTraceback) {
-            variables.put("SPARK_HIDE_TRACEBACK", "1");
-        }
-        if (simplifiedTraceback) {
-            variables.put("SPARK_SIMPLIFIED_TRACEBACK", "1");
-        }
-        return variables;
+        return all;
     }
 
     static boolean reuse(SparkEnv env) {

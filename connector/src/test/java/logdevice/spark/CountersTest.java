@@ -2,7 +2,6 @@ package logdevice.spark;
 
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertThrows;
-import static org.junit.Assert.assertTrue;
 
 import java.util.Arrays;
 import java.util.List;
@@ -14,20 +13,6 @@ import org.junit.Test;
 
 /** What tasks count, on its way to whoever looks at it. */
 public class CountersTest {
-    @Test
-    public void totalsAddUpOverTasksByName() {
-        TaskTotals totals = new TaskTotals();
-        assertTrue(totals.isZero());
-        totals.add(Map.of("records", 5L, "gaps", 1L));
-        TaskTotals ofAnotherTask = totals.copy();
-        ofAnotherTask.add(Map.of("records", 2L));
-        totals.merge(ofAnotherTask);
-        assertEquals(Map.of("records", 12L, "gaps", 2L), totals.value());
-        totals.reset();
-        assertTrue(totals.isZero());
-        assertEquals(Map.of("records", 7L, "gaps", 1L), ofAnotherTask.value());
-    }
-
     @Test
     public void sparkHearsOfEveryMetricAndOfNoOther() {
         CustomTaskMetric[] told = TaskMetrics.of(Map.of("records", 3L, "unknown", 9L));

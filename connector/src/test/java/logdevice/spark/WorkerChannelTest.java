@@ -56,16 +56,17 @@ public class WorkerChannelTest {
 
     @Test
     public void numbersAndBytesAreReadHoweverTheyArrive() throws Exception {
-        ByteBuffer sent = ByteBuffer.allocate(17).putInt(-2).putLong(1L << 40).put(new byte[] {1, 2, 3, 4, 5}).flip();
+        byte[] bytes = {1, 2, 3, 4, 5};
+        ByteBuffer sent = ByteBuffer.allocate(21).putInt(-2).putLong(1L << 40).putInt(5).put(bytes).flip();
         Future<?> sending = threads.submit(() -> {
             while (sent.hasRemaining()) {
                 worker.write(ByteBuffer.wrap(new byte[] {sent.get()}));
             }
             return null;
         });
-        assertEquals(-2, channel.readInt());
-        assertEquals(1L << 40, channel.readLong());
-        assertArrayEquals(new byte[] {1, 2, 3, 4, 5}, channel.readBytes(5));
+        assertEquals(-2, channel.data().readInt());
+        assertEquals(1L << 40, channel.data().readLong());
+        assertArrayEquals(bytes, channel.readBytes());
         sending.get();
     }
 
@@ -82,13 +83,13 @@ public class WorkerChannelTest {
     public void aWorkerThatEndsInTheMiddleOfANumberIsNoticed() throws IOException {
         worker.write(ByteBuffer.wrap(new byte[] {0, 0}));
         worker.close();
-        assertThrows(EOFException.class, channel::readInt);
+        assertThrows(EOFException.class, channel.data()::readInt);
     }
 
     @Test
     public void aCancelledTaskStopsWaitingForAWorkerThatSaysNothing() {
         task.markInterrupted("cancelled by a test");
-        TaskKilledException killed = assertThrows(TaskKilledException.class, channel::readInt);
+        TaskKilledException killed = assertThrows(TaskKilledException.class, channel.data()::readInt);
         assertEquals("cancelled by a test", killed.reason());
     }
 

@@ -8,13 +8,7 @@ import logdevice.spark.Json;
 import logdevice.spark.PythonPlanner;
 
 /** The cluster behind a catalog, as far as SQL asks about it. Every answer comes from Python, none is kept. */
-final class Cluster {
-    private final Map<String, String> options;
-
-    Cluster(Map<String, String> options) {
-        this.options = Map.copyOf(options);
-    }
-
+record Cluster(Map<String, String> options) {
     /** Calls the function of that name in Python's catalog module. */
     JsonNode ask(String function, Map<String, ?> arguments) {
         Map<String, String> request = Map.of(

@@ -38,14 +38,12 @@ public final class LogDeviceCatalog
             + "client; SQL reads and writes them, sets properties and trims.";
 
     private String name;
-    private Map<String, String> options;
     private Cluster cluster;
 
     @Override
     public void initialize(String given, CaseInsensitiveStringMap configured) {
         name = given;
-        options = Map.copyOf(configured.asCaseSensitiveMap());
-        cluster = new Cluster(options);
+        cluster = new Cluster(Map.copyOf(configured.asCaseSensitiveMap()));
     }
 
     @Override
@@ -81,7 +79,7 @@ public final class LogDeviceCatalog
 
     private Table load(Identifier table, String version, Long micros) throws NoSuchTableException {
         JsonNode found = cluster.ask("table", Cluster.arguments(
-                "name", parts(table), "options", options, "version", version, "timestamp_us", micros));
+                "name", parts(table), "options", cluster.options(), "version", version, "timestamp_us", micros));
         if (found.isNull()) {
             throw new NoSuchTableException(table);
         }
