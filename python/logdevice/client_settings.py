@@ -51,6 +51,11 @@ class ClientSettings(Settings):
         "For how long the client relies on what it was told about nodes and logs. Larger asks less, smaller "
         "notices changes sooner.",
     )
+    outbox_bytes_max: int = setting(
+        64 * MIB,
+        "How many bytes of requests may wait to be sent to one node; more are refused for the moment. Larger "
+        "keeps a slow connection full, smaller needs less memory.",
+    )
     keep_freed_memory: bool = setting(
         True,
         "Keep memory that was freed in the process instead of giving it back and asking for it again with "
@@ -92,6 +97,11 @@ class ClientSettings(Settings):
         "How many bytes of entries a batching writer holds before whoever writes has to wait. Larger rides "
         "out longer pauses of the cluster, smaller needs less memory.",
     )
+    writer_window: int = setting(
+        32,
+        "How many records of a writer with a name may be on their way at a time; at most what the nodes "
+        "allow, `writer_window_max`. Larger hides more latency, smaller sends less again after a failover.",
+    )
     writer_stall_timeout_ms: int = setting(
         60_000,
         "After how long without any progress a writer with a name gives up. Larger bears longer outages, "
@@ -113,8 +123,6 @@ class ClientSettings(Settings):
         "order it is one. Larger hides more latency, smaller mixes up fewer when some have to be sent again.",
     )
 
-    outbox_bytes_max: int = 64 * MIB  # of requests to one node; more are refused for the moment
-    writer_window: int = 32  # records of a writer with a name on their way; nodes allow twice as many
     chain_store_timeout_ms: int = 2_000  # longer than a slow sync; then the sequencer is asked to look
     resend_timeout_ms: int = 1_000  # of a tagged append, doubling up to attempt_timeout_ms: it cannot double
     redirects_max: int = 8  # in a row; then nodes that point at each other get a pause

@@ -27,6 +27,21 @@ class NodeSettings(Settings):
         "After how many pings without an answer a node counts as dead and others take over its logs. Larger "
         "bears pauses, smaller takes over sooner.",
     )
+    peer_timeout_ms: int = setting(
+        10_000,
+        "How long another node may take to answer before the request counts as lost. Larger bears slow "
+        "disks, smaller forgets a hanging node sooner.",
+    )
+    peer_queue_bytes_max: int = setting(
+        256 * MIB,
+        "How many bytes may wait to be sent to one peer, requests or answers. Larger bears bursts, smaller "
+        "bounds memory.",
+    )
+    disk_queue_bytes_max: int = setting(
+        256 * MIB,
+        "How many bytes may wait for the disk before stores are refused as overloaded. Larger bears bursts, "
+        "smaller bounds memory and tells sequencers sooner.",
+    )
     disk_read_threads: int = setting(
         4,
         "How many reads of the disk run at a time. Larger serves more readers from a fast disk, smaller "
@@ -37,6 +52,16 @@ class NodeSettings(Settings):
         10_000,
         "How many read streams a node serves; more are told to come again. Larger serves more readers, "
         "smaller bounds memory.",
+    )
+    configuration_poll_ms: int = setting(
+        500,
+        "How often a node asks the epoch store whether nodes or logs have changed. Larger asks less, smaller "
+        "notices changes sooner.",
+    )
+    retention_interval_ms: int = setting(
+        60_000,
+        "How often records older than their log keeps them are trimmed. Larger costs less, smaller trims "
+        "closer to the time.",
     )
     compaction_interval_ms: int = setting(
         60_000,
@@ -72,13 +97,5 @@ class NodeSettings(Settings):
         integer(0, 65_535),
     )
 
-    peer_timeout_ms: int = 10_000  # then a request to another node is lost; longer than a slow disk takes
-    # Of what waits for a peer, and for the disk: enough for a burst, little enough for the memory of a node.
-    peer_queue_bytes_max: int = 256 * MIB
-    disk_queue_bytes_max: int = 256 * MIB
-    configuration_poll_ms: int = (
-        500  # how soon a node notices that nodes or logs have changed; a cheap question
-    )
-    retention_interval_ms: int = 60_000  # so much longer than its log says a record may be there
     commit_group_bytes_max: int = 64 * MIB  # of one sync of the disk; a record behind it does not wait longer
     activation_check_ms: int = 1_000  # how soon an activation that failed is noticed and done again

@@ -91,9 +91,16 @@ class ReadStreamSettings(Settings):
 class NodeReadSettings(Settings):
     """What a storage node spends on one reader's stream."""
 
-    # Of one read of the store: sixteen records of a quarter of a megabyte, with their headers.
-    read_bytes_max: int = 4 * (MIB + 64 * 1024)
-    send_queue_bytes_max: int = 8 * (MIB + 64 * 1024)  # one read is on its way while the next is made
+    read_bytes_max: int = setting(
+        4 * (MIB + 64 * 1024),  # sixteen records of a quarter of a megabyte, with their headers
+        "How many bytes one read of the store may return; a first record of any size is returned. Larger "
+        "reads more at once, smaller shares the disk more evenly.",
+    )
+    send_queue_bytes_max: int = setting(
+        8 * (MIB + 64 * 1024),  # one read is on its way while the next is made
+        "How many bytes may wait to be sent before the node reads on. Less than two reads means that it "
+        "reads and sends in turn. Larger keeps a fast connection full, smaller needs less memory per reader.",
+    )
     read_time_ms_max: int = 1_000  # a scan past records that others send lets other readers in after this
 
 
@@ -169,16 +176,23 @@ class WireSettings(Settings):
         "How long a peer may take to accept a connection and answer the hello. Larger bears slow networks, "
         "smaller turns to another node sooner.",
     )
+    keepalive_interval_ms: int = setting(
+        10_000,
+        "How long a connection may be silent before the peer is asked whether it is still there. Larger "
+        "sends less, smaller notices a vanished peer sooner.",
+        integer(10),
+    )
+    keepalive_timeout_ms: int = setting(
+        5_000,
+        "How long the peer may take to answer that before the connection counts as lost. Larger bears "
+        "pauses, smaller notices a vanished peer sooner.",
+        integer(10),
+    )
     data_local: bool = setting(
         True,
         "Whether a reader on the machine of a node gets records by a socket of that machine instead of TCP, "
         "straight from the node's files. On takes less processor time, off helps to tell what TCP does.",
     )
-
-    # A silent peer is asked whether it is there, and lost when it does not answer in time: sooner than people
-    # look, and longer than a node pauses.
-    keepalive_interval_ms: int = 10_000
-    keepalive_timeout_ms: int = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +217,17 @@ class StorageSettings(Settings):
         "gives space back sooner, smaller writes less twice; 0 never rewrites.",
         number(0, 0.95),
     )
+    open_segments_max: int = setting(
+        256,
+        "How many segment files are kept open. Larger saves opening them again, smaller needs fewer file "
+        "descriptors.",
+    )
+    index_memory_bytes: int = setting(
+        16 * MIB,
+        "How much of the index is collected in memory before it is written. Larger writes less, smaller "
+        "reads less of the segments after a crash.",
+        integer(65_536),
+    )
     index_cache_bytes: int = setting(
         64 * MIB,
         "How much of the index read from disk is kept in memory. Larger serves readers of old records "
@@ -210,7 +235,5 @@ class StorageSettings(Settings):
         integer(0),
     )
 
-    open_segments_max: int = 256  # files; well below what a process may have open
-    index_memory_bytes: int = 16 * MIB  # then it is written; a crash makes the store replay no more than this
     preallocate_bytes: int = 16 * MIB  # a file grows by this: fragments less, and syncs faster
     punch_stretch_bytes: int = MIB  # shorter stretches of trimmed records are not worth a millisecond each

@@ -18,11 +18,21 @@ class WriteSettings(Settings):
         32 * MIB,
         "The largest body of a record that is accepted. Larger allows bigger batches, smaller bounds memory.",
     )
+    window_bytes_max: int = setting(
+        128 * MIB,
+        "How many bytes of a log's records may be in flight; a single record may go over. Larger hides more"
+        " latency, smaller needs less memory.",
+    )
     writers_max: int = setting(
         10_000,
         "How many writers of tagged appends a log remembers; who was idle longest is forgotten, and refused "
         "when it sends old numbers. Larger bears more writers, smaller needs less memory and smaller bridge "
         "records.",
+    )
+    writer_window_max: int = setting(
+        64,
+        "How many tagged appends of one writer may be on their way at a time; for so many a duplicate is "
+        "told its position. Larger hides more latency, smaller needs less memory.",
     )
     clock_ahead_ms_max: int = setting(
         600_000,
@@ -30,10 +40,12 @@ class WriteSettings(Settings):
         "that they are refused. Larger bears worse clocks, smaller keeps times of records closer to the true "
         "ones.",
     )
+    barriers_max: int = setting(
+        1_000,
+        "How many barriers of a log and questions for its tail may wait for their answer. Larger serves more "
+        "clients at a time, smaller needs less memory.",
+    )
 
-    window_bytes_max: int = 128 * MIB  # of a log's records in flight; a single one may go over
-    writer_window_max: int = 64  # tagged appends of one writer in flight; so many positions are remembered
-    barriers_max: int = 1_000  # of a log that wait, and questions for its tail; more are told to ask again
     # Attributes of the log say the next three: writes_in_flight_max and sticky_copyset_*.
     window_records_max: int = 1_000
     sticky_bytes_max: int = 32 * MIB
@@ -69,7 +81,12 @@ class WriteSettings(Settings):
 class RecoverySettings(Settings):
     """The recovery of a log's earlier epochs, and the purge of nodes that missed one."""
 
-    recovery_timeout_ms: int = 30_000  # without progress; then an epoch begins again with the nodes there are
+    recovery_timeout_ms: int = setting(
+        30_000,
+        "After how long without progress the recovery of an epoch begins again with the nodes that are "
+        "there. Larger bears slow nodes, smaller gets around dead ones sooner.",
+    )
+
     # Between two askings of a question without an answer, doubling.
     retry_ms_min: int = 500
     retry_ms_max: int = 5_000

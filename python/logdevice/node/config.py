@@ -51,10 +51,7 @@ class AllSettings:
     rebuild: RebuildSettings = field(default_factory=RebuildSettings)
 
 
-# Those with something to set; all fields of the others are for tuning.
-COMPONENTS: Final[Mapping[str, type[Settings]]] = {
-    name: component for name, component in get_type_hints(AllSettings).items() if declared(component)
-}
+COMPONENTS: Final[Mapping[str, type[Settings]]] = get_type_hints(AllSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
