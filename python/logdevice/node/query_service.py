@@ -24,7 +24,7 @@ from logdevice.protocol.metadata_entries import (
     metadata_log_of,
 )
 from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
-from logdevice.protocol.store_read import ReadFailed, read_every_copy
+from logdevice.protocol.store_read import ReadFailed, StoreRead
 from logdevice.types import (
     LSN_MAX,
     Epoch,
@@ -137,7 +137,7 @@ class QueryService:
     async def _read(self, log: LogId, start: Lsn, end: Lsn) -> tuple[list[Record], Lsn]:
         """Some of the copies of a range, and where the next ones begin."""
         bytes_max = self._node.settings.recovery.digest_bytes_max
-        read = read_every_copy(log, start, end, bytes_max=bytes_max, headers_only=False)
+        read = StoreRead(read_id=0, log=log, start=start, end=end, gap_end=end, bytes_max=bytes_max)
         result = await self._logs().disk.ask(lambda store: store.scan(read))
         if isinstance(result, ReadFailed):
             raise UnavailableError("the disk cannot be read", log=log, node=self._node.id)

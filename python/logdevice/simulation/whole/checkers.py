@@ -263,7 +263,7 @@ def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
     for copy in copies:
         if copy.lsn not in winners or precedence(copy) > precedence(winners[copy.lsn]):
             winners[copy.lsn] = copy
-    # A node that was away may still have the bridge of a recovery that did not come to its end: the newest counts.
+    # A node that was away may still have the bridge of a recovery that was given up: the newest counts.
     bridges = {
         record.lsn.epoch: record.lsn
         for record in sorted(winners.values(), key=precedence)
