@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.run import simulate_chain
 from logdevice.simulation.histories.run import simulate_histories
-from logdevice.simulation.plan import Plan
+from logdevice.simulation.plan import Plan, lines_of
 from logdevice.simulation.rebuilding.run import simulate_rebuilding
 from logdevice.simulation.run import Outcome, simulate
 from logdevice.simulation.whole.plan import ClusterPlan
@@ -35,34 +35,35 @@ class World:
     """What is simulated, and how a person repeats it."""
 
     simulate: Callable[..., Outcome]
-    lines: Callable[[int], list[str]]
+    draw: Callable[[int], object] | None  # its plan; None: it has none
     command: str
     text: str
 
+    def lines(self, seed: int) -> list[str]:
+        return lines_of(self.draw(seed)) if self.draw else []
+
 
 WORLDS = {
-    "read": World(simulate, lambda seed: Plan.draw(seed).lines(), "make sim", "the read path alone"),
+    "read": World(simulate, Plan.draw, "make sim", "the read path alone"),
     "cluster": World(
         simulate_cluster,
-        lambda seed: ClusterPlan.draw(seed).lines(),
+        ClusterPlan.draw,
         "make sim CLUSTER=1",
         "the whole cluster, not only the read path",
     ),
     "losses": World(
         simulate_rebuilding,
-        lambda seed: ClusterPlan.draw(seed).lines(),
+        ClusterPlan.draw,
         "make sim LOSSES=1",
         "the whole cluster, with lost disks and nodes that are drained",
     ),
     "chain": World(
         simulate_chain,
-        lambda seed: ChainPlan.draw(seed).lines(),
+        ChainPlan.draw,
         "make sim CHAIN=1",
         "the whole cluster, with a chain log",
     ),
-    "histories": World(
-        simulate_histories, lambda seed: [], "make sim HISTORIES=1", "a log whose history branches"
-    ),
+    "histories": World(simulate_histories, None, "make sim HISTORIES=1", "a log whose history branches"),
 }
 
 

@@ -85,9 +85,6 @@ class Audit:
             starts_at_ms=self._cluster.world.now_ms,
             location=location,
             shuffle_seed=shuffle_seed,
-            time_range=None,
-            headers_only=False,
-            force_all_send_all=False,
             settings=settings,
         )
         return self._cluster.add_reader(name, plan)

@@ -7,13 +7,14 @@ the plainest way, rather than with the code under test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from logdevice.protocol.messages import ReadMode, Start, Window
 from logdevice.protocol.read_stream.health import StreamHealth, Waiting
 from logdevice.simulation.truth import Slot, SlotKind, Truth
 from logdevice.simulation.view import ReaderView
-from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Record, Replication, epoch_start
+from logdevice.simulation.workload import is_f_majority
+from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Record, epoch_start
 
 Item = Record | Gap
 _COUNTS = (AuthoritativeStatus.FULLY_AUTHORITATIVE, AuthoritativeStatus.UNAVAILABLE)
@@ -153,30 +154,9 @@ def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
         and not truth.is_dirty(node, lsn, view.starts[node])
         and not truth.was_rebuilding(node, view.starts[node])
     }
-    statuses = {node: view.status(node) for node in metadata.nodeset}
-    return has_f_majority(truth, statuses, metadata.replication, voters)
-
-
-def has_f_majority(
-    truth: Truth,
-    statuses: Mapping[NodeId, AuthoritativeStatus],
-    replication: Replication,
-    voters: Iterable[NodeId],
-) -> bool:
-    """Whether the voters meet every possible copyset, counted domain by domain."""
-    voted = set(voters)
-    counted = [
-        node for node, status in statuses.items() if status is not AuthoritativeStatus.AUTHORITATIVE_EMPTY
-    ]
-    for scope, factor in replication.factors:
-        domains: dict[object, list[NodeId]] = {}
-        for node in counted:
-            domains.setdefault(truth.locations[node].domain(scope) if scope else node, []).append(node)
-        complete = sum(voted.issuperset(members) for members in domains.values())
-        needed = len(domains) - factor + 1
-        if complete >= (needed if needed > 0 else len(domains)):
-            return True
-    return False
+    empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
+    counted = [node for node in metadata.nodeset if view.status(node) is not empty]
+    return is_f_majority(voters, counted, metadata.replication, truth.locations)
 
 
 def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | None:

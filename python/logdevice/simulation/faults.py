@@ -93,7 +93,7 @@ class Faults:
         }
         return cls(**drawn)
 
-    def switched_on(self) -> str:
+    def __str__(self) -> str:
         """The faults that differ from a run without faults, for a person."""
         values = [(item.name, getattr(self, item.name), item.default) for item in fields(self)]
         return " ".join(f"{name}={value}" for name, value, default in values if value != default) or "none"

@@ -6,7 +6,8 @@ Drawn once, never changed, printed next to the seed of a failing run.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from logdevice.settings import NodeReadSettings, ReadStreamSettings
 from logdevice.simulation.faults import READING, Faults
@@ -44,9 +45,9 @@ class ReaderPlan:
     starts_at_ms: int
     location: Location
     shuffle_seed: int | None
-    time_range: TimeRange | None
-    headers_only: bool
-    force_all_send_all: bool
+    time_range: TimeRange | None = None
+    headers_only: bool = False
+    force_all_send_all: bool = False
     settings: ReadStreamSettings
     ends_by: GapType | None = None  # the log is removed, or access denied, while the reader reads
 
@@ -57,14 +58,14 @@ class Plan:
 
     seed: int
     locations: dict[NodeId, Location]
-    late_node: NodeId | None  # joins the configuration during the run
+    late_node: NodeId | None = None  # joins the configuration during the run
     scd: bool
     local_scd: bool
-    epochs: tuple[EpochPlan, ...]
+    epochs: tuple[EpochPlan, ...] = ()  # none: somebody else writes
     readers: tuple[ReaderPlan, ...]
     faults: Faults
     fault_phase_ms: int
-    burst_max: int  # records the sequencer writes at once
+    burst_max: int = 1  # records the sequencer writes at once
     node_settings: NodeReadSettings
     examined_max: int | None  # entries a node looks at in one read: stands for its time limit
 
@@ -96,18 +97,17 @@ class Plan:
             examined_max=rng.choice([None, None, 3, 20]),
         )
 
-    def lines(self) -> list[str]:
-        """The drawn parameters, for a person."""
-        lines = [
-            f"nodes {len(self.locations)}, scd {self.scd}, local scd {self.local_scd}, "
-            f"late node {self.late_node}, fault phase {self.fault_phase_ms} ms, "
-            f"burst {self.burst_max}, examined {self.examined_max}",
-            f"faults {self.faults.switched_on()}",
-            f"node settings {self.node_settings}",
-        ]
-        lines += [f"epoch {epoch}" for epoch in self.epochs]
-        lines += [f"reader {index} {reader}" for index, reader in enumerate(self.readers)]
-        return lines
+
+def lines_of(plan: Any) -> list[str]:
+    """The drawn parameters, for a person."""
+    lines: list[str] = []
+    for item in fields(plan):
+        value = getattr(plan, item.name)
+        if isinstance(value, Plan):
+            lines += lines_of(value)
+        else:
+            lines += [f"{item.name} {each}" for each in (value if isinstance(value, tuple) else [value])]
+    return lines
 
 
 def _draw_locations(rng: random.Random) -> dict[NodeId, Location]:

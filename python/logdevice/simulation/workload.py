@@ -7,7 +7,7 @@ is recorded in the truth.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from logdevice.simulation.plan import EpochPlan, Plan
@@ -21,6 +21,7 @@ from logdevice.types import (
     Record,
     RecordFlags,
     Replication,
+    Scope,
 )
 
 if TYPE_CHECKING:
@@ -115,13 +116,28 @@ class Sequencer:
 
 
 def satisfies(
-    copyset: tuple[NodeId, ...], replication: Replication, locations: Mapping[NodeId, Location]
+    copyset: Collection[NodeId], replication: Replication, locations: Mapping[NodeId, Location]
 ) -> bool:
     """Whether copies on these nodes are spread as widely as the replication asks."""
-    return all(
-        len({locations[node].domain(scope) if scope else node for node in copyset}) >= count
+    return all(_spread(copyset, scope, locations) >= count for scope, count in replication.factors)
+
+
+def is_f_majority(
+    voters: Collection[NodeId],
+    nodes: Collection[NodeId],
+    replication: Replication,
+    locations: Mapping[NodeId, Location],
+) -> bool:
+    """Whether the voters meet every possible copyset: too few others are left to make one."""
+    others = [node for node in nodes if node not in voters]
+    return not others or any(
+        _spread(others, scope, locations) < count <= _spread(nodes, scope, locations)
         for scope, count in replication.factors
     )
+
+
+def _spread(nodes: Collection[NodeId], scope: Scope, locations: Mapping[NodeId, Location]) -> int:
+    return len({locations[node].domain(scope) if scope else node for node in nodes})
 
 
 def _script(plan: Plan) -> list[tuple[EpochPlan, Epoch, SlotKind]]:

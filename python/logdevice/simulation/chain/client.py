@@ -23,6 +23,7 @@ from logdevice.protocol.io import Reply
 from logdevice.protocol.routing import Sequencers, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.simulation.chain.points import PointReads
+from logdevice.simulation.chain.reading import read_position
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.whole.client import RETRY_MS_MAX, Client
 from logdevice.simulation.whole.plan import ClientPlan
@@ -93,7 +94,7 @@ class ChainClient(Client):
         def done(status: PointStatus) -> None:
             host.feed(PositionRead(lsn, status))
 
-        self._cluster.reads.read(self.process, lsn, done)
+        read_position(self._cluster, self.process, lsn, done)
 
     def _end(self, append: Append, answer: Appended) -> None:
         if answer.status is AppendStatus.OK:

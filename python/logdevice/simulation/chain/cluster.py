@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from logdevice.simulation.chain.client import ChainClient
 from logdevice.simulation.chain.plan import ChainPlan
-from logdevice.simulation.chain.reading import PositionReads
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.whole.client import Client
 from logdevice.simulation.whole.cluster import Cluster
@@ -30,7 +29,6 @@ class ChainCluster(Cluster):
     def __init__(self, plan: ChainPlan, world: World) -> None:
         super().__init__(plan, world)
         self._suspected: set[NodeId] = set()  # for nothing; only asked for membership
-        self.reads = PositionReads(self)
 
     def start(self) -> None:
         super().start()

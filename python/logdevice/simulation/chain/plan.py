@@ -27,11 +27,12 @@ class ChainPlan(ClusterPlan):
         base = ClusterPlan.draw(seed)
         rng = random.Random(f"chain plan {seed}")
         values = {item.name: getattr(base, item.name) for item in fields(ClusterPlan)}
+        fault_phase_ms = base.reading.fault_phase_ms
         values |= {
             "extras": 0,
             "sync_leaders": 1,
             "leaders": None,
-            "clients": tuple(_draw_client(rng, base.fault_phase_ms) for _ in range(rng.choice([2, 3, 4]))),
+            "clients": tuple(_draw_client(rng, fault_phase_ms) for _ in range(rng.choice([2, 3, 4]))),
             "nodesets": _draw_nodesets(rng, base),
             # An epoch may be on a single node, and what it knew of writers with it.
             "writers": tuple(replace(writer, may_be_forgotten=True) for writer in base.writers),
@@ -57,10 +58,6 @@ class ChainPlan(ClusterPlan):
 
     def config(self, nodeset: tuple[NodeId, ...]) -> SequencerConfig:
         return replace(ClusterPlan.config(self, nodeset), chain=self.chain)
-
-    def lines(self) -> list[str]:
-        own = f"{self.chain}, {self.chain_settings}, clients die {self.client_deaths_per_s}/s"
-        return [*ClusterPlan.lines(self), own]
 
 
 def _draw_client(rng: random.Random, fault_phase_ms: int) -> ClientPlan:

@@ -27,7 +27,7 @@ class LossInjector(ClusterInjector):
 
     def __init__(self, cluster: RebuildingCluster) -> None:
         super().__init__(cluster)
-        rng = random.Random(f"lost disks {cluster.plan.seed}")
+        rng = random.Random(f"lost disks {cluster.reading.seed}")
         self._kinds += [
             (rng.choice([0.3, 1.0, 2.0]), self._lose_disk),
             (rng.choice([0.0, 0.5, 1.0]), self._give_up_waiting),

@@ -11,7 +11,7 @@ from logdevice.simulation import checkers
 from logdevice.simulation.truth import DirtyRange, SlotKind, Truth
 from logdevice.simulation.view import ReaderView
 from logdevice.simulation.witness import Witness
-from logdevice.simulation.workload import LOG
+from logdevice.simulation.workload import LOG, is_f_majority
 from logdevice.simulation.world import World
 from logdevice.types import (
     AuthoritativeStatus,
@@ -205,13 +205,14 @@ def test_nodes_that_were_given_up_are_not_waited_for() -> None:
 
 
 def test_an_f_majority_leaves_no_room_for_a_copyset() -> None:
-    truth = log()
-    statuses = dict.fromkeys(nodes(range(5)), AuthoritativeStatus.FULLY_AUTHORITATIVE)
-    three = Replication.parse("3")
-    assert not checkers.has_f_majority(truth, statuses, three, (N0, N1))
-    assert checkers.has_f_majority(truth, statuses, three, (N0, N1, N2))
-    statuses[N4] = AuthoritativeStatus.AUTHORITATIVE_EMPTY
-    assert checkers.has_f_majority(truth, statuses, three, (N0, N1))
+    places, three = log().locations, Replication.parse("3")
+    nodes = (N0, N1, N2, N3, N4)
+    assert not is_f_majority((N0, N1), nodes, three, places)
+    assert is_f_majority((N0, N1, N2), nodes, three, places)
+    assert is_f_majority((N0, N1), (N0, N1, N2, N3), three, places)
+    # Where no copyset fits at all, only the word of everybody counts.
+    assert not is_f_majority((N0,), (N0, N1), three, places)
+    assert is_f_majority((N0, N1), (N0, N1), three, places)
 
 
 def test_silence_proves_nothing_in_single_copy_delivery() -> None:

@@ -36,14 +36,6 @@ _BRIDGE = int(RecordFlags.BRIDGE)
 _HOLE = int(RecordFlags.HOLE)
 
 
-def is_f_majority(
-    voters: Collection[NodeId], metadata: EpochMetadata, locations: Mapping[NodeId, Location]
-) -> bool:
-    """Whether the voters meet every possible copyset."""
-    others = tuple(node for node in metadata.nodeset if node not in voters)
-    return not satisfies(others, metadata.replication, locations)
-
-
 def early_tail(next_: Lsn, acknowledged: Lsn) -> str | None:
     """U19: the tail is behind what was acknowledged before anybody asked for it."""
     if next_ <= acknowledged:

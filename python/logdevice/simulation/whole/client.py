@@ -7,13 +7,14 @@ not be in the log is never sent again: that is for the application to decide, an
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from logdevice.protocol.routing import Answer, Request, Trouble
+from logdevice.protocol.routing import Answer, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.simulation.process import Process
 from logdevice.simulation.whole.plan import ClientPlan
-from logdevice.simulation.whole.routes import Attempt, Routes
+from logdevice.simulation.whole.routes import Routes
 from logdevice.simulation.workload import LOG
 from logdevice.types import Epoch, NodeId
 
@@ -76,7 +77,8 @@ class Client:
             else:
                 self._retry(number)
 
-        self.routes.ask(append, done, failed, _Attempts(self, number), is_repeatable=False)
+        spell = partial(self.attempt, number)
+        self.routes.ask(append, done, failed, is_repeatable=False, spell=spell, note=self.note)
 
     def attempt(self, number: int, append: Append) -> Append:
         """The append as it is sent this time: with a body of its own."""
@@ -99,19 +101,3 @@ class Client:
 
     def _retry(self, number: int) -> None:
         self.process.later(self._world.between(1, RETRY_MS_MAX), lambda: self._try(number))
-
-
-class _Attempts(Attempt):
-    """Writes down what became of every message of one append."""
-
-    def __init__(self, client: Client, number: int) -> None:
-        self._client, self._number = client, number
-
-    def spell(self, request: Request) -> Request:
-        assert isinstance(request, Append)
-        return self._client.attempt(self._number, request)
-
-    def note(self, sent: Request, answer: Answer | None) -> None:
-        assert isinstance(sent, Append)
-        assert isinstance(answer, Appended | None)
-        self._client.note(sent, answer)

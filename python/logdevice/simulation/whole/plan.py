@@ -44,8 +44,7 @@ class WriterPlan:
 class ClusterPlan:
     """One run, before it happens."""
 
-    seed: int
-    reading: Plan  # the same for the part that readers see: places, stream settings, readers
+    reading: Plan  # the part that readers see, and what all plans have: seed, places, faults
     nodesets: tuple[tuple[NodeId, ...], ...]  # the first at birth, the others for changes
     replication: Replication
     extras: int
@@ -53,7 +52,6 @@ class ClusterPlan:
     leaders: int | None
     clients: tuple[ClientPlan, ...]
     writers: tuple[WriterPlan, ...]
-    fault_phase_ms: int
     write_settings: WriteSettings
     chain_settings: ChainSettings = field(default_factory=ChainSettings)
     recovery_settings: RecoverySettings
@@ -70,7 +68,6 @@ class ClusterPlan:
         writers_max = tags.choice([10_000, 10_000, 10_000, 1])
         writers = _draw_writers(tags, fault_phase_ms, writers_max)
         return cls(
-            seed=seed,
             reading=_draw_reading(rng, seed, locations, fault_phase_ms),
             nodesets=_draw_nodesets(rng, locations, replication),
             replication=replication,
@@ -79,7 +76,6 @@ class ClusterPlan:
             leaders=rng.choice([None, None, 1]),
             clients=tuple(_draw_client(rng, fault_phase_ms) for _ in range(rng.choice([1, 2, 2, 3]))),
             writers=writers,
-            fault_phase_ms=fault_phase_ms,
             write_settings=replace(
                 _draw_write_settings(rng),
                 writers_max=writers_max,
@@ -99,20 +95,6 @@ class ClusterPlan:
             sync_leaders=self.sync_leaders,
             leaders=self.leaders,
         )
-
-    def lines(self) -> list[str]:
-        """The drawn parameters, for a person."""
-        return [
-            f"nodes {len(self.reading.locations)}, nodesets {self.nodesets}, {self.replication}, "
-            f"extras {self.extras}, sync leaders {self.sync_leaders}, leaders {self.leaders}, "
-            f"fault phase {self.fault_phase_ms} ms",
-            f"faults {self.reading.faults.switched_on()}",
-            f"{self.write_settings}",
-            f"{self.recovery_settings}",
-            *(f"{client}" for client in self.clients),
-            *(f"{writer}" for writer in self.writers),
-            *(f"{reader}" for reader in self.reading.readers),
-        ]
 
 
 def _draw_locations(rng: random.Random) -> dict[NodeId, Location]:
@@ -187,14 +169,11 @@ def _draw_reading(
     return Plan(
         seed=seed,
         locations=locations,
-        late_node=None,
         scd=scd,
         local_scd=scd and rng.random() < 0.2,
-        epochs=(),
         readers=tuple(_draw_reader(rng, fault_phase_ms) for _ in range(rng.choice([1, 2, 2]))),
         faults=Faults.draw(rng, CLUSTER),
         fault_phase_ms=fault_phase_ms,
-        burst_max=1,
         node_settings=NodeReadSettings(
             read_bytes_max=rng.choice([1, 500, 1 << 20]),
             read_time_ms_max=100,
@@ -211,8 +190,6 @@ def _draw_reader(rng: random.Random, fault_phase_ms: int) -> ReaderPlan:
         starts_at_ms=rng.choice([0, 50, rng.randint(0, fault_phase_ms)]),
         location=Location.parse(rng.choice(["", "r0", "r0.d0.c0.w0.k0"])),
         shuffle_seed=rng.choice([None, 0, 7]),
-        time_range=None,
-        headers_only=False,
         force_all_send_all=rng.random() < 0.05,
         settings=draw_settings(rng, rng.choice([8, 64])),
     )

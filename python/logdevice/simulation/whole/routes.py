@@ -6,6 +6,7 @@ A node that is asked for the sequencer may be wrong, or not know. Lives as long 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from logdevice.protocol import routing
 from logdevice.protocol.io import Answered, Lost
@@ -16,17 +17,6 @@ from logdevice.types import NodeId
 
 PAUSE_MS_MAX = 150
 _FINDING_MS_MAX = 20
-
-
-class Attempt:
-    """What a client writes down about each message that it sends."""
-
-    def spell(self, request: Request) -> Request:
-        """The message as it is sent this time."""
-        return request
-
-    def note(self, sent: Request, answer: routing.Answer | None) -> None:
-        """None: it never left. An answer after the client has lost its patience is as true as any."""
 
 
 class Routes:
@@ -47,11 +37,16 @@ class Routes:
         request: Request,
         done: Callable[[routing.Answer], None],
         failed: Callable[[Trouble], None],
-        attempt: Attempt | None = None,
         *,
         is_repeatable: bool = True,
+        spell: Callable[[Any], Any] = lambda request: request,
+        note: Callable[[Any, Any], None] = lambda sent, answer: None,
     ) -> None:
-        """Ends in `done` or in `failed`, unless the process dies."""
+        """Ends in `done` or in `failed`, unless the process dies.
+
+        `spell` gives the message as it is sent this time. `note` hears what came of each, None if it never
+        left: an answer that comes after the client has lost its patience is as true as any.
+        """
         rng = self._process.world.rng
         routed = Routed(request, self.known, self._limits, rng, is_repeatable=is_repeatable)
         host: SimHost[Routed] = SimHost(
@@ -59,7 +54,7 @@ class Routes:
             self._process,
             {
                 routing.FindSequencer: lambda effect: self._find(host),
-                routing.Send: lambda send: self._send(host, send, attempt or Attempt()),
+                routing.Send: lambda send: self._send(host, send, spell(send.request), note),
                 routing.Done: lambda effect: done(effect.answer),
                 routing.Fail: lambda effect: failed(effect.trouble),
             },
@@ -71,16 +66,16 @@ class Routes:
         found = SequencerFound(world.rng.choice([*self._nodes, *self._nodes, None]))
         self._process.later(world.between(1, _FINDING_MS_MAX), lambda: host.feed(found))
 
-    def _send(self, host: SimHost[Routed], send: routing.Send, attempt: Attempt) -> None:
-        message = attempt.spell(send.request)
-
+    def _send(
+        self, host: SimHost[Routed], send: routing.Send, message: Request, note: Callable[[Any, Any], None]
+    ) -> None:
         def answered(answer: routing.Answer) -> None:
-            attempt.note(message, answer)
+            note(message, answer)
             host.feed(Answered(send.node, answer, send.id))
 
         def lost(was_sent: bool) -> None:
             if not was_sent:
-                attempt.note(message, None)
+                note(message, None)
             host.feed(Lost(send.node, send.request, was_sent, send.id))
 
         self._process.network.ask(self._process, send.node, message, answered, lost)

@@ -36,7 +36,7 @@ from logdevice.simulation.whole import checkers
 from logdevice.simulation.whole.ledger import Ledger, Promises
 from logdevice.simulation.whole.metadata import Metadata
 from logdevice.simulation.witness import ReaderWitness
-from logdevice.simulation.workload import LOG
+from logdevice.simulation.workload import LOG, is_f_majority
 from logdevice.simulation.world import World
 from logdevice.types import (
     Epoch,
@@ -115,7 +115,7 @@ class Witness(ReaderWitness):
         for epoch, metadata in ledger.epochs.items():
             if epoch <= seal and epoch not in ledger.sealed_ms:
                 voters = [other for other, sealed in ledger.seals.items() if sealed >= epoch]
-                if checkers.is_f_majority(voters, metadata, ledger.locations):
+                if is_f_majority(voters, metadata.nodeset, metadata.replication, ledger.locations):
                     ledger.sealed_ms[epoch] = self._world.now_ms
 
     def replied(self, node: NodeId, answer: Answer) -> None:

@@ -116,12 +116,6 @@ def test_too_few_copies_are_noticed() -> None:
     assert checkers.too_few_copies(lsn(1), [N0, N1, N3], both, racks) is None
 
 
-def test_an_f_majority_leaves_too_few_for_a_copyset() -> None:
-    places = dict.fromkeys(NODES, Location())
-    assert not checkers.is_f_majority([N0, N1], METADATA, places)
-    assert checkers.is_f_majority([N0, N1, N2], METADATA, places)
-
-
 def test_an_acknowledgement_of_what_came_after_the_seal_is_noticed() -> None:
     attempt = Attempt(Append(log=LOG, body=b"c", entries=1), Outcome.PENDING, arrived_ms=100)
     assert checkers.late_acknowledgement(attempt, lsn(1), None) is None

@@ -33,7 +33,7 @@ def test_the_fixed_seeds_see_crashes_hangs_failovers_purges_and_holes() -> None:
     signs = ("crashes", "hangs", "boots", "recovers the epochs after", "has to purge", "gets HOLE")
     for sign in (*signs, "gives up: FENCED", "gives up: UNKNOWN_WRITER", "dies", "knows that w"):
         assert sign in text, f"{sign!r} never happened"
-    assert any(ClusterPlan.draw(seed).reading.faults.switched_on() for seed in SEEDS)
+    assert any(str(ClusterPlan.draw(seed).reading.faults) != "none" for seed in SEEDS)
 
 
 def trace_hash(seed: int) -> str:
@@ -73,6 +73,6 @@ def test_the_command_line_ends_with_a_count(capsys: pytest.CaptureFixture[str]) 
 def test_one_seed_is_shown_with_everything_that_happens(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--cluster", "--seed", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("| nodes")
+    assert lines[0] == "| seed 3"
     assert any("sequencer  acknowledges" in line for line in lines)
     assert lines[-1].startswith("seed 3: ")
