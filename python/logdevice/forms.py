@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -169,15 +170,6 @@ def unpacked(kind: type[Value], data: bytes | memoryview) -> Value:
     return value
 
 
-_STORED: Final[dict[type[Any], Form]] = {}
-
-
-def _stored_form(kind: type[Any]) -> Form:
-    if kind not in _STORED:
-        _STORED[kind] = fields_of(kind)
-    return _STORED[kind]
-
-
 def form_of(hint: Any, dataclass_form: Callable[[type[Any]], Form] | None = None) -> Form:
     """The form of a type; TypeError if it has none, which shows when a message is first listed."""
     if hint in _KNOWN:
@@ -218,6 +210,9 @@ def fields_of(kind: type[Any]) -> Form:
         return packed
 
     return Form(pack, form.unpack)
+
+
+_stored_form: Callable[[type], Form] = cache(fields_of)
 
 
 def named_fields_of(kind: type[Any]) -> Form:

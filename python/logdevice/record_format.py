@@ -43,9 +43,7 @@ _UNORDERED: Final = 2  # in `parts`, only together with a tag
 _PARTS: Final = (0, _HAS_TAG, _HAS_TAG | _UNORDERED)
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
-COPYSET_MAX: Final = 255
 HEADER_BYTES_MIN: Final = _FIXED.size + _CHECKSUM.size
-HEADER_BYTES_MAX: Final = HEADER_BYTES_MIN + COPYSET_MAX * _NODE_BYTES + _TAG.size
 
 
 class DecodedHeader(NamedTuple):
