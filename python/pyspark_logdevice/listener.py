@@ -59,6 +59,8 @@ class LagListener(StreamingQueryListener):
         for progress in of_progress(event.progress):
             self._report(progress)
 
+    def onQueryIdle(self, event: Any) -> None: ...
+
     def onQueryTerminated(self, event: Any) -> None: ...
 
 

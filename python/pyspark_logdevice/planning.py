@@ -7,7 +7,7 @@ splits in the same order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
@@ -70,8 +70,8 @@ def _parts(
         at = undone.start if undone.log == log else at
     for cut in [*cuts, position.next]:
         if at < cut:
-            wanted = LogRange(log, position.path, at, cut, position.lineage)
-            parts[-1].append(replace(wanted, purged_seen=position.purged_seen))
+            seen = position.purged_seen
+            parts[-1].append(LogRange(log, position.path, at, cut, position.lineage, purged_seen=seen))
             at = cut
         parts.append([])
     return parts[:-1]

@@ -38,15 +38,6 @@ RECORDS_MAX: Final = 1 << 20
 _INCARNATION: Final = 1
 
 
-@dataclass
-class Written(WriterCommitMessage):
-    """What one task did; there is nothing left to do on the driver."""
-
-    records: int
-    entries: int
-    duplicates: int  # records that an earlier attempt had appended
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """Whose rows a task writes: the same for every attempt at them."""
@@ -76,7 +67,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._writer = options.writer_id or str(uuid.uuid4())
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         attempt = Attempt(self._writer, self._options.batch_id or 0, _task().partitionId())
         return append_rows(self._options, attempt, iterator)
 
@@ -86,7 +77,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_columns(schema, options.log)
         self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = _task()
         # The id of the query is in its checkpoint: the same after every restart.
         query, batch = map(task.getLocalProperty, ("sql.streaming.queryId", "streaming.sql.batchId"))
@@ -96,8 +87,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return append_rows(self._options, Attempt(writer, int(batch), task.partitionId()), iterator)
 
 
-def append_rows(options: WriteOptions, attempt: Attempt, rows: Iterator[pa.RecordBatch]) -> Written:
-    """Appends all rows of a task, one record after the other."""
+def append_rows(
+    options: WriteOptions, attempt: Attempt, rows: Iterator[pa.RecordBatch]
+) -> WriterCommitMessage:
+    """Appends all rows of a task, one record after the other. Nothing is left to do on the driver."""
     connections.freeze_gc()
     client = connections.client(options)
     targets: dict[str, _Target] = {}
@@ -108,11 +101,7 @@ def append_rows(options: WriteOptions, attempt: Attempt, rows: Iterator[pa.Recor
             targets[log].add(entries)
     for target in targets.values():
         target.finish()
-    return Written(
-        records=sum(target.records for target in targets.values()),
-        entries=sum(target.entries for target in targets.values()),
-        duplicates=sum(target.duplicates for target in targets.values()),
-    )
+    return WriterCommitMessage()
 
 
 class _Target:
@@ -124,7 +113,7 @@ class _Target:
         self._cutter = Cutter(options.record_bytes, options.record_entries)
         # A log that has forgotten writers takes a new one only if it says that it is new.
         self._since = client.tail(log).next
-        self.records = self.entries = self.duplicates = 0
+        self._records = 0
 
     def add(self, entries: pa.RecordBatch) -> None:
         for record in self._cutter.add(entries):
@@ -135,12 +124,10 @@ class _Target:
             self._append(record)
 
     def _append(self, record: pa.RecordBatch) -> None:
-        tag = self._attempt.tag(self.records)
+        tag = self._attempt.tag(self._records)
         done = self._client.append_tagged(self._log, record, tag, since=self._since)
-        self.records += 1
-        self.entries += record.num_rows
+        self._records += 1
         if done.is_duplicate:
-            self.duplicates += 1
             self._compare(record, tag, done.lsn)
 
     def _compare(self, record: pa.RecordBatch, tag: WriterTag, lsn: Lsn) -> None:
@@ -157,7 +144,7 @@ class _Target:
         stored = self._stored(lsn)
         if stored is not None and not are_same(record, stored):
             raise ReplayDiffersError(
-                f"record {self.records - 1} of batch {self._attempt.batch}, partition "
+                f"record {self._records - 1} of batch {self._attempt.batch}, partition "
                 f"{self._attempt.partition} has other rows than an earlier attempt appended at {lsn}",
                 lsn=lsn,
             )
