@@ -88,5 +88,6 @@ def test_a_listener_passes_on_what_it_hears() -> None:
 
     listener.onQueryStarted(Event())
     listener.onQueryProgress(Event())
+    listener.onQueryIdle(Event())
     listener.onQueryTerminated(Event())
     assert [found.source for found in heard] == [0, 1]
