@@ -125,5 +125,6 @@ class ClientSettings(Settings):
 
     chain_store_timeout_ms: int = 2_000  # longer than a slow sync; then the sequencer is asked to look
     resend_timeout_ms: int = 1_000  # of a tagged append, doubling up to attempt_timeout_ms: it cannot double
+    writer_pause_ms_max: int = 250  # of a writer with a name: longer, and it is late after a failover
     redirects_max: int = 8  # in a row; then nodes that point at each other get a pause
     answers_grace_ms: int = 100  # for nodes beyond those that suffice: their answers make better estimates

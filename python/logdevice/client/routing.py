@@ -26,7 +26,7 @@ from logdevice.errors import (
 )
 from logdevice.protocol import routing
 from logdevice.protocol.io import Answered, Lost, Request
-from logdevice.protocol.routing import Refused, Routed, RoutingLimits, SequencerFound, Trouble
+from logdevice.protocol.routing import Refused, Routed, SequencerFound, Trouble
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended
 from logdevice.types import LogId, NodeId
@@ -81,17 +81,15 @@ class Routing:
         """The sequencer's answer to a request that has a log and, unless it is said otherwise, may be done
         twice: a position of a chain log that is asked for again with the same token is the same one.
         """
-        settings = self._settings
-        limits = RoutingLimits(
-            timeout_ms=timeout_ms or settings.call_timeout_ms,
-            attempt_ms=settings.attempt_timeout_ms,
-            resend_ms=min(settings.resend_timeout_ms, settings.attempt_timeout_ms),
-            pause_ms_min=settings.retry_pause_ms_min,
-            pause_ms_max=settings.retry_pause_ms_max,
-            redirects_max=settings.redirects_max,
+        routed = Routed(
+            cast(routing.Request, request),
+            self.known,
+            self._settings,
+            self._rng,
+            timeout_ms=timeout_ms or self._settings.call_timeout_ms,
+            is_repeatable=is_repeatable,
         )
-        asked = cast(routing.Request, request)
-        run = _Run(self, Routed(asked, self.known, limits, self._rng, is_repeatable=is_repeatable))
+        run = _Run(self, routed)
         try:
             return cast(Answer, await run.play())
         finally:

@@ -25,15 +25,13 @@ from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, GetWriter
 from logdevice.protocol.writers import forward_table as forwarding
-from logdevice.protocol.writers.forward_table import STORED, ForwardLimits, ForwardTable, WriterIdentity
+from logdevice.protocol.writers.forward_table import STORED, ForwardTable, WriterIdentity
 from logdevice.tasks import Tasks
 from logdevice.types import LogId, Lsn
 from logdevice.wire.service_messages import NextIncarnation
 from logdevice.writer_tags import writer_number
 
 _FIRST_SEQ = 1
-# A failover takes less than a second: a writer that pauses longer is late for the new sequencer.
-_PAUSE_MS_MAX = 250
 
 
 class TaggedWriter:
@@ -94,7 +92,7 @@ class TaggedWriter:
             )
             kept_next = 0 if self._journal is None else self._journal.next_seq
             first_seq = max(_FIRST_SEQ, status.next_seq, kept_next)
-            self._table = ForwardTable(identity, self._limits(), first_seq)
+            self._table = ForwardTable(identity, self._settings, first_seq)
             self._resume()
 
     def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
@@ -126,16 +124,6 @@ class TaggedWriter:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
-
-    def _limits(self) -> ForwardLimits:
-        settings = self._settings
-        return ForwardLimits(
-            window_max=settings.writer_window,
-            resend_ms_min=min(settings.resend_timeout_ms, settings.attempt_timeout_ms),
-            resend_ms_max=settings.attempt_timeout_ms,
-            pause_ms_min=settings.retry_pause_ms_min,
-            pause_ms_max=_PAUSE_MS_MAX,
-        )
 
     def _resume(self) -> None:
         kept = [] if self._journal is None else list(self._journal.open.values())
@@ -270,7 +258,7 @@ class TaggedWriter:
             try:
                 incarnation = await self._next_incarnation()
             except LogDeviceError:
-                await asyncio.sleep(_PAUSE_MS_MAX / 1000)
+                await asyncio.sleep(self._settings.writer_pause_ms_max / 1000)
             else:
                 self._feed(forwarding.IncarnationRenewed(incarnation))
                 return

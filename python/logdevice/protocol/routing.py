@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.chain.messages import Settle, Settled
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
@@ -49,16 +50,6 @@ class Trouble(Enum):
     LATE = "LATE"  # the time was up before the sequencer was found
     LOST = "LOST"  # the node was not reached, or did not answer
     OPEN = "OPEN"  # sent and not answered: it may have been done
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoutingLimits:
-    timeout_ms: int  # for everything
-    attempt_ms: int  # for one answer, of requests that may be sent again
-    resend_ms: int  # for the first answers to an append with a tag
-    pause_ms_min: int  # before another attempt; it doubles
-    pause_ms_max: int
-    redirects_max: int  # in one attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +129,20 @@ class _Timer(Enum):
 
 
 class Routed:
-    """`is_repeatable`: the request may be done twice."""
+    """`timeout_ms` is for everything. `is_repeatable`: the request may be done twice."""
 
     def __init__(
         self,
         request: Request,
         known: Sequencers,
-        limits: RoutingLimits,
+        settings: ClientSettings,
         rng: random.Random,
         *,
+        timeout_ms: int,
         is_repeatable: bool,
     ) -> None:
-        self.request, self._known, self._limits, self._rng = request, known, limits, rng
+        self.request, self._known, self._settings, self._rng = request, known, settings, rng
+        self._timeout_ms = timeout_ms
         self.is_repeatable = is_repeatable
         self._turn: Turn[Effect] = Turn()
         self._deadline_ms = 0
@@ -161,7 +154,7 @@ class Routed:
 
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._turn.begin(now_ms)
-        self._deadline_ms = now_ms + self._limits.timeout_ms
+        self._deadline_ms = now_ms + self._timeout_ms
         self._begin_attempt()
         self._turn.finish()
         return effects
@@ -209,24 +202,24 @@ class Routed:
             self._send(node)
 
     def _send(self, node: NodeId) -> None:
-        limits, left_ms = self._limits, self._deadline_ms - self._turn.now_ms
+        left_ms = self._deadline_ms - self._turn.now_ms
         self._asked = node
-        if left_ms <= limits.timeout_ms // 10:  # X26
+        if left_ms <= self._timeout_ms // 10:  # X26
             self._known.forget(self.request.log, node)
             self._fail(Trouble.LATE)
             return
         self._send_id += 1
         self._turn.emit(Send(self._send_id, node, self.request, min(left_ms, self._patience_ms())))
-        self._turn.arm(_Timer.HANG, limits.attempt_ms)
+        self._turn.arm(_Timer.HANG, self._settings.attempt_timeout_ms)
 
     def _patience_ms(self) -> int:
-        limits = self._limits
+        settings = self._settings
         if not self.is_repeatable:
-            return limits.timeout_ms  # X23: what is not sent again gets all the time there is
+            return self._timeout_ms  # X23: what is not sent again gets all the time there is
         if not isinstance(self.request, Append):
-            return limits.attempt_ms
+            return settings.attempt_timeout_ms
         attempts = max(0, self._attempts - 1 - _HASTY_ATTEMPTS)
-        return back_off_ms(attempts, limits.resend_ms, limits.attempt_ms)  # X27
+        return back_off_ms(attempts, settings.resend_timeout_ms, settings.attempt_timeout_ms)  # X27
 
     def _on_answer(self, asked: NodeId, answer: Answer) -> None:
         log, status = self.request.log, answer.status
@@ -250,7 +243,7 @@ class Routed:
         assert node is not None, "a redirect names a node"
         self._known.learn(self.request.log, node)
         self._redirects += 1
-        if self._redirects < self._limits.redirects_max:  # X21
+        if self._redirects < self._settings.redirects_max:  # X21
             self._send(node)
         else:
             self._known.forget(self.request.log, node)
@@ -269,9 +262,9 @@ class Routed:
 
     def _later(self, trouble: Trouble) -> None:
         """X22: again after a pause, if there is time for one."""
-        limits = self._limits
-        most_ms = back_off_ms(self._attempts - 1, limits.pause_ms_min, limits.pause_ms_max)
-        pause_ms = self._rng.randint(limits.pause_ms_min // 2, most_ms)
+        settings = self._settings
+        most_ms = back_off_ms(self._attempts - 1, settings.retry_pause_ms_min, settings.retry_pause_ms_max)
+        pause_ms = self._rng.randint(settings.retry_pause_ms_min // 2, most_ms)
         if self._turn.now_ms + pause_ms >= self._deadline_ms:
             self._fail(trouble)
         else:

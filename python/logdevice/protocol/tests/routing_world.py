@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.chain.messages import Settle, Settled
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.routing import (
@@ -16,7 +17,6 @@ from logdevice.protocol.routing import (
     Refused,
     Request,
     Routed,
-    RoutingLimits,
     Send,
     SequencerFound,
     Sequencers,
@@ -28,8 +28,13 @@ from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Ge
 from logdevice.types import LogId, Lsn, NodeId
 
 LOG = LogId(1)
-LIMITS = RoutingLimits(
-    timeout_ms=10_000, attempt_ms=1_000, resend_ms=200, pause_ms_min=10, pause_ms_max=80, redirects_max=3
+TIMEOUT_MS = 10_000
+SETTINGS = ClientSettings(
+    attempt_timeout_ms=1_000,
+    resend_timeout_ms=200,
+    retry_pause_ms_min=10,
+    retry_pause_ms_max=80,
+    redirects_max=3,
 )
 APPEND = Append(log=LOG, body=b"x", entries=1)
 
@@ -50,13 +55,21 @@ class Asking:
         *,
         is_repeatable: bool = False,
         known: Sequencers | None = None,
-        limits: RoutingLimits = LIMITS,
+        settings: ClientSettings = SETTINGS,
+        timeout_ms: int = TIMEOUT_MS,
     ) -> None:
         self.known = known or Sequencers()
         self.now_ms = 0
         self._wake_ms: int | None = None
         self._sent: Send | None = None
-        self._routed = Routed(request, self.known, limits, LongestPause(), is_repeatable=is_repeatable)
+        self._routed = Routed(
+            request,
+            self.known,
+            settings,
+            LongestPause(),
+            timeout_ms=timeout_ms,
+            is_repeatable=is_repeatable,
+        )
         self.started = self._told(self._routed.start(0))
 
     def feed(self, event: Event) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
@@ -11,7 +12,6 @@ from logdevice.protocol.writers.forward_table import (
     Effect,
     Event,
     FindSequencer,
-    ForwardLimits,
     ForwardTable,
     GiveUp,
     IncarnationRenewed,
@@ -25,7 +25,13 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId
 
 LOG = LogId(7)
 N1, N2 = NodeId(1), NodeId(2)
-LIMITS = ForwardLimits(window_max=4, resend_ms_min=100, resend_ms_max=400, pause_ms_min=10, pause_ms_max=40)
+SETTINGS = ClientSettings(
+    writer_window=4,
+    resend_timeout_ms=100,
+    attempt_timeout_ms=400,
+    retry_pause_ms_min=10,
+    writer_pause_ms_max=40,
+)
 
 
 def number_of(ask: Ask[Append]) -> int:
@@ -44,7 +50,7 @@ class Writing:
         self, *, ordered: bool = True, incarnation: int = 2, since: Lsn = Lsn(0), first_seq: int = 1
     ) -> None:
         identity = WriterIdentity(log=LOG, writer=5, incarnation=incarnation, is_ordered=ordered, since=since)
-        self.table = ForwardTable(identity, LIMITS, first_seq)
+        self.table = ForwardTable(identity, SETTINGS, first_seq)
         self.now_ms = 0
         self.requests = 0
         self.effects: list[Effect] = []

@@ -9,7 +9,7 @@ import pytest
 from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.io import Lost
 from logdevice.protocol.routing import Refused, Sequencers, Trouble
-from logdevice.protocol.tests.routing_world import APPEND, LIMITS, LOG, Asking
+from logdevice.protocol.tests.routing_world import APPEND, LOG, SETTINGS, Asking
 from logdevice.protocol.timers import Woken
 from logdevice.protocol.write_messages import AppendStatus, GetTail
 from logdevice.types import Lsn, NodeId
@@ -75,7 +75,7 @@ def test_what_did_nothing_is_tried_again_after_pauses_that_grow() -> None:
 
 def test_it_ends_when_there_is_no_time_for_another_pause() -> None:
     """X22"""
-    asking = Asking(limits=replace(LIMITS, timeout_ms=30))
+    asking = Asking(timeout_ms=30)
     assert asking.found(None) == ""
     assert asking.wait(10) == "find"
     assert asking.found(None) == "fail NOBODY"
@@ -146,7 +146,9 @@ def test_a_node_that_hangs_is_forgotten_while_its_answer_is_waited_for() -> None
 
 def test_a_node_that_has_answered_does_not_hang() -> None:
     """X25"""
-    asking = Asking(known=knowing(N1), limits=replace(LIMITS, pause_ms_min=2_000, pause_ms_max=2_000))
+    asking = Asking(
+        known=knowing(N1), settings=replace(SETTINGS, retry_pause_ms_min=2_000, retry_pause_ms_max=2_000)
+    )
     asking.answer(AppendStatus.OVERLOADED)
     asking.wait(1_000)
     assert asking.known.get(LOG) == N1

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.protocol.writers.forward_table import (
     Event,
     FindSequencer,
-    ForwardLimits,
     ForwardTable,
     GiveUp,
     SequencerFound,
@@ -96,11 +96,15 @@ class Group:
 
 class Sender:
     def __init__(self, group: Group, writer: int, *, incarnation: int = 1, first_seq: int = 1) -> None:
-        limits = ForwardLimits(
-            window_max=4, resend_ms_min=100, resend_ms_max=200, pause_ms_min=5, pause_ms_max=20
+        settings = ClientSettings(
+            writer_window=4,
+            resend_timeout_ms=100,
+            attempt_timeout_ms=200,
+            retry_pause_ms_min=5,
+            writer_pause_ms_max=20,
         )
         identity = WriterIdentity(log=LOG, writer=writer, incarnation=incarnation)
-        self.table = ForwardTable(identity, limits, first_seq)
+        self.table = ForwardTable(identity, settings, first_seq)
         self.settled = 0
         self.is_fenced = False
         self._group = group

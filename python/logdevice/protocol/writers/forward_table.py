@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
 from logdevice.protocol.turn import Turn
@@ -38,15 +39,6 @@ class WriterIdentity:
     incarnation: int
     is_ordered: bool = True
     since: Lsn = Lsn(0)  # a position of the log that is not younger than the writer's first append here
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardLimits:
-    window_max: int  # appends on their way
-    resend_ms_min: int  # without an answer, before they are sent again; it doubles
-    resend_ms_max: int
-    pause_ms_min: int  # after a refusal; it doubles
-    pause_ms_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +123,11 @@ class _Seen:
 
 
 class ForwardTable:
-    def __init__(self, identity: WriterIdentity, limits: ForwardLimits, first_seq: int) -> None:
+    def __init__(self, identity: WriterIdentity, settings: ClientSettings, first_seq: int) -> None:
         self.trouble: AppendStatus | None = None  # why nothing is getting through, if so
         self.incarnation = identity.incarnation
         self._identity = identity
-        self._limits = limits
+        self._settings = settings
         self._state = _State.OPEN
         self._unsettled = Unsettled(first_seq)
         self._window = 1  # O15
@@ -224,7 +216,7 @@ class ForwardTable:
         self._failures = 0
         self.trouble = None
         if seen.is_established:  # O17: until then only one number can turn out to be taken
-            self._window = min(2 * self._window, self._limits.window_max)  # O15
+            self._window = min(2 * self._window, self._settings.writer_window)  # O15
         self._turn.disarm(_Timer.RESEND)
 
     def _on_refused(self, entry: Entry, answer: Appended) -> None:
@@ -272,9 +264,10 @@ class ForwardTable:
         self._failures += 1
         if not is_excused:
             self._state = _State.PAUSED
-            limits = self._limits
+            settings = self._settings
             self._turn.arm(
-                _Timer.PAUSE, back_off_ms(self._failures - 1, limits.pause_ms_min, limits.pause_ms_max)
+                _Timer.PAUSE,
+                back_off_ms(self._failures - 1, settings.retry_pause_ms_min, settings.writer_pause_ms_max),
             )
 
     def _on_woken(self) -> None:
@@ -296,12 +289,12 @@ class ForwardTable:
 
     def _send(self, target: NodeId) -> None:
         """O14: in the order of their numbers."""
-        limits = self._limits
-        for entry in self._unsettled.send(self._window, limits.window_max):
+        settings = self._settings
+        for entry in self._unsettled.send(self._window, settings.writer_window):
             self._turn.ask(target, self._tagged(entry), entry.ask_id)
         if not self._turn.is_armed(_Timer.RESEND):
             attempts = max(0, self._failures - _PATIENT_AFTER)
-            delay_ms = back_off_ms(attempts, limits.resend_ms_min, limits.resend_ms_max)
+            delay_ms = back_off_ms(attempts, settings.resend_timeout_ms, settings.attempt_timeout_ms)
             self._turn.arm(_Timer.RESEND, delay_ms)  # O16
 
     def _tagged(self, entry: Entry) -> Append:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol import routing
 from logdevice.protocol.io import Answered, Lost
-from logdevice.protocol.routing import Request, Routed, RoutingLimits, SequencerFound, Sequencers, Trouble
+from logdevice.protocol.routing import Request, Routed, SequencerFound, Sequencers, Trouble
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.process import Process
 from logdevice.types import NodeId
@@ -23,12 +24,12 @@ class Routes:
     def __init__(self, process: Process, nodes: list[NodeId], patience_ms: int) -> None:
         self.known = Sequencers()
         self._process, self._nodes = process, nodes
-        self._limits = RoutingLimits(
-            timeout_ms=patience_ms,
-            attempt_ms=max(1, patience_ms // 2),
-            resend_ms=max(1, patience_ms // 8),
-            pause_ms_min=2,
-            pause_ms_max=PAUSE_MS_MAX,
+        self._timeout_ms = patience_ms
+        self._settings = ClientSettings(
+            attempt_timeout_ms=max(1, patience_ms // 2),
+            resend_timeout_ms=max(1, patience_ms // 8),
+            retry_pause_ms_min=2,
+            retry_pause_ms_max=PAUSE_MS_MAX,
             redirects_max=3,
         )
 
@@ -48,7 +49,14 @@ class Routes:
         left: an answer that comes after the client has lost its patience is as true as any.
         """
         rng = self._process.world.rng
-        routed = Routed(request, self.known, self._limits, rng, is_repeatable=is_repeatable)
+        routed = Routed(
+            request,
+            self.known,
+            self._settings,
+            rng,
+            timeout_ms=self._timeout_ms,
+            is_repeatable=is_repeatable,
+        )
         host: SimHost[Routed] = SimHost(
             routed,
             self._process,

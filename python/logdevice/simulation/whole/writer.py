@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logdevice.client_settings import ClientSettings
 from logdevice.protocol.io import Ask, Asked, Reply
 from logdevice.protocol.routing import Answer, Trouble
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, WriterIs
 from logdevice.protocol.writers.forward_table import (
     STORED,
     FindSequencer,
-    ForwardLimits,
     ForwardTable,
     GiveUp,
     IncarnationRenewed,
@@ -134,15 +134,15 @@ class WriterLife:
         identity = WriterIdentity(
             log=LOG, writer=writer.number, incarnation=self._life, is_ordered=plan.is_ordered
         )
-        limits = ForwardLimits(
-            window_max=plan.window_max,
-            resend_ms_min=plan.resend_ms,
-            resend_ms_max=4 * plan.resend_ms,
-            pause_ms_min=5,
-            pause_ms_max=100,
+        settings = ClientSettings(
+            writer_window=plan.window_max,
+            resend_timeout_ms=plan.resend_ms,
+            attempt_timeout_ms=4 * plan.resend_ms,
+            retry_pause_ms_min=5,
+            writer_pause_ms_max=100,
         )
         self._host = host = SimHost(
-            ForwardTable(identity, limits, first_seq),
+            ForwardTable(identity, settings, first_seq),
             self.process,
             {
                 Numbered: self._keep,
