@@ -35,6 +35,7 @@ class Failover:
         self.rewinds = Rewinds(settings)
         self.detector = SlowNodeDetector(settings)
         self.progress_ms = 0  # when the head last moved, or became something to wait for
+        self._replication = 0  # R of the head's epoch; the nodes are told of it by the next rewind
         self._rewound_ms = 0
         self._list_changed_ms = 0
         self._accounted_ms = 0  # up to here the detector knows for whom we waited
@@ -71,10 +72,15 @@ class Failover:
             self.schedule(RewindReason.CONFIG_CHANGED)
 
     def replication_is(self, copies: int) -> None:
-        """All nodes must agree on R, or two of them, or none, would send the same record (R8)."""
-        before, self._connections.replication = self._connections.replication, copies
-        if self._connections.nodes and copies != before and self.scd.is_active:
+        """All nodes must agree on R, or two of them, or none, would send the same record (R8).
+
+        So a node that reconnects before the rewind is still told the R that the others were told.
+        """
+        self._replication = copies
+        if self._connections.nodes and copies != self._connections.replication and self.scd.is_active:
             self.schedule(RewindReason.CONFIG_CHANGED)
+        else:
+            self._connections.replication = copies
 
     def node_gone(self, node: NodeId) -> None:
         self.detector.forget(node)
@@ -88,6 +94,7 @@ class Failover:
         listed = self.scd.filtered_out
         unfit = [sender.node for sender in self._connections.senders if not sender.is_fit_for_scd]
         self.rewinds.begin()
+        self._connections.replication = self._replication
         self.scd.apply(self._connections.nodes, unfit)
         if self.scd.filtered_out != listed:
             self._list_changed_ms = self._turn.now_ms

@@ -131,6 +131,23 @@ def test_an_epoch_with_another_replication_is_asked_for_anew() -> None:
     assert bench.health.rewind_reasons == {"CONFIG_CHANGED": 1}
 
 
+def test_a_node_that_reconnects_before_the_rewind_is_told_what_the_others_were_told() -> None:
+    """R8"""
+    bench = reading(
+        copies=3,
+        reconnect_delay_ms_min=1,
+        reconnect_delay_ms_max=1,
+        rewind_delay_ms_min=50,
+        rewind_delay_ms_max=50,
+    )
+    next_epoch(bench, copies=2)
+    bench.lost(5)
+    bench.wait(10)
+    assert [(start.node, start.message.replication) for start in bench.sent(SendStart)] == [(5, 3)]
+    bench.rewind()
+    assert {start.message.replication for start in bench.sent(SendStart)} == {2}
+
+
 def test_an_epoch_with_the_same_replication_causes_no_rewind() -> None:
     """R8"""
     bench = reading(copies=3)
