@@ -161,10 +161,8 @@ class LogState:
                 self._on_clean(reply_to, request)
             case GetEpochRecovery():
                 self._on_get_epoch_recovery(reply_to, request.epoch)
-            case PutCopies():
-                self._rebuilt.put(reply_to, request)
-            case AmendCopies():
-                self._rebuilt.amend(reply_to, request)
+            case PutCopies() | AmendCopies():
+                self._rebuilt.take(reply_to, request)
             case _:
                 assert_never(request)
 

@@ -144,7 +144,7 @@ class Node:
         return self.perform(self.machine.handle(event, self.now_ms))
 
     def find(self, read: StoreRead) -> list[Effect]:
-        items = (self.copies[read.start],) if read.start in self.copies else ()
+        items = tuple(copy for lsn, copy in sorted(self.copies.items()) if read.start <= lsn < read.end)
         return self.feed(RecordsRead(read.read_id, items, read.end, ReadEnd.LIMIT))
 
     @property

@@ -141,6 +141,18 @@ def test_what_is_found_of_a_forgotten_writer_behind_a_gap_leaves_it_forgotten() 
     assert progress(known, W1) == (1, 8)
 
 
+def test_a_number_that_a_later_process_used_again_shows_that_the_writer_was_forgotten() -> None:
+    """O20: an older table, by which a recovery begins, still knows its earlier numbers."""
+    known = table(0, 1, 2, 3)
+    assert known.replay(tag(0, incarnation=2), lsn(9))
+    assert (progress(known, W1), known.horizon) == ((2, 1), lsn(5))
+    assert known.judge(tag(1, incarnation=2)).status is OK
+    # A process that goes on with the numbers was not forgotten, nor one whose records are in the table.
+    assert known.replay(tag(1, incarnation=3), lsn(10))
+    assert known.replay(tag(0, incarnation=2), lsn(9))
+    assert progress(known, W1) == (3, 2)
+
+
 def test_a_table_survives_being_written_down() -> None:
     """O11: nothing is written for a table that never knew anything."""
     assert ReceivedTable().encode() == b""

@@ -32,6 +32,9 @@ class _Writer:
     # The last appends, and whatever is above `next_seq`: number -> position and incarnation.
     positions: dict[int, tuple[Lsn, int]] = field(default_factory=dict)
 
+    def has(self, seq: int) -> bool:
+        return seq < self.next_seq or seq in self.positions
+
     def copy(self) -> _Writer:
         return _Writer(self.incarnation, self.next_seq, self.last_lsn, dict(self.positions))
 
@@ -67,7 +70,7 @@ class ReceivedTable:
             return Appended(
                 status=AppendStatus.FENCED, incarnation=known.incarnation, expected=known.next_seq
             )
-        elif seq < known.next_seq or seq in known.positions:  # O1
+        elif known.has(seq):  # O1
             lsn, incarnation = known.positions.get(seq, (Lsn(0), 0))
             return Appended(
                 status=AppendStatus.DUPLICATE, lsn=lsn, incarnation=incarnation, expected=known.next_seq
@@ -89,7 +92,7 @@ class ReceivedTable:
         return WriterIs(
             status=AppendStatus.OK,
             is_known=True,
-            is_stored=seq < known.next_seq or seq in known.positions,
+            is_stored=known.has(seq),
             lsn=lsn,
             incarnation=known.incarnation,
             next_seq=known.next_seq,
@@ -114,11 +117,15 @@ class ReceivedTable:
             oldest = min(tag.stable_upto, known.next_seq) - _RECENT
             known.positions = {seq: place for seq, place in positions.items() if seq >= oldest}
         if len(self._writers) > self._writers_max:
-            self._forget_idle()
+            self._forget(next(iter(self._writers)))
 
     def replay(self, tag: WriterTag, lsn: Lsn) -> bool:
         """A record that a recovery found. False: it comes after a gap of its writer, and has to go (O7)."""
         known = self._writers.get(tag.writer)
+        if known is not None and tag.incarnation > known.incarnation and known.has(tag.first_seq):
+            # O20: the sequencer had forgotten the writer, or it would not have taken this number again.
+            self._forget(tag.writer)
+            known = None
         next_seq = tag.stable_upto if known is None else max(tag.stable_upto, known.next_seq)
         is_after_gap = tag.first_seq > next_seq
         if known is None and self.horizon and is_after_gap:
@@ -135,8 +142,7 @@ class ReceivedTable:
         self._writers.clear()
         self.horizon = max(self.horizon, horizon)
 
-    def _forget_idle(self) -> None:
-        writer = next(iter(self._writers))
+    def _forget(self, writer: int) -> None:
         self.horizon = max(self.horizon, self._writers.pop(writer).last_lsn.next)  # O5
 
     def copy(self) -> ReceivedTable:
@@ -177,5 +183,5 @@ class ReceivedTable:
             table._writers[writer] = _Writer(incarnation, next_seq, Lsn(last_lsn), positions)
             offset = end
         while len(table._writers) > writers_max:
-            table._forget_idle()
+            table._forget(next(iter(table._writers)))
         return table
