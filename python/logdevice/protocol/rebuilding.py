@@ -215,7 +215,7 @@ class LogRebuilding:
         puts: list[tuple[NodeId, Copies]] = []
         for node in nodes:
             copies = tuple(
-                replace(record, copyset=move.copyset, flags=record.flags & ~_DRAINED)
+                replace(record, copyset=move.widened or move.copyset, flags=record.flags & ~_DRAINED)
                 for record, move in moves
                 if node in move.puts
             )

@@ -51,6 +51,7 @@ class Move:
     puts: tuple[NodeId, ...]  # who gets a copy
     amends: tuple[NodeId, ...]  # who has one and hears of the new copyset, this node last
     is_put_off: bool = False  # P61: it waits until there are more nodes; nothing is done about it now
+    widened: tuple[NodeId, ...] = ()  # P63: what copies name that are put, where it is not the new copyset
 
 
 class MovePlan:
@@ -102,11 +103,12 @@ class MovePlan:
         # P63: with extras the copyset does not tell who holds the record.
         missing = [node for node in new if is_extra or node in losses.refilled or node not in copyset]
         holders = [node for node in copyset if node not in losses.lost and node not in missing]
-        amends = [node for node in holders if node != self._me]
+        amends = [node for node in (*missing * is_extra, *holders) if node != self._me]
         return Move(
             copyset=new,
             puts=tuple(node for node in missing if node != self._me),
             amends=(*amends, self._me) if new != copyset else (),  # P62
+            widened=(*copyset, *added) if is_extra and new != copyset else (),
         )
 
     def _is_donor(self, copyset: tuple[NodeId, ...]) -> bool:

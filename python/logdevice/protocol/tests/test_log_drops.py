@@ -133,7 +133,9 @@ def test_rebuilding_waits_while_headers_are_written_back() -> None:
         assert node.ask(request) == CopiesStored(CopiesStatus.AGAIN)
     node.others = asked
     read(node)
-    assert node.ask(AmendCopies(LOG, 1, (record("e1n2"),))) == CopiesStored(CopiesStatus.OK)
+    amend = node.request(AmendCopies(LOG, 1, (record("e1n2"),)))
+    read(node)
+    assert node.replies[amend] == CopiesStored(CopiesStatus.OK)
 
 
 def test_a_drop_waits_while_copies_of_rebuilding_are_written() -> None:
@@ -142,9 +144,14 @@ def test_a_drop_waits_while_copies_of_rebuilding_are_written() -> None:
     node.prompt = False
     for request in (PutCopies(LOG, 1, (record("e1n2"),)), AmendCopies(LOG, 1, (record("e1n2"),))):
         node.request(request)
+        asked = node.others
+        assert node.ask(drop(("e1n1", "e1n3"))) == AGAIN
+        node.others = asked
+        read(node)
         assert node.ask(drop(("e1n1", "e1n3"))) == AGAIN
         node.write()
     node.request(AmendCopies(LOG, 1, (record("e1n2"),)))
+    read(node)
     node.fail(PersistError.IO_ERROR)
     number = node.request(drop(("e1n1", "e1n3")))
     read(node)

@@ -156,6 +156,17 @@ def test_holders_hear_of_a_new_copyset_after_the_copies_are_safe_this_node_last(
     assert donor.end == EndRebuilding(True)
 
 
+def test_with_extras_copies_name_all_that_may_hold_one_until_all_are_safe() -> None:
+    """P63: whoever had a copyset of R nodes now would believe that all of them hold the record."""
+    donor, wide = Donor(AWAY), (N1, N2, N3, N4)
+    donor.read(record("e1n1", wide), next="e3n0")
+    assert {sent.node: sent.request.records[0].copyset for sent in donor.sent} == {N2: wide, N4: wide}
+    for _ in range(2):
+        for sent in donor.sent:
+            donor.answer(sent)
+    assert {sent.node: sent.request.records[0].copyset for sent in donor.sent} == {N1: (N1, N2, N4)}
+
+
 def test_a_copy_on_a_node_that_leaves_is_marked() -> None:
     """P64: and one that comes from such a node is not."""
     donor = Donor(LEAVING)

@@ -156,7 +156,8 @@ def test_with_extras_everybody_who_holds_a_record_sees_to_all_its_copies() -> No
     copyset = (N1, N2, N3, N4)
     for me in (N1, N2, N4):
         move = plan(me, away(N3)).move(copyset)
-        assert move == Move((N1, N2, N4), tuple(n for n in (N1, N2, N4) if n != me), (me,), False)
+        others = tuple(n for n in (N1, N2, N4) if n != me)
+        assert move == Move((N1, N2, N4), others, (*others, me), False, copyset)
     assert plan(N5, away(N3)).move(copyset) is None
 
 

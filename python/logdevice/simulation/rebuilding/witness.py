@@ -25,6 +25,7 @@ class LossWitness(Witness):
 
     def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
         """Recovery may have to do without so many that it cannot know whether something is lost."""
+        self.ledger.has_branched |= before.lineage != after.lineage
         return None
 
     def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:

@@ -50,6 +50,7 @@ class Ledger:
         self.epochs: dict[Epoch, EpochMetadata] = {}  # as given out
         self.released_end = Lsn(0)  # the furthest that any sequencer has released
         self.trim_end = Lsn(0)  # the furthest that anybody was asked to trim
+        self.has_branched = False  # recovery could not prove that nothing is lost: it forgets writers (O8)
         self.seals: dict[NodeId, Epoch] = {}  # durable
         self.sealed_ms: dict[Epoch, int] = {}  # when enough nodes had sealed it
         self.tails_known: set[Epoch] = set()  # epochs that began where the one before them ended

@@ -51,7 +51,8 @@ def judge(cluster: Cluster) -> None:
         witness.look_at(node.id, Lsn(0), node.stored.released_end)
     for lsn in ledger.promised:
         witness.complain("log", checkers.missing_append(ledger, lsn))
-    may_forget = bool(ledger.trim_end) or any(plan.may_be_forgotten for plan in cluster.plan.writers)
+    may_forget = bool(ledger.trim_end) or ledger.has_branched
+    may_forget |= any(plan.may_be_forgotten for plan in cluster.plan.writers)
     for complaint in checkers.mixed_up_writes(ledger, may_forget=may_forget):
         witness.complain("log", complaint)
     for complaint in checkers.missing_writes(ledger):

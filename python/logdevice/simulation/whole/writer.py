@@ -218,5 +218,6 @@ class WriterLife:
         is_fenced = appended.status is AppendStatus.FENCED
         if is_fenced and table.incarnation == self._writer.incarnations:
             complain(self.process.name, "fenced off by nobody")
-        if not is_fenced and not self._ledger.trim_end and not self._plan.may_be_forgotten:
+        may_forget = self._ledger.trim_end or self._ledger.has_branched or self._plan.may_be_forgotten
+        if not is_fenced and not may_forget:
             complain(self.process.name, "forgotten without need")
