@@ -52,9 +52,10 @@ class Planner:
 
     def plan_batch(self, filters: Sequence[Comparison] = ()) -> tuple[list[ReadSplit], Amount]:
         """The tasks of a batch read of all that the filters let through, and how much they read."""
-        start = self.begin(Edge.EARLIEST)
+        start, tails = self._begin(Edge.EARLIEST)
         paths = {log: position.path for log, position in start.logs.items()}
-        tails = self._ends(paths)
+        if self._is_cut:
+            tails = self._ends(paths)
 
         def wanted(log: LogId) -> Span:
             at = start.logs[log].at
@@ -75,12 +76,16 @@ class Planner:
 
     def begin(self, default: Edge) -> Offsets:
         """Where a query without a checkpoint begins: fixed from now on."""
+        return self._begin(default)[0]
+
+    def _begin(self, default: Edge) -> tuple[Offsets, dict[LogId, LogTail]]:
+        """And where the logs ended when it began."""
         paths = self._selection.logs({})
         tails = self._tails(paths)
         self._endpoints.check_names(paths)
         begun = self._begun(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
         self._is_checked = True
-        return Offsets(self._client.cluster().cluster, begun)
+        return Offsets(self._client.cluster().cluster, begun), tails
 
     def hold_target(self) -> None:
         """From now on nothing is read that is appended later."""

@@ -34,7 +34,7 @@ from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.store_read import StoreRead
 from logdevice.settings import NodeReadSettings, ReadStreamSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import (
     Epoch,
     EpochMetadata,

@@ -21,9 +21,9 @@ from logdevice.protocol.messages import (
 )
 from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.store_read import ReadFailed, StoreRead
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.simulation.network import Connection
 from logdevice.simulation.process import Process
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.types import GapType, Lsn, NodeId
 
 if TYPE_CHECKING:

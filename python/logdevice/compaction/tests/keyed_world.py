@@ -30,7 +30,7 @@ from logdevice.protocol.store_write import Persist
 from logdevice.protocol.stored_log import StoredLog, restore
 from logdevice.protocol.write_messages import Drop, Dropped, DropStatus, Release, Store
 from logdevice.settings import BatchSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import Gap, GapType, LogId, Lsn, NodeId, Record, epoch_start
 from logdevice.write_settings import RecoverySettings
 

@@ -31,7 +31,7 @@ from logdevice.protocol.write_messages import (
     Store,
     Stored,
 )
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import (
     Epoch,
     EpochMetadata,

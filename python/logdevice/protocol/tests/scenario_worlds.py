@@ -23,7 +23,7 @@ from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent,
 from logdevice.protocol.store_read import ReadFailed, StoreRead
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.settings import NodeReadSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import (
     AuthoritativeStatus,
     Location,

@@ -35,7 +35,7 @@ from logdevice.protocol.write_messages import (
     Trim,
     Trimmed,
 )
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import Epoch, EpochMetadata, Lsn, NodeId, Record, RecordFlags, Replication, nodes
 from logdevice.write_settings import RecoverySettings
 

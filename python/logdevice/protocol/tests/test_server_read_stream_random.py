@@ -14,7 +14,7 @@ from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent,
 from logdevice.protocol.store_read import StoreRead
 from logdevice.protocol.tests.served_stream import LOG, N1, START
 from logdevice.settings import NodeReadSettings
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import Lsn, Record, nodes
 
 END = 40

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.storage.log_store import StoreStats
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.read_items import counted
 from logdevice.types import LSN_MAX, CountedRecord, LogId, Lsn, Record
 

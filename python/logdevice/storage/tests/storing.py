@@ -11,10 +11,10 @@ from logdevice.protocol.messages import ReadMode, Start
 from logdevice.protocol.store_read import RecordsRead, StoreRead
 from logdevice.protocol.store_write import Persist, Persisted, PutRecord, PutState, StoreWrite
 from logdevice.settings import StorageSettings
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.storage.index import UNDER_REPLICATED
 from logdevice.storage.index_layout import encode_ranges
 from logdevice.storage.log_store import LogStore
-from logdevice.storage.memory_log_store import MemoryLogStore
 from logdevice.storage.raw_disk import Buffer, RawDisk
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.types import LSN_MAX, LSN_OLDEST, LogId, Lsn, LsnRange, NodeId, Record, TimeRange, nodes

@@ -6,7 +6,7 @@ import pytest
 
 from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.store_read import ReadEnd
-from logdevice.storage.memory_log_store import MemoryLogStore
+from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.storage.tests.storing import LOG, THEIRS, put, read, record, write
 from logdevice.types import Lsn, LsnRange, Record, RecordFlags, TimeRange
 
