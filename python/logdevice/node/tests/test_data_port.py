@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +28,28 @@ from logdevice.wire.service_messages import GetStatus
 ROUNDS = 60
 
 
+@asynccontextmanager
 async def open_read(
     cluster: SmallCluster, settings: WireSettings | None = None
-) -> tuple[WireChannel, ClientStream | DataStream]:
+) -> AsyncIterator[ClientStream | DataStream]:
     channel = WireChannel(cluster.nodes[0].address, Hello(cluster=CLUSTER), settings or WireSettings())
-    return channel, await channel.open_data(READ_METHOD)
+    try:
+        stream = await channel.open_data(READ_METHOD)
+        try:
+            yield stream
+        finally:
+            stream.cancel()
+    finally:
+        await channel.close()
+
+
+def damage(path: Path, body: bytes) -> None:
+    """Every copy of it: an append that took two waves has left one that nobody reads."""
+    data = path.read_bytes()
+    with path.open("r+b") as file:
+        for found in re.finditer(re.escape(body), data):
+            file.seek(found.start() + 70_000)
+            file.write(b"damage")
 
 
 def start_of(log: LogId, mode: ReadMode = ReadMode.ALL_SEND_ALL) -> bytes:
@@ -64,11 +84,9 @@ def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int
         async with small_cluster(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"body")
-            channel, stream = await open_read(cluster)
-            assert type(stream) is kind
-            assert await first_body(stream, log) == b"body"
-            stream.cancel()
-            await channel.close()
+            async with open_read(cluster) as stream:
+                assert type(stream) is kind
+                assert await first_body(stream, log) == b"body"
 
     run(test())
 
@@ -83,24 +101,18 @@ def test_a_damaged_body_reaches_no_reader(tmp_path: Path, is_local: bool) -> Non
             log = await cluster.create(replication=1)
             await cluster.append(log, body)
             settings = WireSettings(data_local=is_local)
-            channel, stream = await open_read(cluster, settings)
-            assert await first_body(stream, log, ReadMode.SCD) == body
-            stream.cancel()
+            async with open_read(cluster, settings) as stream:
+                assert await first_body(stream, log, ReadMode.SCD) == body
             (segment,) = tmp_path.rglob("*.segment")
-            data = segment.read_bytes()
-            with segment.open("r+b") as file:
-                file.seek(data.index(body) + 70_000)
-                file.write(b"damage")
-            stream = await channel.open_data(READ_METHOD)
-            await stream.send(start_of(log, ReadMode.SCD))
-            assert isinstance(decode(await stream.receive() or b""), Started)
-            answer = decode(await stream.receive() or b"")
-            if is_local:
-                assert answer.records[0].flags == RecordFlags.CORRUPT
-            else:
-                assert answer.reason is GapReason.CHECKSUM_FAIL
-            stream.cancel()
-            await channel.close()
+            damage(segment, body)
+            async with open_read(cluster, settings) as stream:
+                await stream.send(start_of(log, ReadMode.SCD))
+                assert isinstance(decode(await stream.receive() or b""), Started)
+                answer = decode(await stream.receive() or b"")
+                if is_local:
+                    assert answer.records[0].flags == RecordFlags.CORRUPT
+                else:
+                    assert answer.reason is GapReason.CHECKSUM_FAIL
 
     run(test())
 
@@ -114,25 +126,18 @@ def test_mutated_messages_at_the_data_port_are_errors_and_the_node_lives_on(
             log = await cluster.create(replication=1)
             await cluster.append(log, b"body")
             for _ in range(ROUNDS):
-                channel, stream = await open_read(cluster)
-                data = bytearray(start_of(log))
-                data[chance.randrange(len(data))] = chance.randrange(256)
-                await stream.send(bytes(data[: chance.randrange(len(data) + 1)]))
-                await stream.end()
-                # Whatever it makes of it, an answer or an error, it comes to an end.
-                try:
-                    while await stream.receive() is not None:
-                        pass
-                except LogDeviceError:
-                    pass
-                stream.cancel()
-                await channel.close()
-            channel, stream = await open_read(cluster)
-            assert await first_body(stream, log) == b"body"
-            with pytest.raises(RemoteProtocolError, match="a reader sent GetStatus"):
-                await asyncio.gather(stream.send(encode(GetStatus())), _until_the_end(stream))
-            stream.cancel()
-            await channel.close()
+                async with open_read(cluster) as stream:
+                    data = bytearray(start_of(log))
+                    data[chance.randrange(len(data))] = chance.randrange(256)
+                    await stream.send(bytes(data[: chance.randrange(len(data) + 1)]))
+                    await stream.end()
+                    # Whatever it makes of it, an answer or an error, it comes to an end.
+                    with suppress(LogDeviceError):
+                        await _until_the_end(stream)
+            async with open_read(cluster) as stream:
+                assert await first_body(stream, log) == b"body"
+                with pytest.raises(RemoteProtocolError, match="a reader sent GetStatus"):
+                    await asyncio.gather(stream.send(encode(GetStatus())), _until_the_end(stream))
 
     with caplog.at_level(logging.ERROR):
         run(test())
