@@ -52,6 +52,12 @@ LAYERS = (
     Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
     Layer(path="logdevice/log_attributes.py", ours=modules("types errors knobs")),
     Layer(path="logdevice/tasks.py", ours=(), others=PURE | {"asyncio"}),
+    Layer(path="logdevice/clock.py", ours=(), others=PURE | {"asyncio", "time"}),
+    Layer(
+        path="logdevice/host.py",
+        ours=modules("types errors clock protocol.io protocol.timers"),
+        others=PURE | {"asyncio"},
+    ),
     Layer(path="logdevice/stored_record.py", ours=("logdevice.types",)),
     Layer(
         path="logdevice/record_format.py",
@@ -146,8 +152,8 @@ LAYERS = (
     Layer(
         path="logdevice/node/",
         ours=(
-            *modules("types errors knobs log_attributes tasks writer_tags settings write_settings"),
-            *modules("node_settings rebuild_settings protocol wire node"),
+            *modules("types errors knobs log_attributes tasks clock host writer_tags settings"),
+            *modules("write_settings node_settings rebuild_settings protocol wire node"),
             # What a store and an epoch store promise; which ones they are only the assembly knows.
             "logdevice.storage.log_store",
             "logdevice.metadata.addresses",
@@ -162,8 +168,8 @@ LAYERS = (
         path="logdevice/client/",
         # Reached over connections only: what a node keeps and how it decides is not the client's business.
         ours=modules(
-            "types errors cuts knobs log_attributes settings client_settings batch tasks writer_tags "
-            "protocol wire client"
+            "types errors cuts knobs log_attributes settings client_settings batch tasks clock host "
+            "writer_tags protocol wire client"
         ),
         others=None,
     ),

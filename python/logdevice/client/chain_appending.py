@@ -12,13 +12,13 @@ import random
 from typing import Any, Final
 
 from logdevice.client.context import ClientContext
-from logdevice.client.nodes import now_ms
 from logdevice.client.reading import Reading
+from logdevice.clock import monotonic_ms
 from logdevice.errors import LogDeviceError, NoSequencerError
+from logdevice.host import Host
 from logdevice.protocol.chain.append import (
     AskSequencer,
     ChainAppend,
-    Effect,
     Event,
     PositionRead,
     QuestionFailed,
@@ -26,7 +26,6 @@ from logdevice.protocol.chain.append import (
     SequencerAnswered,
 )
 from logdevice.protocol.io import Answered, Ask, Lost, Reply
-from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store
 from logdevice.tasks import Tasks
 from logdevice.types import LogId, NodeId
@@ -55,49 +54,35 @@ class ChainAppending:
             run.stop()
 
 
-class _Run:
+class _Run(Host[ChainAppend]):
     """One append: its machine, and what it has started."""
 
     def __init__(self, appending: ChainAppending, log: LogId, machine: ChainAppend) -> None:
+        self._tasks = Tasks()
+        on = {
+            AskSequencer: lambda effect: self._tasks.start(self._ask_log(effect)),
+            ReadPosition: lambda effect: self._tasks.start(self._ask_log(effect)),
+            Ask: lambda effect: self._tasks.start(self._store(effect)),
+            Reply: lambda effect: self._end.set_result(effect.answer),
+        }
+        super().__init__(machine, on, clock=monotonic_ms)
         self._appending = appending
         self._log = log
-        self._machine = machine
-        self._loop = asyncio.get_running_loop()
-        self._end: asyncio.Future[Appended] = self._loop.create_future()
+        self._end: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         self._reason: LogDeviceError | None = None  # why a question failed
-        self._tasks = Tasks()
-        self._alarms: list[asyncio.TimerHandle] = []
 
     async def play(self) -> Appended:
-        self._perform(self._machine.start(now_ms()))
+        self.perform(self.machine.start(self.clock()))
         end = await self._end
         if end.status is AppendStatus.NO_SEQUENCER:
             raise self._reason or NoSequencerError("no position was given out in time", log=self._log)
         return end
 
     def stop(self) -> None:
-        for alarm in self._alarms:
-            alarm.cancel()
+        self.close()
         self._tasks.cancel()
 
-    def _feed(self, event: Event) -> None:
-        if not self._end.done():
-            self._perform(self._machine.handle(event, now_ms()))
-
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case AskSequencer() | ReadPosition():
-                    self._tasks.start(self._ask(effect))
-                case Ask():
-                    self._tasks.start(self._store(effect))
-                case WakeAt():
-                    delay_s = max(0, effect.time_ms - now_ms()) / 1000
-                    self._alarms.append(self._loop.call_later(delay_s, self._feed, Woken()))
-                case Reply():
-                    self._end.set_result(effect.answer)
-
-    async def _ask(self, effect: AskSequencer | ReadPosition) -> None:
+    async def _ask_log(self, effect: AskSequencer | ReadPosition) -> None:
         appending = self._appending
         timeout_ms = appending.settings.append_timeout_ms
         try:
@@ -110,7 +95,7 @@ class _Run:
         except LogDeviceError as error:
             self._reason = error
             event = QuestionFailed()
-        self._feed(event)
+        self.feed(event)
 
     async def _store(self, effect: Ask[Store]) -> None:
         node: NodeId = effect.node
@@ -118,6 +103,6 @@ class _Run:
         try:
             stored = await self._appending.nodes.ask(node, effect.request, timeout_ms=timeout_ms)
         except LogDeviceError:
-            self._feed(Lost(node, effect.request))
+            self.feed(Lost(node, effect.request))
         else:
-            self._feed(Answered(node, stored))
+            self.feed(Answered(node, stored))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from logdevice.client.nodes import Nodes, now_ms
+from logdevice.client.nodes import Nodes
 from logdevice.client_settings import ClientSettings
+from logdevice.clock import monotonic_ms
 from logdevice.errors import InvalidArgumentError, UnknownLogError
 from logdevice.knobs import Value, show
 from logdevice.log_attributes import ATTRIBUTES, LogAttributes, checked
@@ -34,7 +35,7 @@ class Directory:
         if isinstance(log, str) and log.isdecimal():
             log = int(log)
         asked_ms, view = self._known.get(log, (0, None))
-        if view is not None and not fresh and now_ms() < asked_ms + self._settings.cluster_refresh_ms:
+        if view is not None and not fresh and monotonic_ms() < asked_ms + self._settings.cluster_refresh_ms:
             return view
         question = GetLogs(log) if isinstance(log, str) else FindLog(LogId(log))
         found = (await self._nodes.call_any(question)).logs
@@ -106,7 +107,7 @@ class Directory:
 
     def _note(self, log: LogRef, view: LogView) -> None:
         assert view.log is not None, "logs are noted, not directories"
-        self._known[log] = now_ms(), view
+        self._known[log] = monotonic_ms(), view
         self._attributes[view.log] = attributes_of(view)
 
 

@@ -8,7 +8,6 @@ until the answer comes the old one will do: addresses rarely change.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from logdevice.client.config import ClientConfig
 from logdevice.client.retries import persistently
+from logdevice.clock import monotonic_ms
 from logdevice.errors import LocalProtocolError, UnavailableError, WrongClusterError
 from logdevice.protocol.io import Request
 from logdevice.types import NodeId
@@ -27,10 +27,6 @@ from logdevice.wire.service_messages import ClusterView, GetCluster, NodeView
 
 Answer = TypeVar("Answer")
 _Place = tuple[str, NodeId | None]  # an address, and who is expected there
-
-
-def now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class Nodes:
@@ -49,14 +45,14 @@ class Nodes:
     async def view(self, *, fresh: bool = False) -> ClusterView:
         """Who is there, as some node sees it."""
         async with self._viewing:
-            if self._view is not None and not fresh and now_ms() < self._stale_ms:
+            if self._view is not None and not fresh and monotonic_ms() < self._stale_ms:
                 return self._view
             try:
                 self._learn(await self.ask_any(GetCluster()))
             except UnavailableError:
                 if self._view is None or fresh:
                     raise
-                self._viewed_ms = now_ms()
+                self._viewed_ms = monotonic_ms()
             assert self._view is not None, "learnt just now, or before"
             return self._view
 
@@ -122,7 +118,7 @@ class Nodes:
                 f"the addresses given lead to two clusters, {self._view.cluster!r} and {view.cluster!r}",
                 node=view.asked,
             )
-        self._view, self._viewed_ms, self._is_doubted = view, now_ms(), False
+        self._view, self._viewed_ms, self._is_doubted = view, monotonic_ms(), False
 
     def _places(self) -> list[_Place]:
         """Where to ask: who answered last, then nodes that are alive, then what was given at birth."""

@@ -218,7 +218,7 @@ class Reader(Items[Item]):
 
     async def _abandon(self) -> None:
         if self._shell is not None:
-            await self._shell.close()
+            await self._shell.stop()
         self._items.clear()
 
     def _take(self) -> Taken:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
 
 from logdevice.client.directory import Directory
-from logdevice.client.nodes import Nodes, now_ms
+from logdevice.client.nodes import Nodes
 from logdevice.client_settings import ClientSettings
+from logdevice.clock import monotonic_ms
 from logdevice.errors import (
     LogDeviceError,
     NoSequencerError,
@@ -24,10 +24,10 @@ from logdevice.errors import (
     UnavailableError,
     UnknownLogError,
 )
+from logdevice.host import Host
 from logdevice.protocol import routing
 from logdevice.protocol.io import Answered, Lost, Request
 from logdevice.protocol.routing import Refused, Routed, SequencerFound, Trouble
-from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended
 from logdevice.types import LogId, NodeId
 from logdevice.wire.service_messages import FindSequencer
@@ -93,52 +93,31 @@ class Routing:
         try:
             return cast(Answer, await run.play())
         finally:
-            run.stop()
+            run.close()
 
 
-class _Run:
-    """One request: its machine, and what it waits for."""
+class _Run(Host[Routed]):
+    """One request: what its machine orders is done by the task that waits for the answer."""
 
     def __init__(self, owner: Routing, routed: Routed) -> None:
-        self._owner, self._routed = owner, routed
-        self._work: deque[routing.Effect] = deque()
-        self._news = asyncio.Event()
-        self._alarms: list[asyncio.TimerHandle] = []
+        self._work: asyncio.Queue[routing.Effect] = asyncio.Queue()
+        orders = (routing.FindSequencer, routing.Send, routing.Done, routing.Fail)
+        super().__init__(routed, dict.fromkeys(orders, self._work.put_nowait), clock=monotonic_ms)
+        self._owner, self._request = owner, routed.request
         self._error: LogDeviceError | None = None  # what the latest attempt ended with, if it was one
 
     async def play(self) -> routing.Answer:
-        self._take(self._routed.start(now_ms()))
+        self.perform(self.machine.start(self.clock()))
         while True:
-            while not self._work:
-                self._news.clear()
-                await self._news.wait()
-            effect = self._work.popleft()
-            match effect:
+            match effect := await self._work.get():
                 case routing.FindSequencer():
-                    self._feed(await self._find(effect.log))
+                    self.feed(await self._find(effect.log))
                 case routing.Send():
-                    self._feed(await self._send(effect))
+                    self.feed(await self._send(effect))
                 case routing.Done():
                     return effect.answer
                 case routing.Fail():
                     raise self._failure(effect)
-
-    def stop(self) -> None:
-        for alarm in self._alarms:
-            alarm.cancel()
-
-    def _feed(self, event: routing.Event) -> None:
-        self._take(self._routed.handle(event, now_ms()))
-
-    def _take(self, effects: list[routing.Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, WakeAt):
-                delay_s = max(0, effect.time_ms + 1 - now_ms()) / 1000
-                loop = asyncio.get_running_loop()
-                self._alarms.append(loop.call_later(delay_s, self._feed, Woken()))
-            else:
-                self._work.append(effect)
-                self._news.set()
 
     async def _find(self, log: LogId) -> SequencerFound:
         try:
@@ -155,11 +134,11 @@ class _Run:
                 send.node,
                 send.request,
                 timeout_ms=send.timeout_ms,
-                idempotent=self._routed.is_repeatable,
+                idempotent=self.machine.is_repeatable,
             )
         except UnknownLogError as error:
             # If others know the log, the node has just not heard of it yet; if not, that is the end.
-            await self._owner.directory.find(self._routed.request.log, fresh=True)
+            await self._owner.directory.find(self._request.log, fresh=True)
             self._error = NoSequencerError(_TROUBLES[Trouble.UNKNOWN_LOG][1], log=error.log, node=error.node)
             return Refused(send.id, Trouble.UNKNOWN_LOG)
         except OutcomeUnknownError as error:
@@ -184,4 +163,4 @@ class _Run:
         if self._error is not None and fail.trouble is not Trouble.LATE:
             return self._error
         kind, message = _TROUBLES[fail.trouble]
-        return kind(message, log=self._routed.request.log, node=fail.node)
+        return kind(message, log=self._request.log, node=fail.node)

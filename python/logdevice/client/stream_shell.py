@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, assert_never
+from typing import Any, Protocol
 
 from logdevice.client.arrow_batches import is_readable
 from logdevice.client.context import ClientContext
 from logdevice.client.node_stream import METHOD, NodeStream, Stream
-from logdevice.client.nodes import now_ms
+from logdevice.clock import monotonic_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.host import Host
 from logdevice.protocol.io import Answered, Tell
 from logdevice.protocol.messages import (
     GetEpochMetadata,
@@ -30,7 +32,6 @@ from logdevice.protocol.messages import (
 from logdevice.protocol.read_stream import events
 from logdevice.protocol.read_stream.health import StreamHealth
 from logdevice.protocol.read_stream.stream import ClientReadStream
-from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.settings import ReadStreamSettings
 from logdevice.tasks import Tasks
 from logdevice.types import Gap, LogId, Lsn, NodeId, Record, RecordFlags
@@ -54,7 +55,7 @@ async def read_config(context: ClientContext, log: LogId) -> events.ReadConfig:
     )
 
 
-class StreamShell:
+class StreamShell(Host[ClientReadStream]):
     def __init__(
         self,
         context: ClientContext,
@@ -67,97 +68,72 @@ class StreamShell:
     ) -> None:
         self._context, self._request, self._config = context, request, config
         self._doubted, self._sink = doubted, sink
-        # Pauses should differ between readers, or all of them come back to a node at once.
-        self._stream = ClientReadStream(request, config, settings, random.Random())
         self._connections: dict[NodeId, NodeStream] = {}
         self._tasks = Tasks()
-        self._alarm: asyncio.TimerHandle | None = None
-        self._is_over = False
+        # Pauses should differ between readers, or all of them come back to a node at once.
+        stream = ClientReadStream(request, config, settings, random.Random())
+        on: dict[type[Any], Callable[[Any], None]] = {
+            events.Deliver: lambda effect: sink.deliver(effect.items),
+            events.SendStart: self._send_start,
+            Tell: self._tell_node,
+            GetEpochMetadata: lambda fetch: self._tasks.start(self._fetch_metadata(fetch)),
+            events.EndStream: lambda _: self._end(None),
+        }
+        super().__init__(stream, on, clock=monotonic_ms)
 
     def start(self) -> None:
         self._tasks.start(self._watch_config())
-        self._perform_all(self._stream.start(now_ms()))
+        self.perform(self.machine.start(self.clock()))
 
     def feed(self, event: events.Event) -> None:
-        if self._is_over:
-            return
         # handle() never awaits, so nothing can interleave and the machine needs no lock.
         try:
-            self._perform_all(self._stream.handle(event, now_ms()))
+            super().feed(event)
         except Exception as failure:
             self._end(failure)  # a bug; whoever reads must not wait forever
 
     def health(self) -> StreamHealth:
-        return self._stream.health(now_ms())
+        return self.machine.health(self.clock())
 
-    async def close(self) -> None:
-        self._is_over = True
+    async def stop(self) -> None:
         for connection in self._connections.values():
             self._tasks.keep(connection.task)
         self._quieten()
         await self._tasks.stop()
 
     def _end(self, failure: Exception | None) -> None:
-        self._is_over = True
         self._quieten()
         self._sink.ended(failure)
 
     def _quieten(self) -> None:
         """Nothing happens by itself from here on; a STOP that is being sent still goes out."""
+        self.close()
         for connection in self._connections.values():
             connection.drop()
         self._connections.clear()
-        if self._alarm is not None:
-            self._alarm.cancel()
 
     # ---- effects ----------------------------------------------------------------------------------
 
-    def _perform_all(self, effects: list[events.Effect]) -> None:
-        for effect in effects:
-            self._perform(effect)
-
-    def _perform(self, effect: events.Effect) -> None:
-        match effect:
-            case events.Deliver(items):
-                self._sink.deliver(items)
-            case Tell():
-                self._tell(effect.node, effect.message)
-            case WakeAt(time_ms):
-                self._wake_at(time_ms)
-            case events.SendStart(node, start, reconnect):
-                self._connection(node, reconnect).send(start)
-            case GetEpochMetadata():
-                self._tasks.start(self._fetch_metadata(effect))
-            case events.EndStream():
-                self._end(None)
-            case _:
-                assert_never(effect)
-
-    def _wake_at(self, time_ms: int) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        # One millisecond later: the machine must not be woken before the time it asked for.
-        self._alarm = asyncio.get_running_loop().call_at((time_ms + 1) / 1000, self.feed, Woken())
-
-    def _connection(self, node: NodeId, reconnect: bool) -> NodeStream:
-        if reconnect and node in self._connections:
+    def _send_start(self, effect: events.SendStart) -> None:
+        node = effect.node
+        if effect.reconnect and node in self._connections:
             self._connections.pop(node).drop()
         if node not in self._connections:
             self._connections[node] = NodeStream(node, lambda: self._connect(node), self)
-        return self._connections[node]
+        self._connections[node].send(effect.message)
 
     async def _connect(self, node: NodeId) -> Stream:
         return await self._context.nodes.open(node, METHOD)
 
-    def _tell(self, node: NodeId, message: Window | Stop) -> None:
-        connection = self._connections.get(node)
+    def _tell_node(self, effect: Tell[Window | Stop]) -> None:
+        connection = self._connections.get(effect.node)
         if connection is None:
             return
-        if isinstance(message, Window):
-            connection.send(message)
+        if isinstance(effect.message, Window):
+            connection.send(effect.message)
         else:
-            del self._connections[node]
-            connection.finish(message)
+            del self._connections[effect.node]
+            connection.finish(effect.message)
             self._tasks.keep(connection.task)
 
     # ---- what nodes say ---------------------------------------------------------------------------
@@ -190,7 +166,7 @@ class StreamShell:
             self.feed(events.MetadataUnavailable(fetch.epoch))
 
     async def _watch_config(self) -> None:
-        while not self._is_over:
+        while not self.is_closed:
             await asyncio.sleep(self._context.config.client.cluster_refresh_ms / 1000)
             try:
                 config = await read_config(self._context, self._request.log)

@@ -9,20 +9,22 @@ over the name, are they given up; what is in the journal is then for the next pr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from crc32c import crc32c
 
 from logdevice.client.appending import Appending, refusal
 from logdevice.client.context import ClientContext
 from logdevice.client.directory import LogRef
-from logdevice.client.nodes import now_ms
 from logdevice.client.writer_journal import Kept, WriterJournal
 from logdevice.client_settings import ClientSettings
+from logdevice.clock import monotonic_ms
 from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
+from logdevice.host import Host
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
-from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.write_messages import Append, Appended, GetWriter
 from logdevice.protocol.writers import forward_table as forwarding
 from logdevice.protocol.writers.forward_table import STORED, ForwardTable, WriterIdentity
@@ -55,12 +57,11 @@ class TaggedWriter:
         self._is_ordered = is_ordered
         self._log = LogId(0)
         self._journal: WriterJournal | None = None
-        self._table: ForwardTable | None = None
+        self._host: Host[ForwardTable] | None = None
         self._opening = asyncio.Lock()
         self._records: dict[int, tuple[Kept, asyncio.Future[Lsn]]] = {}  # by request; numbered or not
         self._requests = 0
         self._tasks = Tasks()
-        self._alarm: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._progress_ms = 0
         self._failure: LogDeviceError | None = None
@@ -69,7 +70,7 @@ class TaggedWriter:
     async def open(self) -> None:
         """Takes the name over from earlier processes, and goes on with what they left open. Once."""
         async with self._opening:
-            if self._table is not None:
+            if self._host is not None:
                 return
             self._log = log = await self._context.number(self._log_ref)
             if self._journal_path is not None and self._journal is None:
@@ -92,7 +93,7 @@ class TaggedWriter:
             )
             kept_next = 0 if self._journal is None else self._journal.next_seq
             first_seq = max(_FIRST_SEQ, status.next_seq, kept_next)
-            self._table = ForwardTable(identity, self._settings, first_seq)
+            self._host = self._host_of(ForwardTable(identity, self._settings, first_seq))
             self._resume()
 
     def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
@@ -101,7 +102,7 @@ class TaggedWriter:
         """
         if self._failure is not None:
             raise self._failure
-        if self._is_closed or self._table is None:
+        if self._is_closed or self._host is None:
             raise LocalProtocolError("the writer is closed" if self._is_closed else "the writer is not open")
         return self._submit(Kept(0, entries, body), written_ms)
 
@@ -117,9 +118,8 @@ class TaggedWriter:
         """What is not in the log by now is given up, or left to the journal."""
         self._is_closed = True
         self._fail(OutcomeUnknownError("the writer was closed before the record was in the log"))
-        for handle in (self._alarm, self._watch):
-            if handle is not None:
-                handle.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         await self._tasks.stop()
         if self._journal is not None:
             self._journal.close()
@@ -137,7 +137,7 @@ class TaggedWriter:
         was_idle = not self._records
         self._records[self._requests] = kept, future
         if was_idle:
-            self._progress_ms = now_ms()
+            self._progress_ms = monotonic_ms()
             self._keep_watch()
         body, entries = kept.body, kept.entries
         append = Append(log=self._log, body=body, crc=crc32c(body), entries=entries, written_ms=written_ms)
@@ -145,27 +145,20 @@ class TaggedWriter:
         self._feed(asked if not kept.seq else forwarding.Resumed(self._requests, append, kept.seq))
         return future
 
-    def _feed(self, event: forwarding.Event) -> None:
-        assert self._table is not None, "the writer is open"
-        for effect in self._table.handle(event, now_ms()) if self._failure is None else ():
-            self._perform(effect)
+    def _host_of(self, table: ForwardTable) -> Host[ForwardTable]:
+        on: dict[type[Any], Callable[[Any], None]] = {
+            forwarding.Numbered: lambda effect: self._keep(effect.id, effect.seq),
+            Ask: lambda effect: self._tasks.start(self._send(effect)),
+            forwarding.FindSequencer: lambda effect: self._tasks.start(self._find(effect)),
+            forwarding.RenewIncarnation: lambda _: self._tasks.start(self._renew()),
+            Reply: lambda effect: self._settle(effect.id, effect.answer),
+            forwarding.GiveUp: lambda effect: self._fail(refusal(self._log, effect.appended)),
+        }
+        return Host(table, on, clock=monotonic_ms)
 
-    def _perform(self, effect: forwarding.Effect) -> None:
-        match effect:
-            case forwarding.Numbered():
-                self._keep(effect.id, effect.seq)
-            case Ask():
-                self._tasks.start(self._send(effect))
-            case forwarding.FindSequencer():
-                self._tasks.start(self._find(effect))
-            case forwarding.RenewIncarnation():
-                self._tasks.start(self._renew())
-            case Reply():
-                self._settle(effect.id, effect.answer)
-            case forwarding.GiveUp():
-                self._fail(refusal(self._log, effect.appended))
-            case WakeAt():
-                self._set_alarm(effect.time_ms)
+    def _feed(self, event: forwarding.Event) -> None:
+        assert self._host is not None, "the writer is open"
+        self._host.feed(event)
 
     def _keep(self, id: int, seq: int) -> None:
         kept, future = self._records[id]
@@ -177,7 +170,7 @@ class TaggedWriter:
 
     def _settle(self, id: int, appended: Appended) -> None:
         kept, future = self._records.pop(id)
-        self._progress_ms = now_ms()
+        self._progress_ms = monotonic_ms()
         if self._journal is not None:
             self._journal.settle(kept.seq)
         if appended.status in STORED:
@@ -190,25 +183,21 @@ class TaggedWriter:
     def _fail(self, problem: LogDeviceError) -> None:
         records, self._records = self._records, {}
         self._failure = self._failure or problem
+        if self._host is not None:
+            self._host.close()
         for _, future in records.values():
             if not future.done():
                 future.set_exception(problem)
                 future.exception()  # whoever does not ask is told by `settled`
 
-    def _set_alarm(self, time_ms: int) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        delay = max(0, time_ms - now_ms()) / 1000
-        self._alarm = asyncio.get_running_loop().call_later(delay, lambda: self._feed(Woken()))
-
     def _keep_watch(self) -> None:
         """Gives up when nothing has got through for too long."""
         patience_ms = self._settings.writer_stall_timeout_ms
-        left_ms = self._progress_ms + patience_ms - now_ms()
+        left_ms = self._progress_ms + patience_ms - monotonic_ms()
         if not self._records or self._is_closed:
             return
         if left_ms <= 0:
-            trouble = None if self._table is None else self._table.trouble
+            trouble = None if self._host is None else self._host.machine.trouble
             self._fail(
                 OutcomeUnknownError(
                     f"nothing got into the log for {patience_ms} ms (the last answer was "

@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from logdevice.clock import wall_ms
 from logdevice.compaction.service import CompactionService
 from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
 from logdevice.node import identity
-from logdevice.node.clock import now_ms
 from logdevice.node.config import NodeConfig
 from logdevice.node.configuration import Configuration
 from logdevice.node.context import NodeContext
@@ -132,7 +132,7 @@ class Node(NodeContext):
 
     def _assemble_parts(self) -> None:
         """Who there is, and what became of their data: needed before this node may open its store."""
-        self.started_ms = now_ms()
+        self.started_ms = wall_ms()
         self._hello = Hello(cluster=self.config.cluster, caller=self.id, location=self.config.location)
         self.peers = Peers(self.id, Channels(self._hello, self.settings.wire), self.settings.node)
         self._open.push_async_callback(self.peers.close)

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from logdevice.node.clock import now_ms
+from logdevice.clock import wall_ms
+from logdevice.host import Host
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
-from logdevice.node.host import Host
 from logdevice.protocol.epoch_state import ReadMetadataLog
 from logdevice.protocol.log_state import LogState
 from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, Request, TrimAdvanced
@@ -129,7 +129,7 @@ class Logs:
         for path, log in directory.logs().items():
             backlog_s = directory.attributes(path).backlog_s
             if backlog_s and log in self._hosts:
-                await self._trim(log, now_ms() - backlog_s * 1000)
+                await self._trim(log, wall_ms() - backlog_s * 1000)
 
     async def _trim(self, log: LogId, before_ms: int) -> None:
         """Up to the last record held that is too old: behind it may be younger ones that only others hold."""
@@ -148,7 +148,7 @@ class Logs:
 
     def _open(self, log: LogId, stored: StoredLog) -> LogHost:
         self._hosts[log] = host = LogHost(log, stored, self)
-        host.perform(host.machine.start(now_ms()))
+        host.perform(host.machine.start(wall_ms()))
         return host
 
 

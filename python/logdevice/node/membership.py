@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from logdevice.clock import wall_ms
 from logdevice.errors import LogDeviceError, OverloadedError
-from logdevice.node.clock import now_ms
+from logdevice.host import Host
 from logdevice.node.context import NodeContext
-from logdevice.node.host import Host
 from logdevice.protocol.io import Ask
 from logdevice.protocol.membership import DeclareAlive, DeclareDead, Membership, NodesChanged
 from logdevice.protocol.rebuilding_messages import Ping
@@ -42,7 +42,7 @@ class MembershipHost(Host[Membership]):
         return self.machine.is_alive(node)
 
     def start(self) -> None:
-        self.perform(self.machine.start(now_ms()))
+        self.perform(self.machine.start(wall_ms()))
 
     def set_nodes(self, nodes: tuple[NodeId, ...]) -> None:
         self.feed(NodesChanged(nodes))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from logdevice.errors import UnavailableError
-from logdevice.node.host import Host
+from logdevice.host import Host
 from logdevice.node.peers import Peers
 from logdevice.protocol import metadata_log as machine
 from logdevice.protocol.epoch_state import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from logdevice.clock import wall_ms
 from logdevice.errors import RemoteProtocolError, UnavailableError
-from logdevice.node.clock import now_ms
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
 from logdevice.node.log_host import LogHost
@@ -98,7 +98,7 @@ class Session:
     def feed(self, event: Event) -> None:
         if self._machine is None or self._is_closed:
             return
-        for effect in self._machine.handle(event, now_ms()):
+        for effect in self._machine.handle(event, wall_ms()):
             match effect:
                 case StoreRead():
                     self._disk.read(effect, self.feed, leaves_bodies=self._leaves_bodies)

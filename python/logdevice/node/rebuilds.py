@@ -10,11 +10,11 @@ import asyncio
 import logging
 from functools import partial
 
+from logdevice.clock import wall_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
+from logdevice.host import Host
 from logdevice.metadata.epoch_store import EpochStore
-from logdevice.node.clock import now_ms
 from logdevice.node.context import NodeContext
-from logdevice.node.host import Host
 from logdevice.node.log_host import Logs
 from logdevice.node.metrics import Metrics
 from logdevice.protocol.donor import Donor
@@ -170,7 +170,7 @@ class _Progress:
         """Whether the donor works on another rebuilding than before."""
         if self._donor.version is None or self._donor.version == self._version:
             return False
-        self._version, self._began_ms = self._donor.version, now_ms()
+        self._version, self._began_ms = self._donor.version, wall_ms()
         self.sizes = dict.fromkeys(self._donor.left, 0)
         _logger.info("copies what lost nodes held, version %s", self._version)
         return True
@@ -189,7 +189,7 @@ class _Progress:
     @property
     def elapsed_s(self) -> float:
         """For how long it has been at it; 0 if there is nothing to do."""
-        return (now_ms() - self._began_ms) / 1000 if self._donor.left else 0.0
+        return (wall_ms() - self._began_ms) / 1000 if self._donor.left else 0.0
 
 
 def _size(log: LogId, store: LogStore) -> int:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from logdevice.clock import wall_ms
 from logdevice.errors import LogDeviceError
-from logdevice.node.clock import now_ms
+from logdevice.host import Host
 from logdevice.node.context import NodeContext
-from logdevice.node.host import Host
 from logdevice.protocol.chain.epoch import ChainEpoch
 from logdevice.protocol.epoch_state import (
     ReadEpochStore,
@@ -159,7 +159,7 @@ class SequencerHost(Host[Sequencer]):
             node.peers,
         )
         self._recovery = recovery
-        recovery.perform(recovery.machine.start(now_ms()))
+        recovery.perform(recovery.machine.start(wall_ms()))
 
     def statuses_changed(self) -> None:
         if self._recovery is not None:

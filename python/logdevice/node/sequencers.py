@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from logdevice.clock import wall_ms
 from logdevice.errors import OutcomeUnknownError, UnavailableError, UnknownLogError
-from logdevice.node.clock import now_ms
 from logdevice.node.context import NodeContext
 from logdevice.node.sequencer_host import SequencerHost
 from logdevice.protocol.sequencer_events import NodeConnected, SequencerConfig
@@ -34,7 +34,7 @@ class Sequencers:
         self._node = node
         self._hosts: dict[LogId, SequencerHost] = {}
         self._is_stopping = False
-        self._nudged_ms = now_ms()
+        self._nudged_ms = wall_ms()
 
     def known(self) -> dict[LogId, SequencerHost]:
         return dict(sorted(self._hosts.items()))
@@ -61,7 +61,7 @@ class Sequencers:
 
     async def nudge(self) -> None:
         """Those that this node should number and does not; after a pause also those that it numbers (U18)."""
-        before_ms, self._nudged_ms = self._nudged_ms, now_ms()
+        before_ms, self._nudged_ms = self._nudged_ms, wall_ms()
         # About how long the other nodes wait before they replace a silent one.
         settings = self._node.settings.node
         silence_ms = settings.ping_interval_ms * (settings.pings_missed_max - 1)
@@ -83,8 +83,8 @@ class Sequencers:
     async def drain(self, timeout_ms: int) -> None:
         """Takes no more appends, and waits for those that are on their way."""
         self._is_stopping = True
-        deadline_ms = now_ms() + timeout_ms
-        while any(host.requests_open for host in self._hosts.values()) and now_ms() < deadline_ms:
+        deadline_ms = wall_ms() + timeout_ms
+        while any(host.requests_open for host in self._hosts.values()) and wall_ms() < deadline_ms:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:

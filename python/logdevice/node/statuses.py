@@ -11,9 +11,9 @@ import logging
 from collections.abc import Mapping
 from typing import assert_never
 
+from logdevice.clock import wall_ms
 from logdevice.errors import InvalidArgumentError
 from logdevice.metadata.values import NodeRole
-from logdevice.node.clock import now_ms
 from logdevice.node.context import NodeContext
 from logdevice.protocol.lost_history import given_up
 from logdevice.protocol.messages import StatusNotice
@@ -88,7 +88,7 @@ class Statuses:
         """From time to time: looks whether a node has been away for so long that its copies are to be
         restored elsewhere. Every storage node watches; the lowest that is alive writes into the event log.
         """
-        storage, now = self._configuration.storage_nodes, now_ms()
+        storage, now = self._configuration.storage_nodes, wall_ms()
         away = [node for node in storage if not self._node.membership.is_alive(node)]
         self._away_since_ms = {node: self._away_since_ms.get(node, now) for node in away}
         self._lost_since_ms = {node: self._lost_since_ms.get(node, now) for node in self.events.lost}

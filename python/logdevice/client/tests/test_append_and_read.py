@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 from typing import Any
 
@@ -15,6 +16,7 @@ from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnknownLogError
 from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.read_stream.health import Waiting
+from logdevice.protocol.routing import Routed
 from logdevice.types import LSN_MAX, Gap, GapType, LogId, Lsn
 
 UNUSED_EPOCH_ZERO = Gap(GapType.BRIDGE, Lsn(1), Lsn.of(1, 1))
@@ -49,6 +51,22 @@ def test_what_was_appended_is_read_back() -> None:
             Entry(third, 0, FIRST_RECORD_MS + 2000, b"key", b"", {"a": "b"}),
         ]
         assert gaps == [UNUSED_EPOCH_ZERO]
+
+    with_client(test)
+
+
+def test_a_body_is_given_back_when_its_append_ends() -> None:
+    """Nothing leads in a circle from a request to itself: bodies do not wait for the garbage collector."""
+
+    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+        await client.append("/log", b"before")
+        gc.collect()
+        gc.disable()
+        try:
+            await client.append("/log", b"one")
+            assert [each for each in gc.get_objects() if isinstance(each, Routed)] == []
+        finally:
+            gc.enable()
 
     with_client(test)
 

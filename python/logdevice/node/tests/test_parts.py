@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
+from logdevice.clock import Alarms, wall_ms
 from logdevice.errors import LogDeviceError, MetadataUnavailableError, UnavailableError
 from logdevice.metadata.epoch_store import Cell
 from logdevice.metadata.memory_epoch_store import MemoryEpochStore
 from logdevice.metadata.values import Versioned
-from logdevice.node import clock
-from logdevice.node.clock import Alarms
 from logdevice.node.disk import Disk
 from logdevice.node.epochs import Epochs
 from logdevice.node.logs import JsonLines
@@ -155,8 +154,8 @@ def test_a_log_that_falls_over_does_not_stop_the_disk(caplog: pytest.LogCaptureF
 def test_a_wake_up_call_comes_not_before_its_time_and_not_after_the_end() -> None:
     async def story() -> None:
         woken: list[int] = []
-        alarms = Alarms(lambda: woken.append(clock.now_ms()))
-        wanted = clock.now_ms() + 20
+        alarms = Alarms(lambda: woken.append(wall_ms()), wall_ms)
+        wanted = wall_ms() + 20
         alarms.at(wanted)
         alarms.at(wanted)
 
@@ -166,9 +165,9 @@ def test_a_wake_up_call_comes_not_before_its_time_and_not_after_the_end() -> Non
         await until(rang)
         assert len(woken) == 1
         assert woken[0] >= wanted
-        alarms.at(clock.now_ms() + 5)
+        alarms.at(wall_ms() + 5)
         alarms.close()
-        alarms.at(clock.now_ms())
+        alarms.at(wall_ms())
         await asyncio.sleep(0.03)
         assert len(woken) == 1
 
@@ -291,8 +290,8 @@ def test_what_is_older_than_its_log_keeps_it_is_trimmed(
             await until(released)
             await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == Lsn(0)
-            later = clock.now_ms() + 3_700_000
-            monkeypatch.setattr("logdevice.node.log_host.now_ms", lambda: later)
+            later = wall_ms() + 3_700_000
+            monkeypatch.setattr("logdevice.node.log_host.wall_ms", lambda: later)
             await logs.trim_expired()
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == old.next
 

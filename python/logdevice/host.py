@@ -1,8 +1,8 @@
 """The shell of one machine: feeds it events, performs its effects, wakes it, and answers who asks it.
 
 What every machine orders is done here: `WakeAt` by alarms, `Reply` by the future of whoever waits, `Ask` and
-`Tell` by the node's peers. Everything else is in the table `on`, by the type of the effect. A host that is
-closed performs nothing more, and events that come late are dropped.
+`Tell` by the peers of a node. Everything else is in the table `on`, by the type of the effect. A host that is
+closed performs nothing more, and events that come late are dropped. Nodes and clients use the same one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from logdevice.clock import Alarms, Clock, wall_ms
 from logdevice.errors import LogDeviceError, UnavailableError
-from logdevice.node.clock import Alarms, now_ms
-from logdevice.node.peers import Peers
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
 from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.types import NodeId
 
 Machine_ = TypeVar("Machine_", bound="Machine")
 
@@ -24,13 +24,31 @@ class Machine(Protocol):
     def handle(self, event: Any, now_ms: int) -> list[Any]: ...
 
 
+class Peers(Protocol):
+    """Other nodes. Each request ends in one call back: with its answer, or why there is none."""
+
+    def ask(
+        self,
+        node: NodeId,
+        request: Any,
+        done: Callable[[Any], None],
+        lost: Callable[[LogDeviceError], None],
+    ) -> None: ...
+
+    def tell(self, node: NodeId, message: Any) -> None: ...
+
+
 class Host(Generic[Machine_]):
     def __init__(
-        self, machine: Machine_, on: Mapping[type[Any], Callable[[Any], None]], peers: Peers | None = None
+        self,
+        machine: Machine_,
+        on: Mapping[type[Any], Callable[[Any], None]],
+        peers: Peers | None = None,
+        clock: Clock = wall_ms,
     ) -> None:
-        self.machine = machine
+        self.machine, self.clock = machine, clock
         self.is_closed = False
-        self._alarms = Alarms(lambda: self.feed(Woken()))
+        self._alarms = Alarms(lambda: self.feed(Woken()), clock)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._asked = 0
         self._on: dict[type[Any], Callable[[Any], None]] = {WakeAt: self._wake, Reply: self._reply}
@@ -45,7 +63,7 @@ class Host(Generic[Machine_]):
 
     def feed(self, event: Any) -> None:
         if not self.is_closed:
-            self.perform(self.machine.handle(event, now_ms()))
+            self.perform(self.machine.handle(event, self.clock()))
 
     def perform(self, effects: list[Any]) -> None:
         """What `start` of the machine has returned, or `handle`."""
@@ -79,6 +97,7 @@ class Host(Generic[Machine_]):
         """Those who still wait for an answer get the problem, if there is one."""
         self.is_closed = True
         self._alarms.close()
+        self._on.clear()  # it leads back here; bodies that the machine holds shall not wait for the collector
         for answer in self._waiting.values():
             if problem is not None and not answer.done():
                 answer.set_exception(problem)
