@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logdevice.protocol.log_state_events import Answer
 from logdevice.protocol.rebuilding_messages import AmendCopies, CopiesStatus, CopiesStored, PutCopies
-from logdevice.protocol.store_read import ReadFailed
+from logdevice.protocol.store_read import ReadEnd, ReadFailed, RecordsRead
 from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PersistError, PutRecord
 from logdevice.protocol.tests.node_log import LOG, Node, lsn, record, release, seal
 from logdevice.protocol.write_messages import EpochRecovered, Sealed
@@ -116,6 +116,24 @@ def test_what_two_donors_bring_is_looked_at_one_after_the_other() -> None:
     node.write()
     assert node.replies[older[0]] == stored(CopiesStatus.OK)
     assert node.copies[lsn("e1n1")].wave == 2
+
+
+def test_copies_that_do_not_fit_one_read_are_looked_at_by_several() -> None:
+    """P80: what only the second read shows counts as much."""
+    node = Node()
+    node.request(release("e1n5"))
+    newer = (record("e1n1", wave=2), record("e1n4", wave=2))
+    bring(node, PutCopies(LOG, 1, newer))
+    node.written.clear()
+    request = node.request(PutCopies(LOG, 1, (record("e1n1"), record("e1n4"))))
+    (first,) = node.reads
+    node.feed(RecordsRead(first.read_id, newer[:1], lsn("e1n3"), ReadEnd.LIMIT))
+    assert request not in node.replies
+    (second,) = node.reads
+    assert (second.start, second.end) == (lsn("e1n3"), first.end)
+    node.find(second)
+    assert node.replies[request] == stored(CopiesStatus.OK)
+    assert not any(isinstance(write, PutRecord) for write in node.written)
 
 
 def test_a_node_that_cannot_look_at_its_copies_says_so() -> None:
