@@ -96,7 +96,7 @@ def run(cluster: LocalCluster, client: Client, lake: Path, per_s: int) -> tuple[
 
 
 def lose(cluster: LocalCluster, client: Client, table: Path, watch: Watch) -> loss.Loss:
-    holders = loss.append(cluster.endpoint, client)
+    holders = loss.append(client)
     gone = loss.block_inside(holders)
     watch.say(f"{loss.LOG} has {len(holders)} records, each on {loss.COPIES} nodes")
     loss.destroy(cluster, client, gone)

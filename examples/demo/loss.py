@@ -1,7 +1,7 @@
 """A loss made on purpose: all copies of a block of records are destroyed, and Spark says what is gone.
 
-The log keeps two copies of each record and changes the pair of nodes every few records. Every record
-carries the names of its nodes, so it is known beforehand what goes with which disks.
+The log keeps two copies of each record and changes the pair of nodes every few records. Every node can be
+asked what it holds, so it is known beforehand what goes with which disks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,7 @@ from examples.demo.tables import query
 from logdevice.cli import clusters
 from logdevice.cli.local_cluster import LocalCluster
 from logdevice.client.blocking import Client
-from logdevice.client.client import AsyncClient
-from logdevice.client.loop_thread import shared
-from logdevice.types import Gap, Lsn, NodeId
+from logdevice.types import Lsn, NodeId
 
 LOG = "/shop/audit"
 COPIES = 2
@@ -54,29 +53,42 @@ class Loss:
         return ", ".join(f"{Lsn(start)} to {Lsn(end - 1)}" for start, end in self.reported) or "nothing"
 
 
-def append(endpoint: str, client: Client) -> Holders:
+def append(client: Client) -> Holders:
     """A log of several blocks, and who holds each record."""
     # Whatever other logs are: blocks are what a log without chains has.
     kind = {"replication_mode": "copyset"}
     client.create_log(LOG, {**kind, "replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
-    for number in range(RECORDS):
-        client.append(LOG, json.dumps({"number": number, "text": "x" * 900}).encode())
-    return shared().run(look(endpoint))
+    bodies = (json.dumps({"number": number, "text": "x" * 900}).encode() for number in range(RECORDS))
+    return holders_of(client, LOG, [client.append(LOG, body) for body in bodies])
 
 
-async def look(endpoint: str) -> Holders:
-    holders: Holders = {}
-    async with AsyncClient(endpoint) as client, client.read(LOG) as reader:
-        while (taken := await reader.take()) is not None:
-            if not isinstance(taken, Gap):
-                holders |= {record.lsn: frozenset(record.copyset) for record in taken}
+def holders_of(client: Client, log: str, lsns: Iterable[Lsn]) -> Holders:
+    """Which nodes have a copy of each record. Its copyset does not tell all: where the first nodes were slow,
+    an append has left copies on others.
+    """
+    holders: Holders = dict.fromkeys(lsns, frozenset())
+    for node in client.cluster().nodes:
+        if node.is_storage:
+            for record in client.copies(log, node.node, min(holders), max(holders).next).records:
+                if record.lsn in holders:
+                    holders[record.lsn] |= {node.node}
     return holders
 
 
 def block_inside(holders: Holders) -> frozenset[NodeId]:
     """Nodes that hold a block alone, but neither the first record nor the last: so a loss has two ends."""
     ends = (holders[min(holders)], holders[max(holders)])
-    return next(nodes for nodes in holders.values() if nodes not in ends)
+    return next(nodes for nodes in blocks(holders) if nodes not in ends)
+
+
+def blocks(holders: Holders) -> list[frozenset[NodeId]]:
+    """The nodes of each record, where their loss takes whole records only: none that has a copy elsewhere."""
+    copies = min(map(len, holders.values()))
+    return [
+        nodes
+        for nodes in holders.values()
+        if len(nodes) == copies and not any(nodes < others for others in holders.values())
+    ]
 
 
 def destroy(cluster: LocalCluster, client: Client, nodes: frozenset[NodeId]) -> None:

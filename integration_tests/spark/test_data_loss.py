@@ -13,12 +13,12 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import Row, SparkSession
 
+from examples.demo import loss
 from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import (
     Appended,
     Source,
     append,
-    copysets,
     entries_of,
     gaps_of,
     run_available,
@@ -91,7 +91,7 @@ def write_blocks(cluster: Cluster, client: Client) -> tuple[list[Appended], Hold
     for _ in range(ROUNDS_MAX):
         for _ in range(RECORDS):
             appended += append(client, LOG, [noise.randbytes(450) for _ in range(ENTRIES)])
-        holders = copysets(cluster.endpoint, LOG)
+        holders = loss.holders_of(client, LOG, (Lsn(entry.lsn) for entry in appended))
         if blocks_to_lose(cluster, holders):
             return appended, holders
     raise AssertionError("there is no block that could be lost")
@@ -100,7 +100,7 @@ def write_blocks(cluster: Cluster, client: Client) -> tuple[list[Appended], Hold
 def blocks_to_lose(cluster: Cluster, holders: Holders) -> list[frozenset[NodeId]]:
     """The sequencer stays, and so does the end of the log: what is lost then is only what was written."""
     sequencer, last = cluster.sequencer_of(LOG), holders[max(holders)]
-    return [nodes for nodes in holders.values() if sequencer not in nodes and nodes != last]
+    return [nodes for nodes in loss.blocks(holders) if sequencer not in nodes and nodes != last]
 
 
 def losses(rows: Iterable[Row], damaged: Damaged) -> list[Loss]:

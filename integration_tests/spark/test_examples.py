@@ -85,7 +85,7 @@ def test_the_join_of_streams_equals_the_join_of_batches(
 @pytest.fixture
 def cluster_with_a_loss(cluster_to_damage: Cluster) -> Iterator[tuple[Cluster, loss.Holders, frozenset[Any]]]:
     with cluster_to_damage.client() as client:
-        holders = loss.append(cluster_to_damage.endpoint, client)
+        holders = loss.append(client)
         gone = loss.block_inside(holders)
         loss.destroy(cluster_to_damage, client, gone)
         yield cluster_to_damage, holders, gone
