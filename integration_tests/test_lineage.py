@@ -39,7 +39,7 @@ def test_a_block_that_is_lost_for_good_is_a_rollback_to_where_it_began(
     with running(tmp_path / "data", nodes=5, replication=COPIES) as cluster, cluster.client() as client:
         command = CommandLine(cluster, capfdbinary)
         log = "/lineage/lost"
-        holders = written(cluster, client, log)
+        holders = written(client, log)
         end = Lsn(max(holders) + 1)
         kept = all_read(client, log, end)
         gone = holders[sorted(holders)[len(holders) // 2]]

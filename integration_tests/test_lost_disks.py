@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from examples.demo import loss
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
 from logdevice.cli.clusters import bring_up
@@ -21,12 +22,11 @@ from logdevice.client.blocking import Client
 from logdevice.client.blocking_streams import BlockingReader
 from logdevice.protocol.messages import ReadMode
 from logdevice.protocol.read_stream.health import Waiting
-from logdevice.types import LSN_MAX, Gap, GapType, Lsn, NodeId
+from logdevice.types import Gap, GapType, Lsn, NodeId
 
 RECORDS = 24
 BLOCK_BYTES = 4_000  # after which records get another copyset
 COPIES = 2
-Holders = dict[Lsn, frozenset[NodeId]]
 
 
 @contextmanager
@@ -50,19 +50,15 @@ def lose_disk(cluster: Cluster, node: NodeId) -> None:
     shutil.rmtree(cluster.find(node).directory / "store")
 
 
-def written(cluster: Cluster, client: Client, log: str) -> Holders:
+def written(client: Client, log: str) -> loss.Holders:
     """A log of several blocks, and who holds each record."""
     client.create_log(log, {"replication": str(COPIES), "sticky_copyset_bytes_max": str(BLOCK_BYTES)})
     # Bodies that do not compress, so that there is more than one block.
     lsns = [client.append(log, Random(number).randbytes(900)) for number in range(RECORDS)]
-    held = {node: client.copies(log, node, Lsn(0), LSN_MAX).records for node in cluster.nodes}
-    return {
-        lsn: frozenset(node for node, records in held.items() if any(record.lsn == lsn for record in records))
-        for lsn in lsns
-    }
+    return loss.holders_of(client, log, lsns)
 
 
-def lost_records(holders: Holders, gone: frozenset[NodeId]) -> set[Lsn]:
+def lost_records(holders: loss.Holders, gone: frozenset[NodeId]) -> set[Lsn]:
     return {lsn for lsn, nodes in holders.items() if nodes <= gone}
 
 
@@ -98,7 +94,7 @@ def test_a_reader_waits_for_lost_disks_until_they_are_given_up_and_then_learns_w
 ) -> None:
     command = CommandLine(cluster, capfdbinary)
     with cluster.client() as client:
-        holders = written(cluster, client, log)
+        holders = written(client, log)
         first, end = min(holders), Lsn(max(holders) + 1)
         # A record may have a copy too many for a moment, where the first nodes were slow.
         blocks = Counter(nodes for nodes in holders.values() if len(nodes) == COPIES)

@@ -82,7 +82,7 @@ def block_inside(holders: Holders) -> frozenset[NodeId]:
 
 
 def blocks(holders: Holders) -> list[frozenset[NodeId]]:
-    """The nodes of each record, where their loss takes whole records only: none that has a copy elsewhere."""
+    """The nodes of each record, unless another node, too, has some record of theirs, which would survive."""
     copies = min(map(len, holders.values()))
     return [
         nodes

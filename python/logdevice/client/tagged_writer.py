@@ -158,7 +158,8 @@ class TaggedWriter:
 
     def _feed(self, event: forwarding.Event) -> None:
         assert self._host is not None, "the writer is open"
-        self._host.feed(event)
+        if self._failure is None:  # it may have been closed while it was being opened
+            self._host.feed(event)
 
     def _keep(self, id: int, seq: int) -> None:
         kept, future = self._records[id]

@@ -103,7 +103,8 @@ class MovePlan:
         # P63: with extras the copyset does not tell who holds the record.
         missing = [node for node in new if is_extra or node in losses.refilled or node not in copyset]
         holders = [node for node in copyset if node not in losses.lost and node not in missing]
-        amends = [node for node in (*missing * is_extra, *holders) if node != self._me]
+        told = [*missing, *holders] if is_extra else holders
+        amends = [node for node in told if node != self._me]
         return Move(
             copyset=new,
             puts=tuple(node for node in missing if node != self._me),
