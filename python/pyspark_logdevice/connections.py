@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Hashable, Mapping
 from typing import Final
@@ -23,7 +24,7 @@ _SETTINGS: Final[Mapping[str, object]] = {"delivery_bytes": 4 << 20, "delivery_e
 
 _lock = threading.Lock()
 _clients: dict[Hashable, Client] = {}
-_frozen_process = 0
+_modules_frozen = 0
 
 
 def client(options: ClusterOptions) -> Client:
@@ -42,13 +43,14 @@ def client(options: ClusterOptions) -> Client:
 
 
 def freeze_gc() -> None:
-    """In a worker, once: what is there by now stays, so the garbage collector need not look at it again.
+    """In a worker, after its work: what modules made stays, so that the garbage collector passes it over.
 
     Spark collects garbage after every task; over the modules of a worker that takes longer than a small task.
+    Modules are imported late, too: pyarrow imports pandas for the first array that it makes.
     """
-    global _frozen_process
-    if _frozen_process != os.getpid():
-        _frozen_process = os.getpid()
+    global _modules_frozen
+    if len(sys.modules) > _modules_frozen:
+        _modules_frozen = len(sys.modules)
         gc.collect()
         gc.freeze()
 

@@ -52,10 +52,10 @@ _LOSSES: Final = frozenset({GapType.DATALOSS, GapType.TRIM})
 
 def read_split(options: ReadOptions, columns: Columns, split: InputPartition) -> Iterator[pa.RecordBatch]:
     """Everything in the ranges of the split, in their order."""
-    connections.freeze_gc()
     # Where there is nothing to read Spark makes a partition of its own.
     ranges = split.ranges if isinstance(split, ReadSplit) else ()
-    return in_batches(_rows(connections.client(options), options, columns, ranges))
+    yield from in_batches(_rows(connections.client(options), options, columns, ranges))
+    connections.freeze_gc()
 
 
 def _rows(

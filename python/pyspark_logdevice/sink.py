@@ -91,7 +91,6 @@ def append_rows(
     options: WriteOptions, attempt: Attempt, rows: Iterator[pa.RecordBatch]
 ) -> WriterCommitMessage:
     """Appends all rows of a task, one record after the other. Nothing is left to do on the driver."""
-    connections.freeze_gc()
     client = connections.client(options)
     targets: dict[str, _Target] = {}
     for batch in rows:
@@ -101,6 +100,7 @@ def append_rows(
             targets[log].add(entries)
     for target in targets.values():
         target.finish()
+    connections.freeze_gc()
     return WriterCommitMessage()
 
 

@@ -51,6 +51,7 @@ class LogDeviceSource(DataSource):
     def schema(self) -> StructType:
         # Asked at every load: the earliest moment to say that an option is wrong.
         parse(self.options)
+        connections.freeze_gc()
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:

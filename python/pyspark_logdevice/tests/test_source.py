@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -70,18 +68,6 @@ def test_a_broken_installation_does_not_hide_the_sources_of_others() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].startswith("ModuleNotFoundError: ")
     assert done.stdout.splitlines()[1] == "False"
-
-
-def test_a_process_that_plans_a_batch_is_settled(
-    cluster: SmallCluster, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader = LogDeviceSource({"endpoint": cluster.endpoints, "logs": "/log"}).reader(SCHEMA)
-    monkeypatch.setattr(connections, "_frozen_process", 0)
-    try:
-        assert len(reader.partitions()) == 1
-        assert connections._frozen_process == os.getpid()
-    finally:
-        gc.unfreeze()
 
 
 def test_options_are_checked_when_a_frame_is_made() -> None:
