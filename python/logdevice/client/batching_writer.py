@@ -100,7 +100,7 @@ class BatchingWriter(Closing):
             self._record = self._new_record()
             delay = self.settings.writer_delay_ms / 1000
             self._alarm = asyncio.get_running_loop().call_later(delay, self._seal)
-        receipt = Receipt(self._record, self._collector.add(payload, key, attributes))
+        receipt = Receipt(self._record, self._collector.add(payload, key, attributes, size))
         if self._collector.is_full:
             self._seal()
         return receipt

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 
 from logdevice.client.batching_writer import BatchingWriter, Position
 from logdevice.client.closing import BlockingClosing, BlockingItems
-from logdevice.client.collector import Collector, Entries
+from logdevice.client.collector import Collector, Entries, size_of
 from logdevice.client.lineages import Checkpoint
 from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.loop_thread import LoopThread
@@ -123,7 +123,8 @@ class BlockingWriter(BlockingClosing):
         with self._lock:
             if self._is_closed:
                 raise LocalProtocolError("the writer is closed")
-            receipt = BlockingReceipt(self._record, self._collector.add(payload, key, attributes))
+            place = self._collector.add(payload, key, attributes, size_of(payload, key, attributes))
+            receipt = BlockingReceipt(self._record, place)
             if self._collector.is_full:
                 self._hand_over()
             elif len(self._collector) == 1:

@@ -43,12 +43,12 @@ class Collector:
             or len(self._payloads) >= self._settings.writer_batch_entries
         )
 
-    def add(self, payload: bytes, key: bytes | None, attributes: Mapping[str, str] | None) -> int:
-        """The place of the entry in its record."""
+    def add(self, payload: bytes, key: bytes | None, attributes: Mapping[str, str] | None, size: int) -> int:
+        """The place of the entry in its record; `size` is what `size_of` says of it."""
         self._payloads.append(payload)
         self._keys.append(key)
         self._attributes.append(attributes)
-        self.size += size_of(payload, key, attributes)
+        self.size += size
         return len(self._payloads) - 1
 
     def take(self) -> Entries:
