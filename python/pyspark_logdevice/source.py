@@ -51,7 +51,7 @@ class LogDeviceSource(DataSource):
     def schema(self) -> StructType:
         # Asked at every load: the earliest moment to say that an option is wrong.
         parse(self.options)
-        connections.freeze_gc()
+        connections.freeze_gc()  # the last that a worker does of ours when Spark has it make a source
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
