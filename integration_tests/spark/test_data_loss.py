@@ -138,7 +138,9 @@ def test_a_stream_says_once_what_is_lost(source: Source, damaged: Damaged, tmp_p
     rows = [row for batch in batches for row in batch]
     assert joined(losses(rows, damaged)) == damaged.lost
     assert entries_of(rows) == damaged.left
-    assert run_available(source.stream(LOG, maxRecordsPerTrigger=PER_TRIGGER), tmp_path) == []
+    # The end may move without a record, should the sequencer begin an epoch with the nodes that are back.
+    later = [row for batch in run_available(source.stream(LOG), tmp_path) for row in batch]
+    assert (losses(later, damaged), entries_of(later)) == ([], [])
 
 
 def test_losses_can_be_read_without_bodies_and_left_out(source: Source, damaged: Damaged) -> None:
