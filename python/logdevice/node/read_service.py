@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import get_args
 
-from logdevice.clock import wall_ms
 from logdevice.errors import RemoteProtocolError, UnavailableError
+from logdevice.host import Host
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
 from logdevice.node.log_host import LogHost
@@ -71,11 +72,10 @@ class Session:
         self._log: LogId | None = None  # of the first
         self._node = node
         self._stream = stream
-        self._machine: ServerReadStream | None = None
-        self._host: LogHost | None = None
+        self._reading: Host[ServerReadStream] | None = None
+        self._source: LogHost | None = None
         self._outbox: deque[ToReader] = deque()
         self._has_work = asyncio.Event()
-        self._is_closed = False
 
     async def run(self) -> None:
         """Until the reader is gone, or either direction fails."""
@@ -90,22 +90,21 @@ class Session:
             task.result()
 
     def close(self) -> None:
-        self._is_closed = True
-        if self._host is not None:
-            self._host.listeners.pop(self.number, None)
+        if self._source is not None:
+            self._source.listeners.pop(self.number, None)
+        if self._reading is not None:
+            self._reading.close()
         self._count_mode(-1)
 
     def feed(self, event: Event) -> None:
-        if self._machine is None or self._is_closed:
-            return
-        for effect in self._machine.handle(event, wall_ms()):
-            match effect:
-                case StoreRead():
-                    self._disk.read(effect, self.feed, leaves_bodies=self._leaves_bodies)
-                case EndStream():
-                    pass  # a START that comes later finds it as good as new
-                case _:
-                    self._queue(effect)
+        if self._reading is not None:
+            self._reading.feed(event)
+
+    def _read(self, read: StoreRead) -> None:
+        self._disk.read(read, self.feed, leaves_bodies=self._leaves_bodies)
+
+    def _end(self, _end: EndStream) -> None:
+        """Nothing is to be done: a START that comes later finds the stream as good as new."""
 
     @property
     def _leaves_bodies(self) -> bool:
@@ -147,7 +146,7 @@ class Session:
         self._count_mode(-1)
         self.start = start
         self._count_mode(1)
-        if self._machine is None:
+        if self._reading is None:
             self._open(start)
         self.feed(start)
 
@@ -172,9 +171,9 @@ class Session:
     def _open(self, start: Start) -> None:
         node = self._node
         assert node.logs is not None, "a node that stores nothing refuses"
-        self._host = node.logs.host(start.log)
-        stored = self._host.stored
-        self._machine = ServerReadStream(
+        self._source = node.logs.host(start.log)
+        stored = self._source.stored
+        machine = ServerReadStream(
             node.id,
             node.settings.node_read,
             {other: entry.location for other, entry in node.configuration.nodes.items()},
@@ -182,7 +181,9 @@ class Session:
             trim_end=stored.trim_end,
             rebuilding=node.statuses.is_rebuilding,
         )
-        self._host.listeners[self.number] = self.feed
+        queued = dict.fromkeys(get_args(ToReader), self._queue)
+        self._reading = Host(machine, {**queued, StoreRead: self._read, EndStream: self._end})
+        self._source.listeners[self.number] = self.feed
         if node.statuses.events.version:
             self.feed(node.statuses.notice)
 
