@@ -11,9 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from logdevice.client.blocking import Client
-from logdevice.client.client import AsyncClient
-from logdevice.client.loop_thread import shared
-from logdevice.types import Gap, Lsn, NodeId
+from logdevice.types import Lsn
 
 FORMAT = "logdevice"
 STREAM_TIMEOUT_S = 120
@@ -80,20 +78,6 @@ class Source:
     def _options(self, log: str, options: dict[str, str]) -> dict[str, str]:
         surface = {} if self.surface == "auto" else {"surface": self.surface}
         return {"endpoint": self.endpoint, "logs": log, **surface, **options}
-
-
-def copysets(endpoint: str, log: str) -> dict[Lsn, frozenset[NodeId]]:
-    """Which nodes hold each record of a log."""
-
-    async def look() -> dict[Lsn, frozenset[NodeId]]:
-        found: dict[Lsn, frozenset[NodeId]] = {}
-        async with AsyncClient(endpoint) as client, client.read(log) as reader:
-            while (taken := await reader.take()) is not None:
-                if not isinstance(taken, Gap):
-                    found |= {record.lsn: frozenset(record.copyset) for record in taken}
-        return found
-
-    return shared().run(look())
 
 
 def entries_of(rows: Iterable[Row]) -> list[Appended]:

@@ -11,12 +11,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
+from examples.demo import loss
 from integration_tests.cluster import PATIENCE_MS, Cluster
-from integration_tests.spark.reading import Source, append_numbers, copysets, entries_of, run_available
+from integration_tests.spark.reading import Source, append_numbers, entries_of, run_available
 from integration_tests.spark.session import SURFACES
 from logdevice.cli.processes import wait_until
 from logdevice.client.blocking import Client
-from logdevice.types import NodeId
+from logdevice.types import Lsn, NodeId
 
 READ_TIMEOUT_MS = 1500
 STARTS = "logdevice_read_starts_total"
@@ -63,8 +64,8 @@ def test_a_read_that_stands_still_fails_and_says_what_it_waits_for(
     source: Source, client: Client, cluster: Cluster, log: str
 ) -> None:
     client.create_log(log, {"replication": 1})
-    append_numbers(client, log, records=5)
-    ((holder,),) = set(copysets(cluster.endpoint, log).values())
+    appended = append_numbers(client, log, records=5)
+    ((holder,),) = set(loss.holders_of(client, log, (Lsn(entry.lsn) for entry in appended)).values())
     source.batch(log).collect()  # a worker now knows the way, and does not have to ask for it
     planned = source.batch(log, readTimeout=f"{READ_TIMEOUT_MS}ms").rdd
     assert planned.getNumPartitions() == 1
