@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import signal
@@ -17,7 +19,7 @@ from logdevice.knobs import declared
 from logdevice.metadata.values import NodeRole
 from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
 from logdevice.node.identity import FILE, claim, is_new
-from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, given_settings, main, parser
+from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, given_settings, main, parser, run
 from logdevice.node_settings import NodeSettings
 from logdevice.settings import StorageSettings, WireSettings
 from logdevice.types import Location, NodeId
@@ -199,6 +201,25 @@ def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) ->
         words = [json.loads(line)["message"] for line in process.stderr]
         assert words == ["N3 stops", "N3 has stopped"]
     assert process.returncode == EXIT_OK
+
+
+def test_the_garbage_collector_of_a_node_passes_over_what_modules_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[int] = []
+
+    async def asked_to_stop() -> None:
+        frozen.append(gc.get_freeze_count())
+        if len(frozen) > 1:  # a second one would end the node at once
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("logdevice.node.main._asked_to_stop", asked_to_stop)
+    config = config_from(read_file(write_config(tmp_path)), {})
+    try:
+        assert asyncio.run(run(config)) == EXIT_OK
+    finally:
+        gc.unfreeze()
+    assert frozen[0] > 10_000
 
 
 def test_a_process_refuses_to_run_without_assertions(tmp_path: Path) -> None:
