@@ -2,7 +2,7 @@
 
 Every value is in a cell. Cells have versions that grow with each change, and a write names the
 version it was decided on: if the cell has moved on, ConflictError is raised and nothing is written. A
-backend provides the cells (memory, SQLite, ZooKeeper); what is kept in them is written down here once.
+backend provides the cells (SQLite, ZooKeeper); what is kept in them is written down here once.
 
 Every method may raise MetadataUnavailableError (nothing was changed); one that writes may also raise
 MetadataOutcomeUnknownError (read again and decide anew). Reads see every earlier finished write.

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from logdevice.metadata.epoch_store import EpochStore
-from logdevice.metadata.memory_epoch_store import MemoryEpochStore
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.tests.zookeeper_servers import Server, single_server
 from logdevice.settings import MetadataSettings
@@ -48,15 +47,8 @@ def zookeeper_address(zookeeper: Server) -> str:
     return f"zookeeper://127.0.0.1:{zookeeper.port}/tests/{next(_roots)}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "zookeeper"])
+@pytest.fixture(params=["sqlite", "zookeeper"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
-    if request.param == "memory":
-        shared = MemoryEpochStore()
-
-        async def memory() -> EpochStore:
-            return shared
-
-        return memory
     address = (
         f"sqlite:{tmp_path / 'metadata.db'}"
         if request.param == "sqlite"

@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 
 from logdevice.errors import (
     InvalidArgumentError,
-    MetadataOutcomeUnknownError,
-    MetadataUnavailableError,
     UnreadableMetadataError,
 )
 from logdevice.metadata import codec
 from logdevice.metadata.addresses import SqliteAddress, ZookeeperAddress, parse_address
-from logdevice.metadata.memory_epoch_store import MemoryEpochStore, at_once
-from logdevice.metadata.tests.values_for_tests import LOG, epochs
-from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Versioned
+from logdevice.metadata.tests.values_for_tests import epochs
+from logdevice.metadata.values import NodeEntry, NodeRole
 from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.lineage import NO_LINEAGE, Branch, Lineage
 from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
@@ -259,41 +256,3 @@ def test_a_password_is_never_shown() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         parse_address("zookeeper://ada:secret@a b")
     assert "secret" not in str(caught.value)
-
-
-def test_the_memory_store_answers_at_once() -> None:
-    store = MemoryEpochStore()
-    version = at_once(store.write(LOG, epochs(1), ABSENT))
-    assert at_once(store.read(LOG)) == Versioned(epochs(1), version)
-    at_once(store.close())
-
-
-def test_an_unreachable_memory_store_changes_nothing() -> None:
-    store = MemoryEpochStore()
-    store.is_reachable = False
-    with pytest.raises(MetadataUnavailableError):
-        at_once(store.write(LOG, epochs(1), ABSENT))
-    store.is_reachable = True
-    assert at_once(store.read(LOG)) is None
-
-
-def test_a_memory_store_can_lose_the_answer_to_a_write_it_made() -> None:
-    store = MemoryEpochStore()
-    store.loses_answers = True
-    with pytest.raises(MetadataOutcomeUnknownError):
-        at_once(store.write(LOG, epochs(1), ABSENT))
-    found = at_once(store.read(LOG))
-    assert found is not None
-    assert found.value == epochs(1)
-
-
-def test_a_coroutine_that_waits_cannot_be_run_at_once() -> None:
-    class Never:
-        def __await__(self) -> Any:
-            yield
-
-    async def waits() -> None:
-        await Never()
-
-    with pytest.raises(AssertionError, match="waits for something"):
-        at_once(waits())

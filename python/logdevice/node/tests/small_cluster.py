@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from logdevice.errors import LogDeviceError, UnavailableError
+from logdevice.metadata.sqlite_epoch_store import SqliteEpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD, Node
 from logdevice.node.config import AllSettings, NodeConfig
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.messages import GapNotice, Records, Start
 from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.settings import StorageSettings
+from logdevice.settings import MetadataSettings, StorageSettings
 from logdevice.types import LSN_MAX, LSN_OLDEST, Location, LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.wire.channel import Channels, ClientStream
 from logdevice.wire.codec import decode, encode
@@ -41,6 +43,22 @@ _HOLE = int(RecordFlags.HOLE)
 _LOOP = asyncio.new_event_loop()
 
 
+@asynccontextmanager
+async def epoch_store(directory: Path) -> AsyncIterator[SqliteEpochStore]:
+    async with await SqliteEpochStore.open(_epoch_store_file(directory), MetadataSettings()) as store:
+        yield store
+
+
+def take_epoch_store_away(directory: Path) -> None:
+    """From now on every question to it and every change of it fails."""
+    with closing(sqlite3.connect(_epoch_store_file(directory))) as connection:
+        connection.execute("DROP TABLE cells")
+
+
+def _epoch_store_file(directory: Path) -> Path:
+    return directory / "metadata.db"
+
+
 class SmallCluster:
     def __init__(self, directory: Path, settings: AllSettings = FAST) -> None:
         self.nodes: dict[int, Node] = {}
@@ -59,7 +77,7 @@ class SmallCluster:
             node=NodeId(number),
             address=f"127.0.0.1:{self._ports.get(number, 0)}",
             data_directory=self._directory / f"n{number}",
-            epoch_store=f"sqlite:{self._directory}/metadata.db",
+            epoch_store=f"sqlite:{_epoch_store_file(self._directory)}",
             location=Location.parse(f"eu.one.a.r.rack{number % 3}"),
             roles=roles,
             settings=self._settings,

@@ -15,16 +15,13 @@ from typing import Any
 import pytest
 
 from logdevice.clock import Alarms, wall_ms
-from logdevice.errors import LogDeviceError, MetadataUnavailableError, UnavailableError
-from logdevice.metadata.epoch_store import Cell
-from logdevice.metadata.memory_epoch_store import MemoryEpochStore
-from logdevice.metadata.values import Versioned
+from logdevice.errors import LogDeviceError, UnavailableError
 from logdevice.node.disk import Disk
 from logdevice.node.epochs import Epochs
 from logdevice.node.logs import JsonLines
 from logdevice.node.metadata_log import MetadataLog
 from logdevice.node.peers import Peers
-from logdevice.node.tests.small_cluster import run, small_cluster, until
+from logdevice.node.tests.small_cluster import epoch_store, run, small_cluster, take_epoch_store_away, until
 from logdevice.node_settings import NodeSettings
 from logdevice.protocol.epoch_state import (
     EpochState,
@@ -180,10 +177,12 @@ async def told(epochs: Epochs, effect: ReadEpochStore | WriteEpochStore) -> Any:
     return await answer
 
 
-def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set() -> None:
+def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set(tmp_path: Path) -> None:
     async def story() -> None:
-        store = MemoryEpochStore()
-        epochs = Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication))
+        async with epoch_store(tmp_path) as store:
+            await take_and_rewrite(Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication)))
+
+    async def take_and_rewrite(epochs: Epochs) -> None:
         found = await told(epochs, ReadEpochStore(LOG))
         fresh = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=METADATA)
         assert found == EpochStoreRead(0, fresh)
@@ -206,21 +205,15 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set()
     run(story())
 
 
-class AwayStore(MemoryEpochStore):
-    async def get(self, cell: Cell) -> Versioned[bytes] | None:
-        raise MetadataUnavailableError("away")
-
-    async def put(self, *_: object) -> Any:
-        raise MetadataUnavailableError("away")
-
-
-def test_an_epoch_store_that_does_not_answer_is_an_answer() -> None:
+def test_an_epoch_store_that_does_not_answer_is_an_answer(tmp_path: Path) -> None:
     async def story() -> None:
-        epochs = Epochs(AwayStore(), lambda log: (METADATA.nodeset, METADATA.replication))
-        state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
-        assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
-        assert await told(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
-        await epochs.close()
+        async with epoch_store(tmp_path) as store:
+            epochs = Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication))
+            state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
+            take_epoch_store_away(tmp_path)
+            assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
+            assert await told(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
+            await epochs.close()
 
     run(story())
 

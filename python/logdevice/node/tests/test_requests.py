@@ -20,13 +20,21 @@ from logdevice.errors import (
     UnknownLogError,
     WrongClusterError,
 )
-from logdevice.metadata.memory_epoch_store import MemoryEpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD
 from logdevice.node.configuration import Configuration
 from logdevice.node.context import NodeContext
 from logdevice.node.directory_service import DirectoryService
-from logdevice.node.tests.small_cluster import FAST, SmallCluster, messages, run, small_cluster, until
+from logdevice.node.tests.small_cluster import (
+    FAST,
+    SmallCluster,
+    epoch_store,
+    messages,
+    run,
+    small_cluster,
+    take_epoch_store_away,
+    until,
+)
 from logdevice.protocol.messages import (
     EpochMetadataIs,
     GetEpochMetadata,
@@ -151,18 +159,17 @@ def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        store = MemoryEpochStore()
-        await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
         node = NodeContext(SmallCluster(tmp_path).config(0))
-        node.epoch_store = store
-        node.configuration = Configuration(store)
-        await node.configuration.refresh()
-        service = DirectoryService(node)
-        store.is_reachable = False
-        assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]
-        assert "as of a while ago" in caplog.text
-        with pytest.raises(MetadataUnavailableError):
-            await service.get_logs(GetLogs("/b"))
+        async with epoch_store(tmp_path) as store:
+            await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
+            node.epoch_store, node.configuration = store, Configuration(store)
+            await node.configuration.refresh()
+            take_epoch_store_away(tmp_path)
+            service = DirectoryService(node)
+            assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]
+            assert "as of a while ago" in caplog.text
+            with pytest.raises(MetadataUnavailableError):
+                await service.get_logs(GetLogs("/b"))
 
     run(story())
 
