@@ -7,6 +7,7 @@ half-open: `until` and `end` are not included. A log is named by its path or its
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -72,10 +73,10 @@ def _method(part: type[Part], call: Callable[..., Any], face: Face | None) -> An
     return method
 
 
-class Calls:
+class Calls(ABC):
+    @abstractmethod
     def perform(self, part: type[Part], work: Work[Part], face: Face | None) -> Any:
         """Has a part do the work; `face` is what the blocking client makes of something that was opened."""
-        raise NotImplementedError
 
     append = call_of(Appending, Appending.append)
     append_many = call_of(Appending, Appending.append_many)

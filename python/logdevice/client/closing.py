@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from typing import Self, TypeVar
 
@@ -14,9 +15,9 @@ from logdevice.client.loop_thread import LoopThread
 Item = TypeVar("Item")
 
 
-class Closing:
-    async def close(self) -> None:
-        raise NotImplementedError
+class Closing(ABC):
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self
@@ -28,9 +29,9 @@ class Closing:
 class Items(Closing, AsyncIterator[Item]):
     """To be used by one task at a time."""
 
+    @abstractmethod
     async def next(self, timeout_ms: int | None = None) -> Item | None:
         """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
-        raise NotImplementedError
 
     async def __anext__(self) -> Item:
         item = await self.next()
@@ -39,9 +40,9 @@ class Items(Closing, AsyncIterator[Item]):
         return item
 
 
-class BlockingClosing:
-    def close(self) -> None:
-        raise NotImplementedError
+class BlockingClosing(ABC):
+    @abstractmethod
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self

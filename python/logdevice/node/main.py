@@ -74,7 +74,7 @@ async def run(config: NodeConfig) -> int:
         sys.stderr.write(f"logdeviced: {error}\n")
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
     # What modules made stays as long as the process. Now and then the collector would go through all of it,
-    # and for some 20 ms this node would answer nobody.
+    # and the node would not answer for some 20 ms.
     gc.collect()
     gc.freeze()
     await _asked_to_stop()

@@ -6,6 +6,7 @@ phase a healed cluster is a matter of time. Here is what any cluster suffers; fa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from logdevice.simulation.faults import Faults
@@ -16,7 +17,7 @@ from logdevice.simulation.world import Action
 TICK_MS = 100
 
 
-class Injector:
+class Injector(ABC):
     """The bad luck of one run."""
 
     def __init__(self, cluster: ReadCluster) -> None:
@@ -50,9 +51,9 @@ class Injector:
                 node.crash()  # nobody trusts a disk that failed before the process is started again
             self._bring_back(node)
 
+    @abstractmethod
     def _bring_back(self, node: SimulatedNode) -> None:
         """Out of a hang, or from a crash."""
-        raise NotImplementedError
 
     def _pick(self, fits: Callable[[SimulatedNode], bool]) -> SimulatedNode | None:
         candidates = [node for node in self._cluster.nodes.values() if fits(node)]

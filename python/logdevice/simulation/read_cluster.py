@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -16,7 +17,7 @@ from logdevice.simulation.world import World
 from logdevice.types import Epoch, EpochMetadata, MetadataSource, NodeId
 
 
-class ReadCluster:
+class ReadCluster(ABC):
     """Lives as long as the run."""
 
     witness: ReaderWitness
@@ -32,17 +33,17 @@ class ReadCluster:
             local_scd=reading.local_scd,
         )
 
-    def start(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def start(self) -> None: ...
 
     def askers(self) -> list[str]:
         """The processes that talk to nodes."""
         return [reader.name for reader in self.readers]
 
+    @abstractmethod
     def fetch_metadata(
         self, epoch: Epoch, answer: Callable[[EpochMetadataIs | MetadataUnavailable], None]
-    ) -> None:
-        raise NotImplementedError
+    ) -> None: ...
 
     def start_readers(self) -> None:
         for number, plan in enumerate(self.reading.readers):
