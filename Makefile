@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 DELTA_READY := .venv/.delta-ready
 # Kafka and Spark's source for it: what `make bench` measures us against. Nothing else needs it.
-PEER := python/tools/bench/peer
+PEER := python/logdevice/bench/against_kafka/peer
 PEER_READY := .venv/.peer-ready
 # The JVM side of the connector. JVM=0 does without, knowingly; CONNECTOR=ready: Gradle called us and has built it.
 JAR := python/pyspark_logdevice/jars/logdevice-spark-connector.jar
@@ -105,16 +105,16 @@ mutants: setup ## remove protocol rules one at a time and show that a test or th
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
 bench-protocol: setup ## what the read path's machines cost per LSN, by part
-	@$(BIN)/python python/tools/bench_protocol.py
+	@$(BIN)/python -m logdevice.bench.parts.protocol
 
 bench-storage: setup ## a node's store against what the disk does alone
-	@$(BIN)/python python/tools/bench_storage.py
+	@$(BIN)/python -m logdevice.bench.parts.storage
 
 bench-wire: setup ## messages between processes against bare gRPC
-	@$(BIN)/python python/tools/bench_wire.py
+	@$(BIN)/python -m logdevice.bench.parts.wire
 
 bench-spark: setup ## a scan through Spark against a source with ready-made batches; both surfaces. ARGS=--json
-	@$(BIN)/python python/tools/bench_spark.py $(ARGS)
+	@$(BIN)/python -m logdevice.bench.parts.spark $(ARGS)
 
 $(PEER_READY): $(READY) $(PEER)/build.gradle
 	@echo "Fetching Kafka's jars from Maven Central"
@@ -126,10 +126,10 @@ bench-jars: $(PEER_READY) ## fetch Kafka's jars, 53 MB, for make bench
 	@:
 
 bench: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## measure against Kafka, everything: docs/benchmarks.md. ARGS="--only scan,etl": some of it
-	@$(BIN)/python -m tools.bench run $(ARGS)
+	@$(BIN)/python -m logdevice.bench.against_kafka run $(ARGS)
 
 bench-quick: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## some of it in under three minutes: prints ratios, to be held against those of another day
-	@$(BIN)/python -m tools.bench run --quick $(ARGS)
+	@$(BIN)/python -m logdevice.bench.against_kafka run --quick $(ARGS)
 
 soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
 	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py

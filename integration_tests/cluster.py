@@ -1,4 +1,4 @@
-"""The cluster that integration tests break: `logdevice.cli.local_cluster` with what only tests need."""
+"""The cluster that integration tests break: `logdevice.cli.local.local_cluster` with what only tests need."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import logdevice
-from logdevice.cli import clusters, probe
-from logdevice.cli.local_cluster import LocalCluster
-from logdevice.cli.processes import ProcessState, wait_until
+from logdevice.cli.commands import clusters
+from logdevice.cli.local import ask_each_node
+from logdevice.cli.local.local_cluster import LocalCluster
+from logdevice.cli.local.processes import ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
@@ -59,7 +60,7 @@ class Cluster(LocalCluster):
         others = [entry.address for other, entry in self.nodes.items() if other != node]
 
         def is_seen_dead() -> bool:
-            views = probe.views(self.name, others).values()
+            views = ask_each_node.views(self.name, others).values()
             return all(
                 view is not None and not next(e.is_alive for e in view.nodes if e.node == node)
                 for view in views
@@ -71,7 +72,8 @@ class Cluster(LocalCluster):
         """Until these nodes answer, and see each other alive."""
         addresses = [self.nodes[node].address for node in nodes]
         self.wait_until_ready(
-            lambda: probe.is_whole(probe.views(self.name, addresses).values(), nodes), PATIENCE_MS
+            lambda: ask_each_node.is_whole(ask_each_node.views(self.name, addresses).values(), nodes),
+            PATIENCE_MS,
         )
 
     def metrics(self, node: NodeId) -> dict[str, float]:
@@ -80,7 +82,7 @@ class Cluster(LocalCluster):
         metrics: dict[str, float] = {}
 
         def has_answered() -> bool:
-            status = probe.statuses(self.name, [address])[address]
+            status = ask_each_node.statuses(self.name, [address])[address]
             if status is not None:
                 metrics.update(json.loads(status.metrics))
             return status is not None

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from integration_tests.cluster import Cluster
-from logdevice.cli.finding import ENDPOINT_VARIABLE
 from logdevice.cli.main import main
+from logdevice.cli.target_cluster import ENDPOINT_VARIABLE
 
 COMMAND = (sys.executable, "-m", "logdevice.cli")
 

@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from integration_tests.cluster import Cluster
-from logdevice.cli.clusters import bring_up
+from logdevice.cli.commands.clusters import bring_up
 
 # A run in the background ignores interrupts, and so would every process that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -14,17 +14,17 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.workload import read_all, working
-from logdevice import batch as batches
-from logdevice.cli.processes import wait_until
-from logdevice.client.appending import Appending
+from logdevice.cli.local.processes import wait_until
+from logdevice.client.admin.chain_points import Filled
+from logdevice.client.append.appending import Appending
 from logdevice.client.blocking import Client
-from logdevice.client.chain_operations import Filled
 from logdevice.client.client import AsyncClient
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnavailableError
-from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
-from logdevice.protocol.write_messages import Append, Claim, Position, Store, StoreStatus
+from logdevice.protocol.messages.chain import Settle
+from logdevice.protocol.messages.write import Append, Claim, Position, Store, StoreStatus
+from logdevice.records import batch as batches
 from logdevice.types import GapType, LogId, Lsn, NodeId, RecordFlags
 
 CHAIN: dict[str, int | str] = {"replication_mode": "chain", "nodeset_size": 3}

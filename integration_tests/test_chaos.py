@@ -16,7 +16,7 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.workload import Work, working
-from logdevice.cli.processes import ProcessState
+from logdevice.cli.local.processes import ProcessState
 from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import NodeId
 

@@ -12,9 +12,9 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine, process
-from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.local.local_cluster import LocalCluster
+from logdevice.cli.local.processes import ProcessState
 from logdevice.cli.main import BROKEN_PIPE, INTERRUPTED, main
-from logdevice.cli.processes import ProcessState
 from logdevice.types import Lsn
 
 ODD_LINES = b"one\n\n  spaces  \ntab\there\r\n\xff\xfe\x00 no text\nend\n"

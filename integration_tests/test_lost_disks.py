@@ -15,12 +15,12 @@ import pytest
 from examples.demo import loss
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
-from logdevice.cli.clusters import bring_up
-from logdevice.cli.processes import wait_until
-from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.cli.commands.clusters import bring_up
+from logdevice.cli.local.processes import wait_until
 from logdevice.client.blocking import Client
 from logdevice.client.blocking_streams import BlockingReader
-from logdevice.protocol.messages import ReadMode
+from logdevice.client.read.arrow_batches import RecordsBatch
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.types import Gap, GapType, Lsn, NodeId
 

@@ -23,7 +23,7 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.workload import read_all
-from logdevice.cli.processes import wait_until
+from logdevice.cli.local.processes import wait_until
 from logdevice.client import AsyncClient, BatchingWriter, Receipt
 from logdevice.types import Lsn
 

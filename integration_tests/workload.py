@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
-from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.blocking import Client
 from logdevice.client.blocking_streams import BlockingReader
+from logdevice.client.read.arrow_batches import RecordsBatch
 from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 

@@ -29,9 +29,9 @@ PURE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What the modules under one path may import; the first layer that fits a module holds for it."""
+    """What the modules under one path, or some, may import; the first layer that fits a module holds for it."""
 
-    path: str
+    path: str | tuple[str, ...]
     ours: tuple[str, ...]  # modules of this project
     others: frozenset[str] | None = PURE  # None: anything but `never`
     never: frozenset[str] = frozenset()
@@ -42,124 +42,96 @@ def modules(names: str) -> tuple[str, ...]:
 
 
 LAYERS = (
+    # The nouns.
     Layer(path="logdevice/types.py", ours=()),
     Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
-    Layer(path="logdevice/knobs.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
-    Layer(path="logdevice/settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/rebuild_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/client_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/node_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/write_settings.py", ours=("logdevice.knobs",)),
-    Layer(path="logdevice/log_attributes.py", ours=modules("types errors knobs")),
-    Layer(path="logdevice/tasks.py", ours=(), others=PURE | {"asyncio"}),
-    Layer(path="logdevice/clock.py", ours=(), others=PURE | {"asyncio", "time"}),
+    Layer(path="logdevice/cuts.py", ours=modules("types errors")),
+    Layer(path="logdevice/log_attributes.py", ours=modules("types errors settings.declarations")),
+    Layer(path="logdevice/settings/declarations.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
+    Layer(path="logdevice/settings/", ours=("logdevice.settings",)),
+    # A record as bytes.
+    Layer(path="logdevice/records/stored.py", ours=()),
     Layer(
-        path="logdevice/host.py",
-        ours=modules("types errors clock protocol.io protocol.timers"),
-        others=PURE | {"asyncio"},
-    ),
-    Layer(path="logdevice/stored_record.py", ours=("logdevice.types",)),
-    Layer(
-        path="logdevice/record_format.py",
-        ours=("logdevice.types", "logdevice.errors", "logdevice.stored_record"),
+        path="logdevice/records/format.py",
+        ours=modules("types errors records.stored"),
         others=PURE | {"crc32c"},
     ),
     Layer(
-        path="logdevice/forms.py",
-        ours=modules("types errors record_format stored_record"),
+        path="logdevice/records/forms.py",
+        ours=modules("types errors records.format records.stored"),
         others=PURE | {"types", "msgpack"},
     ),
-    Layer(path="logdevice/cuts.py", ours=("logdevice.types", "logdevice.errors")),
     Layer(
-        path="logdevice/writer_tags.py",
-        ours=("logdevice.types", "logdevice.errors"),
+        path="logdevice/records/writer_tags.py",
+        ours=modules("types errors"),
         others=PURE | {"hashlib"},
     ),
     Layer(
-        path="logdevice/batch.py",
-        ours=("logdevice.errors", "logdevice.settings"),
+        path="logdevice/records/batch.py",
+        ours=modules("errors settings"),
         others=PURE | {"pyarrow"},
     ),
+    Layer(path="logdevice/records/__init__.py", ours=()),
+    # The machines.
     Layer(
-        path="logdevice/protocol/",
-        ours=(
-            "logdevice.types",
-            "logdevice.forms",
-            "logdevice.settings",
-            "logdevice.write_settings",
-            "logdevice.client_settings",
-            "logdevice.node_settings",
-            "logdevice.rebuild_settings",
-            "logdevice.protocol",
-        ),
+        path="logdevice/protocol/messages/service.py",
+        ours=modules("types cuts protocol.io protocol.lineage protocol.rebuilding.node_status"),
     ),
+    Layer(path="logdevice/protocol/", ours=modules("types records.forms settings protocol")),
+    # What runs a machine.
+    Layer(path="logdevice/runtime/tasks.py", ours=(), others=PURE | {"asyncio"}),
+    Layer(path="logdevice/runtime/clock.py", ours=(), others=PURE | {"asyncio", "time"}),
+    Layer(
+        path="logdevice/runtime/host.py",
+        ours=modules("types errors runtime.clock protocol.io protocol.timers"),
+        others=PURE | {"asyncio"},
+    ),
+    Layer(path="logdevice/runtime/__init__.py", ours=()),
+    # Disks, the epoch store, the wire.
     Layer(
         path="logdevice/storage/",
         ours=(
-            "logdevice.types",
-            "logdevice.errors",
-            "logdevice.settings",
-            "logdevice.record_format",
-            "logdevice.stored_record",
-            "logdevice.storage",
-            # What a node's stream asks of a store, and the filter it hands along; no other machine.
-            "logdevice.protocol.copy_selection",
-            "logdevice.protocol.server_read_stream",
-            "logdevice.protocol.store_read",
-            "logdevice.protocol.store_write",
+            *modules("types errors settings records.format records.stored storage"),
+            # What machines ask of a store; no machine.
+            *modules("protocol.log_state.store_read protocol.log_state.store_write"),
         ),
         others=None,
     ),
     Layer(
         path="logdevice/wire/",
         ours=(
-            *modules("types errors cuts settings record_format stored_record forms tasks wire"),
+            *modules("types errors settings records.stored records.forms"),
+            *modules("runtime.tasks wire"),
             # What is said; who says it, and when, is not the wire's business.
-            *modules("protocol.messages protocol.write_messages protocol.chain.messages"),
-            *modules("protocol.rebuilding_messages protocol.metadata_entries protocol.node_status"),
-            *modules("protocol.io protocol.lineage"),
+            *modules("protocol.messages protocol.metadata_log.entries protocol.io"),
         ),
         others=None,
     ),
-    *(
-        Layer(
-            path=f"logdevice/metadata/{module}.py",
-            ours=modules("types errors knobs log_attributes metadata"),
-            others=PURE | {"difflib"},
-        )
-        for module in ("log_directory", "values")
+    Layer(
+        path=("logdevice/metadata/log_directory.py", "logdevice/metadata/values.py"),
+        ours=modules("types errors settings.declarations log_attributes"),
+        others=PURE | {"difflib"},
     ),
     Layer(
         path="logdevice/metadata/",
         ours=(
-            "logdevice.types",
-            "logdevice.forms",
-            "logdevice.errors",
-            "logdevice.cuts",
-            "logdevice.knobs",
-            "logdevice.log_attributes",
-            "logdevice.settings",
-            "logdevice.metadata",
+            *modules("types errors cuts records.forms settings metadata"),
             # What became of nodes, and of histories, is summed up there; kept by compare-and-set like
             # everything else here.
-            "logdevice.protocol.epoch_state",
-            "logdevice.protocol.lineage",
-            "logdevice.protocol.node_status",
+            *modules("protocol.sequencer.epoch_state protocol.lineage protocol.rebuilding.node_status"),
         ),
         others=None,
     ),
+    # The processes.
     Layer(path="logdevice/node/assembly.py", ours=("logdevice",), others=None),
     Layer(
         path="logdevice/node/",
         ours=(
-            *modules("types errors knobs log_attributes tasks clock host writer_tags settings"),
-            *modules("write_settings node_settings rebuild_settings protocol wire node"),
+            *modules("types errors settings log_attributes runtime records.writer_tags"),
+            *modules("protocol wire node"),
             # What a store and an epoch store promise; which ones they are only the assembly knows.
-            "logdevice.storage.log_store",
-            "logdevice.metadata.addresses",
-            "logdevice.metadata.epoch_store",
-            "logdevice.metadata.log_directory",
-            "logdevice.metadata.values",
+            *modules("storage.log_store metadata.addresses metadata.epoch_store"),
+            *modules("metadata.log_directory metadata.values"),
         ),
         others=None,
         never=frozenset({"grpc", "sqlite3", "kazoo", "rocksdict", "pyarrow"}),
@@ -168,72 +140,70 @@ LAYERS = (
         path="logdevice/client/",
         # Reached over connections only: what a node keeps and how it decides is not the client's business.
         ours=modules(
-            "types errors cuts knobs log_attributes settings client_settings batch tasks clock host "
-            "writer_tags protocol wire client"
+            "types errors cuts settings log_attributes records.batch records.writer_tags runtime protocol wire "
+            "client"
         ),
         others=None,
     ),
     Layer(
         path="logdevice/compaction/",
         # An application like others: it reads logs by a client, and sees entries, which nodes never do.
-        ours=modules("types errors batch node_settings client compaction protocol.compaction"),
+        ours=modules("types errors records.batch settings client compaction protocol.dropped_record"),
         others=None,
     ),
     Layer(
         path="logdevice/simulation/",
-        ours=(
-            "logdevice.types",
-            "logdevice.settings",
-            "logdevice.write_settings",
-            "logdevice.client_settings",
-            "logdevice.rebuild_settings",
-            "logdevice.protocol",
-            "logdevice.storage",
-            "logdevice.simulation",
-        ),
+        ours=modules("types settings protocol storage simulation"),
         others=None,
         never=frozenset({"grpc", "asyncio", "threading", "socket", "time"}),
     ),
-    *(
-        Layer(
-            path=f"pyspark_logdevice/{module}.py",
-            # Nothing that connects: only the shapes of what the client hands out.
-            ours=(
-                *modules(
-                    "types errors cuts knobs batch client_settings "
-                    "client.config client.client client.arrow_batches"
-                ),
-                "pyspark_logdevice",
-            ),
-            others=PURE | {"json", "datetime", "difflib", "numpy", "pyarrow", "pyspark"},
-        )
-        for module in (
-            "admission",
-            "chunks",
-            "cutting",
-            "division",
-            "first_version",
-            "idle_backoff",
-            "lag",
-            "offsets",
-            "cluster_options",
-            "option_values",
-            "options",
-            "planning",
-            "pushdown",
-            "rows",
-            "write_options",
-        )
+    Layer(path="logdevice/cli/commands/etl.py", ours=("logdevice", "pyspark_logdevice"), others=None),
+    Layer(
+        path="logdevice/cli/",
+        # Nodes are started as processes. Spark is imported by the one command that runs it.
+        ours=(*modules("types errors cuts settings records.batch client cli bench protocol wire"),),
+        others=None,
+        never=frozenset({"grpc", "sqlite3", "kazoo", "rocksdict"}),
+    ),
+    Layer(
+        path="logdevice/__init__.py", ours=modules("types errors cuts client"), others=PURE | {"importlib"}
+    ),
+    # What Spark sees.
+    Layer(
+        path=(
+            "pyspark_logdevice/options/",
+            "pyspark_logdevice/plan/admission.py",
+            "pyspark_logdevice/plan/consistent_batches.py",
+            "pyspark_logdevice/plan/division.py",
+            "pyspark_logdevice/plan/first_version.py",
+            "pyspark_logdevice/plan/idle_backoff.py",
+            "pyspark_logdevice/plan/lag.py",
+            "pyspark_logdevice/plan/offsets.py",
+            "pyspark_logdevice/plan/pushdown.py",
+            "pyspark_logdevice/plan/tasks.py",
+            "pyspark_logdevice/read/rows.py",
+            "pyspark_logdevice/write/chunks.py",
+        ),
+        # Nothing that connects: only the shapes of what the client hands out.
+        ours=(
+            *modules("types errors cuts settings records.batch"),
+            *modules("client.config client.client client.read.arrow_batches"),
+            "pyspark_logdevice",
+        ),
+        others=PURE | {"json", "datetime", "difflib", "numpy", "pyarrow", "pyspark"},
     ),
     Layer(
         path="pyspark_logdevice/",
         # Logs are reached by the client, as by any application.
         ours=(
-            *modules("types errors cuts client writer_tags cli"),
-            *modules("protocol.read_stream.health wire.service_messages"),
+            *modules("types errors cuts client records.writer_tags"),
+            *modules("protocol.read_stream.health protocol.messages.service"),
             "pyspark_logdevice",
         ),
         others=None,
         never=frozenset({"grpc", "rocksdict", "kazoo", "sqlite3"}),
     ),
+    # What measures and guards all of it.
+    Layer(path="logdevice/bench/", ours=("logdevice", "pyspark_logdevice"), others=None),
+    Layer(path="tools/", ours=("logdevice", "pyspark_logdevice"), others=None),
 )

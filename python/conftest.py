@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from logdevice.client.tests.small_cluster import SmallCluster
 
 # The only code whose coverage is asked for, and its tests reach all of it. To trace the others, too, takes
 # more than half of their time: the simulator runs the same lines millions of times.
@@ -29,3 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether expected transcripts are to be written instead of compared."""
     return bool(request.config.getoption("--rewrite"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SmallCluster]:
+    """Nodes for tests that can share them: a test file has them for itself, and makes its own logs."""
+    from logdevice.client.tests.cluster_thread import cluster_in_a_thread
+
+    with cluster_in_a_thread() as cluster:
+        yield cluster
+    gc.unfreeze()  # `connections.freeze_gc` is meant for processes that do nothing else

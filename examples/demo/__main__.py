@@ -23,8 +23,8 @@ from examples.demo.tables import RowCount, Verdict, prove_events, prove_join
 from examples.demo.traffic import Traffic
 from examples.demo.watch import Watch
 from examples.shop import CLICKS, ORDERS
-from logdevice.cli.clusters import bring_up
-from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.commands.clusters import bring_up
+from logdevice.cli.local.local_cluster import LocalCluster
 from logdevice.cli.output import table_lines
 from logdevice.client.blocking import Client
 

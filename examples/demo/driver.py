@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from logdevice.cli.processes import start, wait_until
+from logdevice.cli.local.processes import start, wait_until
 
 END_TIMEOUT_MS = 120_000
 KILL_TIMEOUT_MS = 10_000

@@ -13,8 +13,8 @@ from examples.demo.job import EVENTS
 from examples.demo.traffic import Traffic
 from examples.demo.watch import Watch
 from examples.shop import CLICKS, ORDERS
-from logdevice.cli import clusters
-from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.commands import clusters
+from logdevice.cli.local.local_cluster import LocalCluster
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from examples.shop import CLICK_SCHEMA, CLICKS, ORDER_SCHEMA, ORDERS
 from pyspark_logdevice.etl import Etl, EtlOptions, Target
 from pyspark_logdevice.sessions import session
-from pyspark_logdevice.starting import start_patiently
+from pyspark_logdevice.start_query import start_patiently
 
 EVENTS, JOINED = "events", "orders_with_clicks"
 # Both kinds of events in one table: those of the other kind are null.

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from examples.demo.job import SETTINGS
 from examples.demo.tables import query
-from logdevice.cli import clusters
-from logdevice.cli.local_cluster import LocalCluster
+from logdevice.cli.commands import clusters
+from logdevice.cli.local.local_cluster import LocalCluster
 from logdevice.client.blocking import Client
 from logdevice.types import Lsn, NodeId
 

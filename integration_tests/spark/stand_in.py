@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_logdevice import task_metrics
-from pyspark_logdevice.admission import Amount
+from pyspark_logdevice.plan.admission import Amount
+from pyspark_logdevice.read import task_metrics
 from pyspark_logdevice.source import BatchReader
 
 SCHEMA = "lsn bigint, timestamp timestamp, payload binary, attributes map<string,string>, gap string"

@@ -23,7 +23,7 @@ from integration_tests.spark.reading import (
     gaps_of,
     run_available,
 )
-from logdevice.cli.clusters import bring_up
+from logdevice.cli.commands.clusters import bring_up
 from logdevice.client.blocking import Client
 from logdevice.types import Lsn, NodeId
 

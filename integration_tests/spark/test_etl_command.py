@@ -27,7 +27,7 @@ from examples.demo.tables import RowCount, query
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import COMMAND
 from integration_tests.spark.session import quick_python
-from logdevice.cli.processes import wait_until
+from logdevice.cli.local.processes import wait_until
 from logdevice.client.blocking import Client
 from logdevice.errors import OutcomeUnknownError
 from pyspark_logdevice.etl import Etl as QueryEtl

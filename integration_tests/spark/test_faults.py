@@ -15,7 +15,7 @@ from examples.demo import loss
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark.reading import Source, append_numbers, entries_of, run_available
 from integration_tests.spark.session import SURFACES
-from logdevice.cli.processes import wait_until
+from logdevice.cli.local.processes import wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import Lsn, NodeId
 

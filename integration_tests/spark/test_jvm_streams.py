@@ -20,10 +20,10 @@ from integration_tests.spark.reading import (
     finish,
     run_available,
 )
-from logdevice.cli.processes import Process, ProcessState, wait_until
+from logdevice.cli.local.processes import Process, ProcessState, wait_until
 from logdevice.client.blocking import Client
 
-PLANNER = "pyspark_logdevice.jvm_planner"
+PLANNER = "pyspark_logdevice.jvm_surface.planner"
 
 only_jvm = pytest.mark.parametrize("source", ["jvm"], indirect=True)
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration_tests.spark import session
 from integration_tests.spark.stand_in import ROWS, StandIn
-from pyspark_logdevice import task_metrics
+from pyspark_logdevice.read import task_metrics
 
 WAIT_S = 60
 

@@ -25,9 +25,9 @@ from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark import driver
 from integration_tests.spark.reading import Appended, append
 from integration_tests.spark.session import cluster_environment
-from logdevice.cli.processes import Process, ProcessState, wait_until
-from logdevice.client.arrow_batches import RecordsBatch
+from logdevice.cli.local.processes import Process, ProcessState, wait_until
 from logdevice.client.blocking import Client
+from logdevice.client.read.arrow_batches import RecordsBatch
 
 KILLS = int(os.environ.get("KILLS", "3"))
 SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import Source, append, entries_of, gaps_of, run_available
 from integration_tests.spark.test_data_loss import BLOCK_BYTES, COPIES, LOG, blocks_to_lose, write_blocks
-from logdevice.cli.clusters import bring_up
-from logdevice.cli.processes import wait_until
+from logdevice.cli.commands.clusters import bring_up
+from logdevice.cli.local.processes import wait_until
 from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError
 from logdevice.types import NodeId

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from integration_tests.cluster import Cluster
 from integration_tests.spark.reading import FORMAT, Source, append_numbers, finish
-from logdevice.client.arrow_batches import Entry, RecordsBatch
 from logdevice.client.blocking import Client
+from logdevice.client.read.arrow_batches import Entry, RecordsBatch
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark.reading import append_numbers, finish
-from logdevice.cli.processes import wait_until
+from logdevice.cli.local.processes import wait_until
 from logdevice.client.blocking import Client
 from pyspark_logdevice.listener import LagListener, SourceProgress, observe_gaps
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from logdevice.errors import InvalidArgumentError
-from logdevice.knobs import Kind, Value, choice, declared, integer, read, setting
+from logdevice.settings.declarations import Kind, Value, choice, declared, integer, read, setting
 from logdevice.types import Replication
 
 REPLICATION: Final = Kind(

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping
 from typing import Final
 
 from logdevice.client.blocking import Client, connect
-from pyspark_logdevice.cluster_options import ClusterOptions
+from pyspark_logdevice.options.cluster import ClusterOptions
 
 # Between 1 and 8 MB, or some thousand rows, is what Spark takes fastest, and every batch has its price here;
 # but bodies grow when they are unpacked.

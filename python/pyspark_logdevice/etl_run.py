@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from logdevice import errors
 from logdevice.errors import LogDeviceError
 from pyspark_logdevice.etl import Etl
-from pyspark_logdevice.starting import start_patiently
+from pyspark_logdevice.start_query import start_patiently
 
 _POLL_S: Final = 1
 _OURS: Final = re.compile(r"logdevice\.errors\.(\w+): (.*)")

@@ -30,17 +30,20 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from logdevice.errors import InvalidOptionError
-from pyspark_logdevice import connections, lag, sink, write_options
-from pyspark_logdevice.admission import Amount
-from pyspark_logdevice.idle_backoff import IdleBackoff
-from pyspark_logdevice.offsets import INITIAL, Offsets, from_json
-from pyspark_logdevice.option_values import Edge
-from pyspark_logdevice.options import ReadOptions, parse
-from pyspark_logdevice.planner import Planner
-from pyspark_logdevice.planning import ReadSplit, splits
-from pyspark_logdevice.pushdown import Comparison
-from pyspark_logdevice.reader import read_split
-from pyspark_logdevice.rows import SCHEMA, Columns
+from pyspark_logdevice import connections
+from pyspark_logdevice.options import write
+from pyspark_logdevice.options.read import ReadOptions, parse
+from pyspark_logdevice.options.values import Edge
+from pyspark_logdevice.plan import lag
+from pyspark_logdevice.plan.admission import Amount
+from pyspark_logdevice.plan.idle_backoff import IdleBackoff
+from pyspark_logdevice.plan.offsets import INITIAL, Offsets, from_json
+from pyspark_logdevice.plan.planner import Planner
+from pyspark_logdevice.plan.pushdown import Comparison
+from pyspark_logdevice.plan.tasks import ReadSplit, splits
+from pyspark_logdevice.read.reader import read_split
+from pyspark_logdevice.read.rows import SCHEMA, Columns
+from pyspark_logdevice.write import sink
 
 
 class LogDeviceSource(DataSource):
@@ -62,11 +65,11 @@ class LogDeviceSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         _refuse_overwriting(overwrite, "mode('append')")
-        return sink.BatchWriter(write_options.parse(self.options, streaming=False), schema)
+        return sink.BatchWriter(write.parse(self.options, streaming=False), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         _refuse_overwriting(overwrite, "outputMode('append')")
-        return sink.StreamWriter(write_options.parse(self.options, streaming=True), schema)
+        return sink.StreamWriter(write.parse(self.options, streaming=True), schema)
 
 
 class BatchReader(DataSourceReader):

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from logdevice.client.config import COMPONENTS as OF_CLIENTS
 from logdevice.errors import LogDeviceError, kinds
-from logdevice.knobs import Knob, declared
 from logdevice.node.config import COMPONENTS as OF_NODES
-from pyspark_logdevice.options import OPTIONS
-from pyspark_logdevice.write_options import WRITE_OPTIONS
+from logdevice.settings.declarations import Knob, declared
+from pyspark_logdevice.options.read import OPTIONS
+from pyspark_logdevice.options.write import WRITE_OPTIONS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMPONENTS = dict.fromkeys([*OF_CLIENTS.values(), *OF_NODES.values()])  # each once, in order
@@ -26,7 +26,7 @@ COMPONENTS = dict.fromkeys([*OF_CLIENTS.values(), *OF_NODES.values()])  # each o
 
 def settings_page() -> str:
     lines = [
-        "<!-- Generated from python/logdevice/settings.py by `make docs`. Do not edit. -->",
+        "<!-- Generated from python/logdevice/settings/reading.py by `make docs`. Do not edit. -->",
         "# Settings",
         "",
         "Each setting is a field of the class named in its heading. For those of a node `logdeviced` has a",

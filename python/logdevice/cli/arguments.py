@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from logdevice.knobs import Kind, duration_ms, integer
+from logdevice.settings.declarations import Kind, duration_ms, integer
 from logdevice.types import Lsn, NodeId
 
 TAIL: Final = "tail"

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from logdevice.cli import (
+from logdevice.cli.commands import (
     append,
     backup,
     bench,

@@ -4,9 +4,9 @@
 shows how it is used.
 """
 
-from logdevice.client.appending import TaggedAppend
-from logdevice.client.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
-from logdevice.client.batching_writer import BatchingWriter, Position, Receipt
+from logdevice.client.admin.chain_points import Filled, Point
+from logdevice.client.append.appending import TaggedAppend
+from logdevice.client.append.batching_writer import BatchingWriter, Position, Receipt
 from logdevice.client.blocking import Client, connect
 from logdevice.client.blocking_streams import (
     BlockingLogsReader,
@@ -14,16 +14,16 @@ from logdevice.client.blocking_streams import (
     BlockingReceipt,
     BlockingWriter,
 )
-from logdevice.client.chain_operations import Filled, Point
 from logdevice.client.client import AsyncClient, LogTail
 from logdevice.client.config import ClientConfig
-from logdevice.client.lineages import Checked, Checkpoint
-from logdevice.client.logs_reader import LogItem, LogsReader, Passed
-from logdevice.client.reader import Reader
-from logdevice.client.undo_ring import Change, UndoRing
+from logdevice.client.read.arrow_batches import ENTRIES_READ, Entry, RecordsBatch
+from logdevice.client.read.lineages import Checked, Checkpoint
+from logdevice.client.read.logs_reader import LogItem, LogsReader, Passed
+from logdevice.client.read.reader import Reader
+from logdevice.client.read.undo_ring import Change, UndoRing
 from logdevice.protocol.chain.point_read import PointStatus
-from logdevice.protocol.write_messages import WriterIs as TagStatus
-from logdevice.writer_tags import writer_number
+from logdevice.protocol.messages.write import WriterIs as TagStatus
+from logdevice.records.writer_tags import writer_number
 
 __all__ = [
     "ENTRIES_READ",

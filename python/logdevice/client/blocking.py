@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
-from logdevice.client.batching_writer import BatchingWriter
+from logdevice.client.append.batching_writer import BatchingWriter
 from logdevice.client.calls import Calls, Face, Work
 from logdevice.client.client import AsyncClient
 from logdevice.client.closing import BlockingClosing
 from logdevice.client.config import ClientConfig
 from logdevice.client.loop_thread import LoopThread, shared
-from logdevice.client.reader import Reader
+from logdevice.client.read.reader import Reader
 from logdevice.errors import LocalProtocolError
 
 Part = TypeVar("Part")

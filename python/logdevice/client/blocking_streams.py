@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
 
-from logdevice.client.batching_writer import BatchingWriter, Position
+from logdevice.client.append.batching_writer import BatchingWriter, Position
+from logdevice.client.append.collector import Collector, Entries, size_of
 from logdevice.client.closing import BlockingClosing, BlockingItems
-from logdevice.client.collector import Collector, Entries, size_of
-from logdevice.client.lineages import Checkpoint
-from logdevice.client.logs_reader import LogItem, LogsReader, Passed
 from logdevice.client.loop_thread import LoopThread
-from logdevice.client.reader import Item, Reader
+from logdevice.client.read.lineages import Checkpoint
+from logdevice.client.read.logs_reader import LogItem, LogsReader, Passed
+from logdevice.client.read.reader import Item, Reader
 from logdevice.cuts import Cut
 from logdevice.errors import LocalProtocolError
 from logdevice.protocol.read_stream.health import StreamHealth

@@ -12,19 +12,19 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from logdevice.client.appending import Appending
-from logdevice.client.backup import Backups
-from logdevice.client.barriers import Cuts
-from logdevice.client.batching_writer import Writers
+from logdevice.client.admin.backup import Backups
+from logdevice.client.admin.chain_points import Points
+from logdevice.client.admin.cuts import Cuts
+from logdevice.client.admin.keyed_logs import KeyedLogs
+from logdevice.client.admin.nodes import NodeAdministration
+from logdevice.client.admin.queries import Queries
+from logdevice.client.append.appending import Appending
+from logdevice.client.append.batching_writer import Writers
 from logdevice.client.blocking_streams import BlockingLogsReader, BlockingReader, BlockingWriter
-from logdevice.client.chain_operations import Points
 from logdevice.client.directory import Directory
-from logdevice.client.keyed_logs import KeyedLogs
-from logdevice.client.lineages import Lineages
 from logdevice.client.loop_thread import LoopThread
-from logdevice.client.node_administration import NodeAdministration
-from logdevice.client.queries import Queries
-from logdevice.client.reading import Reading
+from logdevice.client.read.lineages import Lineages
+from logdevice.client.read.reading import Reading
 
 if TYPE_CHECKING:
     from logdevice.client.blocking import Client

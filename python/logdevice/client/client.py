@@ -11,20 +11,20 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from logdevice.client.appending import Appending
-from logdevice.client.backup import Backups
-from logdevice.client.barriers import Cuts
-from logdevice.client.batching_writer import Writers
+from logdevice.client.admin.backup import Backups
+from logdevice.client.admin.chain_points import Points
+from logdevice.client.admin.cuts import Cuts
+from logdevice.client.admin.keyed_logs import KeyedLogs
+from logdevice.client.admin.nodes import NodeAdministration
+from logdevice.client.admin.queries import LogTail, Queries
+from logdevice.client.append.appending import Appending
+from logdevice.client.append.batching_writer import Writers
+from logdevice.client.append.chain_appending import ChainAppending
 from logdevice.client.calls import Calls, Face, Work
-from logdevice.client.chain_appending import ChainAppending
-from logdevice.client.chain_operations import Points
 from logdevice.client.closing import Closing
 from logdevice.client.config import ClientConfig
 from logdevice.client.context import ClientContext
-from logdevice.client.keyed_logs import KeyedLogs
-from logdevice.client.node_administration import NodeAdministration
-from logdevice.client.queries import LogTail, Queries
-from logdevice.client.reading import Reading
+from logdevice.client.read.reading import Reading
 from logdevice.wire.transport import tune_malloc
 
 __all__ = ["AsyncClient", "LogTail"]

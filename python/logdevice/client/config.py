@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from logdevice.client_settings import ClientSettings
 from logdevice.errors import InvalidArgumentError, InvalidSettingError
-from logdevice.knobs import Settings, changed, declared, instead_of
-from logdevice.settings import BatchSettings, ReadStreamSettings, WireSettings
+from logdevice.settings import BatchSettings, ClientSettings, ReadStreamSettings, WireSettings
+from logdevice.settings.declarations import Settings, changed, declared, instead_of
 from logdevice.types import Location
 
 COMPONENTS: Final[Mapping[str, type[Settings]]] = {

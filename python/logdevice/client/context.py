@@ -15,9 +15,9 @@ from logdevice.client.config import ClientConfig
 from logdevice.client.directory import Directory, LogRef
 from logdevice.client.nodes import Nodes
 from logdevice.client.routing import Routing
-from logdevice.client_settings import ClientSettings
 from logdevice.errors import InvalidArgumentError
-from logdevice.protocol.write_messages import GetTail, Tail
+from logdevice.protocol.messages.write import GetTail, Tail
+from logdevice.settings import ClientSettings
 from logdevice.types import LSN_MAX, LogId, Lsn
 
 Where = Lsn | int | str  # an LSN, its text form, 'oldest', 'tail' or 'max'

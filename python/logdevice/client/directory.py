@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from logdevice.client.nodes import Nodes
-from logdevice.client_settings import ClientSettings
-from logdevice.clock import monotonic_ms
 from logdevice.errors import InvalidArgumentError, UnknownLogError
-from logdevice.knobs import Value, show
 from logdevice.log_attributes import ATTRIBUTES, LogAttributes, checked
+from logdevice.protocol.messages.service import (
+    ChangeLogs,
+    DirectoryChange,
+    FindLog,
+    GetLogs,
+    LogsView,
+    LogView,
+)
+from logdevice.runtime.clock import monotonic_ms
+from logdevice.settings import ClientSettings
+from logdevice.settings.declarations import Value, show
 from logdevice.types import LogId
-from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, FindLog, GetLogs, LogsView, LogView
 
 LogRef = str | int  # the path of a log, or its number
 NewAttributes = Mapping[str, Value | None]

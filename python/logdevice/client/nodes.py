@@ -15,15 +15,15 @@ from typing import TypeVar
 
 from logdevice.client.config import ClientConfig
 from logdevice.client.retries import persistently
-from logdevice.clock import monotonic_ms
 from logdevice.errors import LocalProtocolError, UnavailableError, WrongClusterError
 from logdevice.protocol.io import Request
+from logdevice.protocol.messages.service import ClusterView, GetCluster, NodeView
+from logdevice.runtime.clock import monotonic_ms
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels, ClientStream, WireChannel
 from logdevice.wire.conversation import Conversation
 from logdevice.wire.data_channel import DataStream
 from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import ClusterView, GetCluster, NodeView
 
 Answer = TypeVar("Answer")
 _Place = tuple[str, NodeId | None]  # an address, and who is expected there

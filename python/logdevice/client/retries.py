@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
-from logdevice.client_settings import ClientSettings
 from logdevice.errors import LogDeviceError, NoSpaceError
+from logdevice.settings import ClientSettings
 
 Result = TypeVar("Result")
 

@@ -1,4 +1,4 @@
-"""Requests to the sequencer of a log: the shell of `protocol/routing.py`, which decides.
+"""Requests to the sequencer of a log: the shell of `protocol/cluster/routing.py`, which decides.
 
 Lives as long as the client. A request is sent again only if it is known to have had no effect, or may be done
 twice; what became of an append without a tag whose answer was lost is OutcomeUnknownError.
@@ -13,8 +13,6 @@ from typing import Any, Final, TypeVar, cast
 
 from logdevice.client.directory import Directory
 from logdevice.client.nodes import Nodes
-from logdevice.client_settings import ClientSettings
-from logdevice.clock import monotonic_ms
 from logdevice.errors import (
     LogDeviceError,
     NoSequencerError,
@@ -24,13 +22,15 @@ from logdevice.errors import (
     UnavailableError,
     UnknownLogError,
 )
-from logdevice.host import Host
-from logdevice.protocol import routing
+from logdevice.protocol.cluster import routing
+from logdevice.protocol.cluster.routing import Refused, Routed, SequencerFound, Trouble
 from logdevice.protocol.io import Answered, Lost, Request
-from logdevice.protocol.routing import Refused, Routed, SequencerFound, Trouble
-from logdevice.protocol.write_messages import Append, Appended
+from logdevice.protocol.messages.service import FindSequencer
+from logdevice.protocol.messages.write import Append, Appended
+from logdevice.runtime.clock import monotonic_ms
+from logdevice.runtime.host import Host
+from logdevice.settings import ClientSettings
 from logdevice.types import LogId, NodeId
-from logdevice.wire.service_messages import FindSequencer
 
 Answer = TypeVar("Answer")
 

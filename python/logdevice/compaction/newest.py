@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logdevice.batch import ENTRIES
+from logdevice.records.batch import ENTRIES
 from logdevice.types import Lsn
 
 Ranges = list[tuple[Lsn, Lsn]]

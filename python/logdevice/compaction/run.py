@@ -14,11 +14,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from logdevice.client.arrow_batches import RecordsBatch
 from logdevice.client.client import AsyncClient
 from logdevice.client.directory import LogRef
+from logdevice.client.read.arrow_batches import RecordsBatch
 from logdevice.compaction.newest import Newest, Ranges, older_entries, ranges
-from logdevice.protocol.compaction import Marks
+from logdevice.protocol.dropped_record import Marks
 from logdevice.types import Epoch, Gap, GapType, Lsn, NodeId
 
 _RANGES_AT_ONCE: Final = 10_000

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from logdevice.errors import LogDeviceError
-from logdevice.node_settings import NodeSettings
+from logdevice.settings import NodeSettings
 from logdevice.types import LogId
 
 if TYPE_CHECKING:

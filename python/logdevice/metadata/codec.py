@@ -18,12 +18,12 @@ import msgpack
 
 from logdevice.cuts import Cut, cut_from_json
 from logdevice.errors import UnreadableMetadataError, UsageError
-from logdevice.forms import Section, named_fields_of
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import NodeEntry
-from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.lineage import Branch, Lineage
-from logdevice.protocol.node_status import NodeEvents
+from logdevice.protocol.rebuilding.node_status import NodeEvents
+from logdevice.protocol.sequencer.epoch_state import EpochState
+from logdevice.records.forms import Section, named_fields_of
 from logdevice.types import Epoch, EpochMetadata, LogPoint, Lsn, NodeId, Replication, nodes
 
 FORMAT: Final = 1

@@ -32,8 +32,8 @@ from logdevice.errors import (
 from logdevice.metadata import codec
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.values import ABSENT, NodeEntry, NodeRole, Version, Versioned
-from logdevice.protocol.epoch_state import EpochState
-from logdevice.protocol.node_status import NodeEvent, NodeEvents, apply
+from logdevice.protocol.rebuilding.node_status import NodeEvent, NodeEvents, apply
+from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.types import LogId, Lsn, NodeId
 
 Value = TypeVar("Value")

@@ -15,8 +15,8 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from logdevice.errors import InvalidArgumentError, NameTakenError, UnknownLogError
-from logdevice.knobs import Value
 from logdevice.log_attributes import LogAttributes, checked, contradiction
+from logdevice.settings.declarations import Value
 from logdevice.types import LogId
 
 FORMAT: Final = 1

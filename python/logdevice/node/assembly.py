@@ -14,32 +14,32 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from logdevice.clock import wall_ms
 from logdevice.compaction.service import CompactionService
 from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnknownError
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
 from logdevice.node import identity
+from logdevice.node.cluster_view import Configuration
 from logdevice.node.config import NodeConfig
-from logdevice.node.configuration import Configuration
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
-from logdevice.node.epochs import Epochs
-from logdevice.node.lineages import Lineages
+from logdevice.node.event_log import Statuses
 from logdevice.node.log_host import Logs
 from logdevice.node.membership import MembershipHost
-from logdevice.node.metadata_log import MetadataLog
 from logdevice.node.peers import Peers
-from logdevice.node.plan import nodeset_for, sequenced_logs
-from logdevice.node.read_service import ReadService
 from logdevice.node.rebuilds import Rebuilds, seal_like_others
-from logdevice.node.sequencers import Sequencers
-from logdevice.node.statuses import Statuses
-from logdevice.node.talk import Talk
-from logdevice.protocol.metadata_log import AdoptMetadataLogs
-from logdevice.protocol.node_status import NodeEvents
+from logdevice.node.requests.dispatch import Talk
+from logdevice.node.requests.reading import ReadService
+from logdevice.node.sequencing.epochs import Epochs
+from logdevice.node.sequencing.lineages import Lineages
+from logdevice.node.sequencing.metadata_log import MetadataLog
+from logdevice.node.sequencing.sequencer_configs import nodeset_for, sequenced_logs
+from logdevice.node.sequencing.sequencers import Sequencers
+from logdevice.protocol.metadata_log.log import AdoptMetadataLogs
+from logdevice.protocol.rebuilding.node_status import NodeEvents
+from logdevice.runtime.clock import wall_ms
+from logdevice.runtime.tasks import Tasks
 from logdevice.storage.segment_log_store import SegmentLogStore
-from logdevice.tasks import Tasks
 from logdevice.types import LogId, NodeId, Replication
 from logdevice.wire import conversation
 from logdevice.wire.channel import Channels

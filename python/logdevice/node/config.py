@@ -24,14 +24,21 @@ from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UsageError
-from logdevice.knobs import Settings, changed, declared, instead_of
 from logdevice.metadata.addresses import parse_address
 from logdevice.metadata.values import NodeEntry, NodeRole
-from logdevice.node_settings import NodeSettings
-from logdevice.rebuild_settings import RebuildSettings
-from logdevice.settings import MetadataSettings, NodeReadSettings, StorageSettings, WireSettings
+from logdevice.settings import (
+    ChainSettings,
+    MetadataSettings,
+    NodeReadSettings,
+    NodeSettings,
+    RebuildSettings,
+    RecoverySettings,
+    StorageSettings,
+    WireSettings,
+    WriteSettings,
+)
+from logdevice.settings.declarations import Settings, changed, declared, instead_of
 from logdevice.types import Location, NodeId
-from logdevice.write_settings import ChainSettings, RecoverySettings, WriteSettings
 
 NODE_ID_MAX: Final = 65_535
 

@@ -12,16 +12,16 @@ from logdevice.node.metrics import Metrics
 
 if TYPE_CHECKING:
     from logdevice.metadata.epoch_store import EpochStore
-    from logdevice.node.configuration import Configuration
-    from logdevice.node.epochs import Epochs
-    from logdevice.node.lineages import Lineages
+    from logdevice.node.cluster_view import Configuration
+    from logdevice.node.event_log import Statuses
     from logdevice.node.log_host import Logs
     from logdevice.node.membership import MembershipHost
-    from logdevice.node.metadata_log import MetadataLog
     from logdevice.node.peers import Peers
-    from logdevice.node.read_service import ReadService
-    from logdevice.node.sequencers import Sequencers
-    from logdevice.node.statuses import Statuses
+    from logdevice.node.requests.reading import ReadService
+    from logdevice.node.sequencing.epochs import Epochs
+    from logdevice.node.sequencing.lineages import Lineages
+    from logdevice.node.sequencing.metadata_log import MetadataLog
+    from logdevice.node.sequencing.sequencers import Sequencers
 
 
 class NodeContext:

@@ -14,9 +14,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from logdevice.node_settings import NodeSettings
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
+from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import (
+    Persist,
+    Persisted,
+    PersistError,
+    PersistFailed,
+    PutRecord,
+)
+from logdevice.settings import NodeSettings
 from logdevice.storage.log_store import LogStore
 
 _logger = logging.getLogger(__name__)

@@ -11,18 +11,18 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from logdevice.clock import wall_ms
-from logdevice.host import Host
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
-from logdevice.protocol.epoch_state import ReadMetadataLog
-from logdevice.protocol.log_state import LogState
-from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, Request, TrimAdvanced
-from logdevice.protocol.metadata_entries import is_metadata_log
-from logdevice.protocol.store_read import StoreRead
-from logdevice.protocol.store_write import Persist
-from logdevice.protocol.stored_log import StoredLog, restore
-from logdevice.protocol.write_messages import Delete, KeepWriters, Release, Store, Stored, StoreStatus, Trim
+from logdevice.protocol.log_state.events import RebuildingChanged, ReleaseAdvanced, Request, TrimAdvanced
+from logdevice.protocol.log_state.state import LogState
+from logdevice.protocol.log_state.store_read import StoreRead
+from logdevice.protocol.log_state.store_write import Persist
+from logdevice.protocol.log_state.stored_log import StoredLog, restore
+from logdevice.protocol.messages.write import Delete, KeepWriters, Release, Store, Stored, StoreStatus, Trim
+from logdevice.protocol.metadata_log.entries import is_metadata_log
+from logdevice.protocol.sequencer.epoch_state import ReadMetadataLog
+from logdevice.runtime.clock import wall_ms
+from logdevice.runtime.host import Host
 from logdevice.storage.log_store import LogStore
 from logdevice.types import LSN_OLDEST, LogId, RecordFlags
 

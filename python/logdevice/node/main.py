@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from logdevice.errors import LogDeviceError, UsageError
-from logdevice.knobs import declared
-from logdevice.node import logs
+from logdevice.node import logging_setup
 from logdevice.node.assembly import Node
 from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
+from logdevice.settings.declarations import declared
 from logdevice.wire.transport import tune_malloc
 
 EXIT_OK, EXIT_BUG, EXIT_USAGE, EXIT_START = 0, 1, 2, 3
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     given = parser().parse_args(arguments)
     try:
-        logs.configure(given.log_level, given.log_file)
+        logging_setup.configure(given.log_level, given.log_file)
         config = config_from(read_file(given.config), given_settings(given))
     except UsageError as error:
         sys.stderr.write(f"logdeviced: {error}\n")

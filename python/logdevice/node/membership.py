@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from logdevice.clock import wall_ms
 from logdevice.errors import LogDeviceError, OverloadedError
-from logdevice.host import Host
 from logdevice.node.context import NodeContext
+from logdevice.protocol.cluster.membership import DeclareAlive, DeclareDead, Membership, NodesChanged
 from logdevice.protocol.io import Ask
-from logdevice.protocol.membership import DeclareAlive, DeclareDead, Membership, NodesChanged
-from logdevice.protocol.rebuilding_messages import Ping
+from logdevice.protocol.messages.rebuilding import Ping
+from logdevice.runtime.clock import wall_ms
+from logdevice.runtime.host import Host
 from logdevice.types import NodeId
 
 _logger = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from logdevice.errors import LogDeviceError, OutcomeUnknownError, UnavailableError
-from logdevice.node_settings import NodeSettings
 from logdevice.protocol.io import Request
-from logdevice.tasks import Tasks
+from logdevice.runtime.tasks import Tasks
+from logdevice.settings import NodeSettings
 from logdevice.types import NodeId
 from logdevice.wire.channel import Channels
 from logdevice.wire.conversation import Conversation

@@ -10,15 +10,19 @@ import asyncio
 import logging
 from functools import partial
 
-from logdevice.clock import wall_ms
 from logdevice.errors import LogDeviceError, UnknownLogError
-from logdevice.host import Host
 from logdevice.metadata.epoch_store import EpochStore
 from logdevice.node.context import NodeContext
 from logdevice.node.log_host import Logs
 from logdevice.node.metrics import Metrics
-from logdevice.protocol.donor import Donor
-from logdevice.protocol.donor_events import (
+from logdevice.protocol.cluster.placement import owner_of
+from logdevice.protocol.log_state.store_read import StoreRead
+from logdevice.protocol.log_state.store_write import Persist
+from logdevice.protocol.messages.write import Seal
+from logdevice.protocol.metadata_log.entries import is_metadata_log
+from logdevice.protocol.metadata_log.log import MetadataLogsAdopted
+from logdevice.protocol.rebuilding.donor import Donor
+from logdevice.protocol.rebuilding.donor_events import (
     AwaitQuiet,
     CopyingEnded,
     EventLogMoved,
@@ -30,15 +34,11 @@ from logdevice.protocol.donor_events import (
     Quiet,
     RecordEvent,
 )
-from logdevice.protocol.metadata_entries import is_metadata_log
-from logdevice.protocol.metadata_log import MetadataLogsAdopted
-from logdevice.protocol.own_data import OwnData
-from logdevice.protocol.placement import owner_of
-from logdevice.protocol.store_read import StoreRead
-from logdevice.protocol.store_write import Persist
-from logdevice.protocol.write_messages import Seal
+from logdevice.protocol.rebuilding.own_data import OwnData
+from logdevice.runtime.clock import wall_ms
+from logdevice.runtime.host import Host
+from logdevice.runtime.tasks import Tasks
 from logdevice.storage.log_store import LogStore
-from logdevice.tasks import Tasks
 from logdevice.types import LSN_MAX, Epoch, LogId, Lsn
 
 _logger = logging.getLogger(__name__)

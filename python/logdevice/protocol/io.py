@@ -2,8 +2,8 @@
 
 A request comes in as `Asked` and is answered by `Reply` with the same id. A machine that wants to know
 something says `Ask`; that ends in `Answered`, in `Lost`, or in silence that a deadline of the machine covers.
-`Tell` is a message without an answer. What is asked and told are the messages of `write_messages.py`,
-`chain/messages.py` and their neighbours; a machine's own events and effects are only what is no message.
+`Tell` is a message without an answer. What is asked and told are the messages of `messages/write.py`,
+`messages/chain.py` and their neighbours; a machine's own events and effects are only what is no message.
 """
 
 from __future__ import annotations

@@ -2,6 +2,6 @@
 
 The machines of `logdevice.protocol` run here unchanged; time, network, disks, crashes and the
 application are played by this package. A run has two phases: faults, then heal and converge.
-Small checkers (checkers.py) compare what readers get with what was really written.
+Small checkers (reading/checkers.py) compare what readers get with what was really written.
 Same seed, same run, to the last event.
 """

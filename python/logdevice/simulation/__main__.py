@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.run import simulate_chain
+from logdevice.simulation.cluster.plan import ClusterPlan
+from logdevice.simulation.cluster.run import simulate_cluster
 from logdevice.simulation.histories.run import simulate_histories
-from logdevice.simulation.plan import Plan, lines_of
-from logdevice.simulation.rebuilding.run import simulate_rebuilding
-from logdevice.simulation.run import Outcome, simulate
-from logdevice.simulation.whole.plan import ClusterPlan
-from logdevice.simulation.whole.run import simulate_cluster
+from logdevice.simulation.losses.run import simulate_rebuilding
+from logdevice.simulation.reading.plan import Plan, lines_of
+from logdevice.simulation.reading.run import Outcome, simulate
 
 PROGRESS_EVERY = 100
 

@@ -1,4 +1,4 @@
-"""The simulated shell of one machine, as `logdevice/host.py` is the real one: in a process, over a network.
+"""The simulated shell of one machine, as `runtime/host.py` is the real one: in a process, over a network.
 
 Between any two effects the process may crash: what a machine wanted done after that is not done. A host whose
 machine was replaced, or whose process has ended, performs nothing more.

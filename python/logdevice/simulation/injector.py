@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from logdevice.simulation.faults import Faults
-from logdevice.simulation.node import SimulatedNode
-from logdevice.simulation.read_cluster import ReadCluster
+from logdevice.simulation.reading.node import SimulatedNode
+from logdevice.simulation.reading.read_cluster import ReadCluster
 from logdevice.simulation.world import Action
 
 TICK_MS = 100

@@ -11,8 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     DeleteRecords,
     Persist,

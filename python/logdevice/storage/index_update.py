@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from rocksdict import WriteBatch
 
-from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
-from logdevice.record_format import decode_header, encode_header
+from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
+from logdevice.records.format import decode_header, encode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import UNDER_REPLICATED, Index, LogFacts
 from logdevice.storage.index_layout import Location, Position, Usage

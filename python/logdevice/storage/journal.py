@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from logdevice.protocol.store_write import PersistError, PutState, TrimLog
+from logdevice.protocol.log_state.store_write import PersistError, PutState, TrimLog
 from logdevice.storage.index import UNDER_REPLICATED, Index
 from logdevice.storage.index_layout import Location, Position, encode_ranges
 from logdevice.storage.index_update import IndexUpdate

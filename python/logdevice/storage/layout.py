@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
+from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
 from logdevice.types import LogId, Lsn, NodeId
 
 Buffer = bytes | bytearray | memoryview

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.store_write import Persist, Persisted, PersistFailed
+from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import Persist, Persisted, PersistFailed
 from logdevice.types import CountedRecord, LogId, Lsn, Record
 
 

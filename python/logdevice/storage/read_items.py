@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from logdevice.protocol.store_read import FilteredOut, StoreRead
+from logdevice.protocol.log_state.store_read import FilteredOut, StoreRead
 from logdevice.types import BODY_FLAGS, CountedRecord, Lsn, LsnRange, Record, RecordFlags, epoch_start
 
 _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)

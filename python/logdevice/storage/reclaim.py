@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from logdevice.protocol.store_write import AmendRecord
+from logdevice.protocol.log_state.store_write import AmendRecord
 from logdevice.settings import StorageSettings
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index

@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import IO, Final
 
 from logdevice.errors import UnavailableError
-from logdevice.protocol.store_read import ReadFailed, RecordsRead, StoreRead
-from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
-from logdevice.record_format import encode_header
+from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import (
+    Persist,
+    Persisted,
+    PersistError,
+    PersistFailed,
+    PutRecord,
+)
+from logdevice.records.format import encode_header
 from logdevice.settings import StorageSettings
 from logdevice.storage import searches
 from logdevice.storage.index import UNDER_REPLICATED, Index, IndexFailedError

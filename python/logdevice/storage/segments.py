@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from logdevice.errors import DataError
+from logdevice.records.stored import StoredBody
 from logdevice.settings import StorageSettings
 from logdevice.storage.index_layout import Location, Position
 from logdevice.storage.layout import (
@@ -35,7 +36,6 @@ from logdevice.storage.layout import (
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_file import SegmentFile
 from logdevice.storage.segment_scan import Damage, Group, SegmentScan
-from logdevice.stored_record import StoredBody
 
 _SUFFIX: Final = ".segment"
 

@@ -20,8 +20,8 @@ from logdevice.errors import (
     RemoteProtocolError,
     UnavailableError,
 )
+from logdevice.runtime.tasks import Tasks
 from logdevice.settings import WireSettings
-from logdevice.tasks import Tasks
 from logdevice.types import NodeId
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.data_channel import DataStream, open_data_stream

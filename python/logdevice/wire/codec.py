@@ -18,15 +18,11 @@ from typing import Any, Final, ForwardRef, get_args
 import msgpack
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
-from logdevice.forms import Form, Misfit, Parts, Section, fields_of
-from logdevice.protocol import messages as read
-from logdevice.protocol import metadata_entries as metadata
-from logdevice.protocol import rebuilding_messages as rebuilding
-from logdevice.protocol import write_messages as write
-from logdevice.protocol.chain import messages as chain
 from logdevice.protocol.io import Request
-from logdevice.stored_record import joined
-from logdevice.wire import service_messages as service
+from logdevice.protocol.messages import chain, read, rebuilding, service, write
+from logdevice.protocol.metadata_log import entries as metadata
+from logdevice.records.forms import Form, Misfit, Parts, Section, fields_of
+from logdevice.records.stored import joined
 from logdevice.wire.hello import Hello
 
 MESSAGES: Final[dict[int, type[Any]]] = {

@@ -24,15 +24,15 @@ from logdevice.errors import (
     RemoteProtocolError,
     UnavailableError,
 )
-from logdevice.forms import Parts
 from logdevice.protocol.io import Request
-from logdevice.stored_record import joined
-from logdevice.tasks import Tasks
+from logdevice.protocol.messages.service import Failure
+from logdevice.records.forms import Parts
+from logdevice.records.stored import joined
+from logdevice.runtime.tasks import Tasks
 from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import ANSWERS, decode, encode_parts
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import ServerStream
-from logdevice.wire.service_messages import Failure
 from logdevice.wire.status import error_from, failure_of, told
 
 METHOD: Final = "talk"

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Final
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, RemoteProtocolError, UnavailableError
+from logdevice.records.stored import Part
+from logdevice.runtime.tasks import Tasks
 from logdevice.settings import WireSettings
-from logdevice.stored_record import Part
-from logdevice.tasks import Tasks
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import Frames, Kind
 from logdevice.wire.hello import Hello, checked

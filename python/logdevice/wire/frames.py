@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
+from logdevice.records.stored import Part, StoredBody
 from logdevice.settings import WireSettings
-from logdevice.stored_record import Part, StoredBody
 from logdevice.wire.local_socket import is_local, widen
 
 Buffer = bytes | bytearray | memoryview

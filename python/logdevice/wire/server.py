@@ -15,9 +15,9 @@ from typing import Any, Final
 import grpc
 
 from logdevice.errors import InvalidArgumentError, UnavailableError
-from logdevice.forms import Parts
+from logdevice.records.forms import Parts
+from logdevice.records.stored import joined
 from logdevice.settings import WireSettings
-from logdevice.stored_record import joined
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello, checked
 from logdevice.wire.status import to_rpc, told

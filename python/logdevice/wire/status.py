@@ -14,8 +14,8 @@ import grpc
 
 from logdevice import errors
 from logdevice.errors import LogDeviceError, RemoteProtocolError
+from logdevice.protocol.messages.service import Failure
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.service_messages import Failure
 
 _logger = logging.getLogger(__name__)
 # Another one than in version 1: so its callers show the text of the status, which says what is wrong.

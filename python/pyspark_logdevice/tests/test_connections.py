@@ -15,7 +15,7 @@ from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import SmallCluster
 from logdevice.types import Lsn
 from pyspark_logdevice import connections
-from pyspark_logdevice.options import ReadOptions
+from pyspark_logdevice.options.read import ReadOptions
 
 OPTIONS = ReadOptions(endpoint="127.0.0.1:1", logs=("/log",))
 
@@ -24,7 +24,7 @@ WORKERS = """
 import os, sys
 from logdevice.types import Lsn
 from pyspark_logdevice import connections
-from pyspark_logdevice.options import ReadOptions
+from pyspark_logdevice.options.read import ReadOptions
 
 options = ReadOptions(endpoint=sys.argv[1], logs=("/log",))
 before = connections.client(options)
@@ -44,9 +44,11 @@ for worker in range(3):
 WORK = """
 import gc, os, sys
 import pyarrow as pa
-from pyspark_logdevice import jvm_worker, sink, write_options
-from pyspark_logdevice.rows import SCHEMA
+from pyspark_logdevice.jvm_surface import worker
+from pyspark_logdevice.options import write
+from pyspark_logdevice.read.rows import SCHEMA
 from pyspark_logdevice.source import LogDeviceSource
+from pyspark_logdevice.write import sink
 
 source = LogDeviceSource({"endpoint": sys.argv[1], "path": "/log"})
 
@@ -61,7 +63,7 @@ def read():
     assert sum(batch.num_rows for split in reader.partitions() for batch in reader.read(split)) == 1
 
 def append():
-    options = write_options.parse({"endpoint": sys.argv[1], "path": "/log", "writerId": "w"}, streaming=False)
+    options = write.parse({"endpoint": sys.argv[1], "path": "/log", "writerId": "w"}, streaming=False)
     rows = pa.RecordBatch.from_pydict({"payload": [b"two"]})
     sink.append_rows(options, sink.Attempt("w", 0, 0), iter([rows]))
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_logdevice import jvm, task_metrics
-from pyspark_logdevice.jvm_worker import BATCH, ROWS, send
+from pyspark_logdevice import jvm
+from pyspark_logdevice.jvm_surface.worker import BATCH, ROWS, send
+from pyspark_logdevice.read import task_metrics
 
 FRAME = struct.Struct("!iq")  # a number that says what follows, and another
 

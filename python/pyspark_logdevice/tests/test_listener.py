@@ -8,8 +8,8 @@ from uuid import UUID
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from logdevice.types import LogId, Lsn
-from pyspark_logdevice.lag import Lag, report
 from pyspark_logdevice.listener import LagListener, LogLag, SourceProgress, of_progress
+from pyspark_logdevice.plan.lag import Lag, report
 
 LAGS = {
     LogId(12): Lag(path="/b", end=Lsn(90), records=0, bytes=0, oldest_ms=None),

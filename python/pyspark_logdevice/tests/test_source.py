@@ -17,9 +17,9 @@ from logdevice.client import Client, connect
 from logdevice.client.tests.small_cluster import QUICK, SmallCluster
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import connections, source
-from pyspark_logdevice.idle_backoff import PAUSE_MS_MIN
-from pyspark_logdevice.offsets import INITIAL
-from pyspark_logdevice.rows import SCHEMA
+from pyspark_logdevice.plan.idle_backoff import PAUSE_MS_MIN
+from pyspark_logdevice.plan.offsets import INITIAL
+from pyspark_logdevice.read.rows import SCHEMA
 from pyspark_logdevice.source import LogDeviceSource, StreamReader
 
 

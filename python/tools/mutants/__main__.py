@@ -28,9 +28,9 @@ from tools.mutants.table import Mutant, all_mutants
 
 UNIT_TESTS = "logdevice/protocol/tests"
 SIMULATIONS = {
-    "read_path": "from logdevice.simulation.run import simulate",
-    "write_path": "from logdevice.simulation.whole.run import simulate_cluster as simulate",
-    "rebuilding": "from logdevice.simulation.rebuilding.run import simulate_rebuilding as simulate",
+    "read_path": "from logdevice.simulation.reading.run import simulate",
+    "write_path": "from logdevice.simulation.cluster.run import simulate_cluster as simulate",
+    "rebuilding": "from logdevice.simulation.losses.run import simulate_rebuilding as simulate",
     "chain": "from logdevice.simulation.chain.run import simulate_chain as simulate",
     "lineage": "from logdevice.simulation.histories.run import simulate_histories as simulate",
     "cuts": "from logdevice.protocol.tests.cut_world import simulate_cut as simulate",

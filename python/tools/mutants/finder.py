@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import indent
 
 PYTHON = Path(__file__).resolve().parents[2]
-NOT_SEARCHED = {"tests", "simulation"}
+NOT_SEARCHED = {"tests", "simulation", "bench"}
 
 
 class MisfitError(Exception):

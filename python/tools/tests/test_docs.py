@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logdevice.errors import kinds
-from logdevice.knobs import declared
 from logdevice.log_attributes import ATTRIBUTES
+from logdevice.settings.declarations import declared
 from tools.docs import COMPONENTS, DOCS, errors_page, knob_table, main, outdated, settings_page, table
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from logdevice.cli import append
-from logdevice.cli.append import Progress, batches
+from logdevice.cli.commands import append
+from logdevice.cli.commands.append import Progress, batches
 from logdevice.types import Lsn
 
 

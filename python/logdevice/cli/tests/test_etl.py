@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from logdevice.cli.etl import etl_options
+from logdevice.cli.commands.etl import etl_options
 from logdevice.cli.main import main, parser
 from logdevice.errors import InvalidArgumentError
 from pyspark_logdevice.etl import EtlOptions, Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logdevice.cli.logs import lineage_rows
+from logdevice.cli.commands.logs import lineage_rows
 from logdevice.cli.main import main
 from logdevice.protocol.lineage import Lineage
 from logdevice.types import Epoch, Lsn

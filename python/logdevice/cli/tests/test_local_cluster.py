@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.cli.local_cluster import LocalCluster, exists
-from logdevice.cli.processes import ProcessState
+from logdevice.cli.local.local_cluster import LocalCluster, exists
+from logdevice.cli.local.processes import ProcessState
 from logdevice.errors import InvalidArgumentError, LogDeviceError, UnavailableError
 from logdevice.types import NodeId
 

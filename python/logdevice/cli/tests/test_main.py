@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.cli import finding
+from logdevice.cli import target_cluster
 from logdevice.cli.main import exit_code, main, parser
 from logdevice.errors import (
     DataLossError,
@@ -91,14 +91,16 @@ def test_a_wrong_call_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(finding.ENDPOINT_VARIABLE, raising=False)
+    monkeypatch.delenv(target_cluster.ENDPOINT_VARIABLE, raising=False)
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_without_a_cluster_a_command_says_how_to_name_one(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "/log"]) == 2
     message = capfd.readouterr().err
-    assert all(way in message for way in ("--endpoint", "--data", finding.ENDPOINT_VARIABLE, "logdevice up"))
+    assert all(
+        way in message for way in ("--endpoint", "--data", target_cluster.ENDPOINT_VARIABLE, "logdevice up")
+    )
 
 
 @pytest.mark.usefixtures("nowhere")

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from logdevice.cli.ports import choose_ports, is_free
+from logdevice.cli.local.ports import choose_ports, is_free
 from logdevice.errors import InvalidArgumentError
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.cli import processes
-from logdevice.cli.processes import Process, ProcessState, start, wait_until
+from logdevice.cli.local import processes
+from logdevice.cli.local.processes import Process, ProcessState, start, wait_until
 
 TIMEOUT_MS = 10_000
 SLEEPER = "import time; time.sleep(600)"

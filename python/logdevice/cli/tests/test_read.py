@@ -11,11 +11,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from logdevice.cli.commands.read import DATA_LOST, Printer, last_entries
 from logdevice.cli.output import Output
-from logdevice.cli.read import DATA_LOST, Printer, last_entries
-from logdevice.client.arrow_batches import ENTRIES_READ, RecordsBatch
+from logdevice.client.admin.chain_points import Point
 from logdevice.client.blocking import Client
-from logdevice.client.chain_operations import Point
+from logdevice.client.read.arrow_batches import ENTRIES_READ, RecordsBatch
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.types import Gap, GapType, Lsn
 

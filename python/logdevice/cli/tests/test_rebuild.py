@@ -7,16 +7,16 @@ import json
 
 import pytest
 
-from logdevice.cli.check import show as show_report
+from logdevice.cli.commands.check import show as show_report
+from logdevice.cli.commands.rebuild import show, shown_state
+from logdevice.cli.commands.rebuild_progress import progress_of
 from logdevice.cli.main import main
 from logdevice.cli.output import Output
 from logdevice.cli.progress import bar
-from logdevice.cli.rebuild import show, shown_state
-from logdevice.cli.rebuild_progress import progress_of
-from logdevice.client.replication_check import CheckReport, Finding, Problem
-from logdevice.protocol.node_status import CaseMode
+from logdevice.client.admin.replication_check import CheckReport, Finding, Problem
+from logdevice.protocol.messages.service import NodeState, NodeStates, NodeStatus
+from logdevice.protocol.rebuilding.node_status import CaseMode
 from logdevice.types import AuthoritativeStatus, Lsn, NodeId
-from logdevice.wire.service_messages import NodeState, NodeStates, NodeStatus
 
 FULL, LOST, EMPTY, AWAY = AuthoritativeStatus
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from logdevice.cli.finding import Place
-from logdevice.cli.probe import is_whole
-from logdevice.cli.status import log_rows, node_row
+from logdevice.cli.commands.status import log_rows, node_row
+from logdevice.cli.local.ask_each_node import is_whole
+from logdevice.cli.target_cluster import Place
+from logdevice.protocol.messages.service import ClusterView, NodeStatus, NodeView
 from logdevice.types import Location, NodeId, nodes
-from logdevice.wire.service_messages import ClusterView, NodeStatus, NodeView
 
 PLACE = Place("127.0.0.1:1")
 METRICS = {

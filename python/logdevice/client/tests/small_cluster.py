@@ -19,10 +19,11 @@ from logdevice.client.tests.small_node import SmallNode
 from logdevice.cuts import Cut
 from logdevice.errors import LogDeviceError, UnknownLogError
 from logdevice.metadata.log_directory import LogDirectory
-from logdevice.protocol import write_messages as write
 from logdevice.protocol.lineage import Lineage
-from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
-from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.messages import service, write
+from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata
+from logdevice.protocol.messages.service import DirectoryChange
+from logdevice.protocol.messages.write import Appended, AppendStatus
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
     Epoch,
@@ -37,8 +38,6 @@ from logdevice.types import (
     RecordFlags,
     nodes,
 )
-from logdevice.wire import service_messages as service
-from logdevice.wire.service_messages import DirectoryChange
 
 CLUSTER = "small"
 _LOOP = asyncio.new_event_loop()

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from logdevice.protocol.log_state_events import ReleaseAdvanced, TrimAdvanced
-from logdevice.protocol.messages import Records, Start, StatusNotice, Stop, ToReader, Window
-from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
-from logdevice.protocol.store_read import StoreRead
+from logdevice.protocol.log_state.events import ReleaseAdvanced, TrimAdvanced
+from logdevice.protocol.log_state.store_read import StoreRead
+from logdevice.protocol.messages.read import Records, Start, StatusNotice, Stop, ToReader, Window
+from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.settings import NodeReadSettings, WireSettings
 from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import Location, LogId, Lsn, NodeId

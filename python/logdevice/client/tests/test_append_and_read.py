@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from logdevice.client import ENTRIES_READ, AsyncClient, Entry, RecordsBatch
-from logdevice.client.arrow_batches import HEADERS_READ, POSITION
+from logdevice.client.read.arrow_batches import HEADERS_READ, POSITION
 from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, with_client
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnknownLogError
-from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.cluster.routing import Routed
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.protocol.read_stream.health import Waiting
-from logdevice.protocol.routing import Routed
 from logdevice.types import LSN_MAX, Gap, GapType, LogId, Lsn
 
 UNUSED_EPOCH_ZERO = Gap(GapType.BRIDGE, Lsn(1), Lsn.of(1, 1))

@@ -17,7 +17,7 @@ from logdevice.client.loop_thread import shared
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, QUICK, SmallCluster
 from logdevice.errors import LocalProtocolError, NoSpaceError, UnknownLogError
-from logdevice.protocol.write_messages import Append, AppendStatus
+from logdevice.protocol.messages.write import Append, AppendStatus
 from logdevice.types import Gap, GapType, LogId, Lsn
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from logdevice.batch import from_entries
 from logdevice.client import AsyncClient, ClientConfig, RecordsBatch
-from logdevice.client.appending import Appending
-from logdevice.client.chain_operations import Filled
+from logdevice.client.admin.chain_points import Filled
+from logdevice.client.append.appending import Appending
 from logdevice.client.tests.small_cluster import QUICK, tuned
 from logdevice.errors import (
     InvalidArgumentError,
@@ -24,12 +23,13 @@ from logdevice.errors import (
 )
 from logdevice.node.config import AllSettings
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster
-from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
-from logdevice.protocol.write_messages import Append, Claim, Position, StoreStatus
+from logdevice.protocol.messages.chain import Settle
+from logdevice.protocol.messages.write import Append, Claim, Position, StoreStatus
+from logdevice.records.batch import from_entries
+from logdevice.settings import ChainSettings
 from logdevice.types import Gap, Lsn, NodeId, WriterTag
-from logdevice.write_settings import ChainSettings
 
 Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
 LOG = "/chain"

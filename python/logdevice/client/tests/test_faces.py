@@ -10,8 +10,8 @@ from typing import Any, assert_type
 import pytest
 
 from logdevice.client import AsyncClient, BlockingReader, BlockingWriter, Client, ClientConfig, LogTail
-from logdevice.client.logs_reader import LogsReader
-from logdevice.client.reader import Reader
+from logdevice.client.read.logs_reader import LogsReader
+from logdevice.client.read.reader import Reader
 from logdevice.types import Lsn
 
 # How a call finds its part; not for programs.

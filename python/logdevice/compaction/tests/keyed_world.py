@@ -16,23 +16,22 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, cast
 
-from logdevice.batch import Codec, decode, encode, from_entries
-from logdevice.client.arrow_batches import assemble
 from logdevice.client.client import AsyncClient
+from logdevice.client.read.arrow_batches import assemble
 from logdevice.compaction.run import Compaction
-from logdevice.protocol.compaction import COMPACTED, Marks, marks_of
+from logdevice.protocol.dropped_record import COMPACTED, Marks, marks_of
 from logdevice.protocol.io import Asked, Reply
-from logdevice.protocol.log_state import LogState
-from logdevice.protocol.log_state_events import Answer, Effect, Event
-from logdevice.protocol.rebuilding_messages import AmendCopies, PutCopies
-from logdevice.protocol.store_read import StoreRead
-from logdevice.protocol.store_write import Persist
-from logdevice.protocol.stored_log import StoredLog, restore
-from logdevice.protocol.write_messages import Drop, Dropped, DropStatus, Release, Store
-from logdevice.settings import BatchSettings
+from logdevice.protocol.log_state.events import Answer, Effect, Event
+from logdevice.protocol.log_state.state import LogState
+from logdevice.protocol.log_state.store_read import StoreRead
+from logdevice.protocol.log_state.store_write import Persist
+from logdevice.protocol.log_state.stored_log import StoredLog, restore
+from logdevice.protocol.messages.rebuilding import AmendCopies, PutCopies
+from logdevice.protocol.messages.write import Drop, Dropped, DropStatus, Release, Store
+from logdevice.records.batch import Codec, decode, encode, from_entries
+from logdevice.settings import BatchSettings, RecoverySettings
 from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.types import Gap, GapType, LogId, Lsn, NodeId, Record, epoch_start
-from logdevice.write_settings import RecoverySettings
 
 LOG = LogId(1)
 NODES, COPIES, KEYS = 4, 2, 5

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
-from logdevice.client.replication_check import Checker
+from logdevice.client.admin.replication_check import Checker
 from logdevice.client.tests.test_real_nodes import ATTRIBUTES, Test, mode, with_nodes
 from logdevice.compaction.run import Compacted, Compaction
 from logdevice.errors import InvalidArgumentError, RebuildError
 from logdevice.node.tests.small_cluster import SmallCluster
-from logdevice.protocol.compaction import COMPACTED, Marks
+from logdevice.protocol.dropped_record import COMPACTED, Marks
 from logdevice.types import Gap, GapType, Lsn
 
 __all__ = ["mode"]  # every test on both kinds of log

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logdevice.batch import Codec, encode, from_entries
-from logdevice.client.arrow_batches import assemble
+from logdevice.client.read.arrow_batches import assemble
 from logdevice.compaction.newest import Newest, older_entries, ranges
+from logdevice.records.batch import Codec, encode, from_entries
 from logdevice.settings import BatchSettings
 from logdevice.types import Lsn, Record
 

@@ -19,9 +19,9 @@ from logdevice.metadata import codec
 from logdevice.metadata.addresses import SqliteAddress, ZookeeperAddress, parse_address
 from logdevice.metadata.tests.values_for_tests import epochs
 from logdevice.metadata.values import NodeEntry, NodeRole
-from logdevice.protocol.epoch_state import EpochState
 from logdevice.protocol.lineage import NO_LINEAGE, Branch, Lineage
-from logdevice.protocol.node_status import CaseMode, NodeCase, NodeEvents
+from logdevice.protocol.rebuilding.node_status import CaseMode, NodeCase, NodeEvents
+from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.types import (
     LSN_MAX,
     Epoch,

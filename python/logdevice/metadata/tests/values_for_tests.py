@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.epoch_state import EpochState
+from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.types import Epoch, EpochMetadata, LogId, NodeId, Replication, nodes
 
 LOG = LogId(7)

@@ -15,17 +15,21 @@ from logdevice.metadata.sqlite_epoch_store import SqliteEpochStore
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD, Node
 from logdevice.node.config import AllSettings, NodeConfig
-from logdevice.node_settings import NodeSettings
-from logdevice.protocol.messages import GapNotice, Records, Start
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
-from logdevice.settings import MetadataSettings, StorageSettings
+from logdevice.protocol.messages.read import GapNotice, Records, Start
+from logdevice.protocol.messages.service import ChangeLogs, DirectoryChange, FindSequencer, SequencerIs
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus
+from logdevice.settings import (
+    MetadataSettings,
+    NodeSettings,
+    RecoverySettings,
+    StorageSettings,
+    WriteSettings,
+)
 from logdevice.types import LSN_MAX, LSN_OLDEST, Location, LogId, Lsn, NodeId, Record, RecordFlags
 from logdevice.wire.channel import Channels, ClientStream
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.conversation import Conversation
 from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, FindSequencer, SequencerIs
-from logdevice.write_settings import RecoverySettings, WriteSettings
 
 Result = TypeVar("Result")
 

@@ -20,9 +20,9 @@ import pytest
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.errors import CorruptRecordError
 from logdevice.node.tests.small_cluster import run, small_cluster
-from logdevice.protocol.write_messages import Append
+from logdevice.protocol.messages.write import Append
+from logdevice.records.stored import joined
 from logdevice.storage.raw_disk import RawDisk
-from logdevice.stored_record import joined
 from logdevice.wire.channel import ClientStream
 from logdevice.wire.frames import Frames
 from logdevice.wire.server import ServerStream

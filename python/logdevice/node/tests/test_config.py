@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError, UnreadableMetadataError
-from logdevice.knobs import declared
 from logdevice.metadata.values import NodeRole
 from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
 from logdevice.node.identity import FILE, claim, is_new
 from logdevice.node.main import EXIT_OK, EXIT_START, EXIT_USAGE, given_settings, main, parser, run
-from logdevice.node_settings import NodeSettings
-from logdevice.settings import StorageSettings, WireSettings
+from logdevice.settings import NodeSettings, StorageSettings, WireSettings
+from logdevice.settings.declarations import declared
 from logdevice.types import Location, NodeId
 
 SMALLEST: dict[str, Any] = {
@@ -157,7 +156,7 @@ def test_a_wrong_configuration_ends_the_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Logging belongs to the whole process, and this one goes on.
-    monkeypatch.setattr("logdevice.node.logs.configure", lambda level, path: None)
+    monkeypatch.setattr("logdevice.node.logging_setup.configure", lambda level, path: None)
     assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
     assert main(["--config", str(write_config(tmp_path)), "--data-port", "none"]) == EXIT_USAGE

@@ -16,14 +16,14 @@ import pytest
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.node.assembly import READ_METHOD
 from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster
-from logdevice.protocol.messages import GapReason, ReadMode, Records, Start, Started
+from logdevice.protocol.messages.read import GapReason, ReadMode, Records, Start, Started
+from logdevice.protocol.messages.service import GetStatus
 from logdevice.settings import WireSettings
 from logdevice.types import LSN_MAX, LSN_OLDEST, LogId, RecordFlags
 from logdevice.wire.channel import ClientStream, WireChannel
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.data_channel import DataStream
 from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import GetStatus
 
 ROUNDS = 60
 

@@ -17,12 +17,10 @@ import pytest
 from logdevice.errors import LogDeviceError
 from logdevice.node.assembly import READ_METHOD
 from logdevice.node.tests.small_cluster import CLUSTER, SmallCluster, run, small_cluster
-from logdevice.protocol import messages as read
-from logdevice.protocol import write_messages as write
-from logdevice.protocol.messages import GetEpochMetadata
+from logdevice.protocol.messages import read, service, write
+from logdevice.protocol.messages.read import GetEpochMetadata
 from logdevice.settings import WireSettings
 from logdevice.types import LSN_MAX, Epoch, LogId, Lsn, NodeId, Record
-from logdevice.wire import service_messages as service
 from logdevice.wire.channel import Channels
 from logdevice.wire.codec import encode
 from logdevice.wire.conversation import METHOD

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from logdevice.metadata.values import NodeRole
 from logdevice.node.tests.small_cluster import SmallCluster, messages, run, small_cluster, until
-from logdevice.protocol.messages import GapNotice, GapReason, ReadMode, Records
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetTail, Trim, Trimmed
+from logdevice.protocol.messages.read import GapNotice, GapReason, ReadMode, Records
+from logdevice.protocol.messages.service import GetCluster, GetStoredRange
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus, GetTail, Trim, Trimmed
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 from logdevice.wire.channel import ClientStream
-from logdevice.wire.service_messages import GetCluster, GetStoredRange
 
 
 async def append_some(cluster: SmallCluster, log: LogId, start: int, end: int) -> dict[Lsn, bytes]:

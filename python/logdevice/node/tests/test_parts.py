@@ -14,16 +14,26 @@ from typing import Any
 
 import pytest
 
-from logdevice.clock import Alarms, wall_ms
 from logdevice.errors import LogDeviceError, UnavailableError
 from logdevice.node.disk import Disk
-from logdevice.node.epochs import Epochs
-from logdevice.node.logs import JsonLines
-from logdevice.node.metadata_log import MetadataLog
+from logdevice.node.logging_setup import JsonLines
 from logdevice.node.peers import Peers
+from logdevice.node.sequencing.epochs import Epochs
+from logdevice.node.sequencing.metadata_log import MetadataLog
 from logdevice.node.tests.small_cluster import epoch_store, run, small_cluster, take_epoch_store_away, until
-from logdevice.node_settings import NodeSettings
-from logdevice.protocol.epoch_state import (
+from logdevice.protocol.log_state.store_write import (
+    Persist,
+    Persisted,
+    PersistError,
+    PersistFailed,
+    PutRecord,
+)
+from logdevice.protocol.messages.rebuilding import CopiesAre, GetCopies
+from logdevice.protocol.messages.service import GetStoredRange
+from logdevice.protocol.messages.write import Store, Stored, StoreStatus
+from logdevice.protocol.metadata_log.entries import GetMetadataEntries, MetadataEntries
+from logdevice.protocol.metadata_log.log import AdoptMetadataLogs
+from logdevice.protocol.sequencer.epoch_state import (
     EpochState,
     EpochStoreRead,
     EpochStoreWritten,
@@ -34,11 +44,8 @@ from logdevice.protocol.epoch_state import (
     WriteEpochStore,
     WriteMetadataLog,
 )
-from logdevice.protocol.metadata_entries import GetMetadataEntries, MetadataEntries
-from logdevice.protocol.metadata_log import AdoptMetadataLogs
-from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies
-from logdevice.protocol.store_write import Persist, Persisted, PersistError, PersistFailed, PutRecord
-from logdevice.protocol.write_messages import Store, Stored, StoreStatus
+from logdevice.runtime.clock import Alarms, wall_ms
+from logdevice.settings import NodeSettings
 from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import (
     LSN_MAX,
@@ -54,7 +61,6 @@ from logdevice.types import (
     Replication,
     nodes,
 )
-from logdevice.wire.service_messages import GetStoredRange
 
 LOG = LogId(7)
 METADATA = EpochMetadata(Epoch(1), nodes([0, 1, 2]), Replication.parse("2"))

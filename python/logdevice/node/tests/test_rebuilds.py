@@ -12,20 +12,15 @@ import pytest
 
 from logdevice.errors import InvalidArgumentError, UnavailableError
 from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
-from logdevice.protocol.messages import GetEpochMetadata, StartedStatus, StatusNotice
-from logdevice.protocol.node_status import CaseMode
-from logdevice.protocol.rebuilding_messages import (
+from logdevice.protocol.messages.read import GetEpochMetadata, StartedStatus, StatusNotice
+from logdevice.protocol.messages.rebuilding import (
     AmendCopies,
     CopiesAre,
     CopiesStatus,
     CopiesStored,
     GetCopies,
 )
-from logdevice.protocol.write_messages import Trim, Trimmed
-from logdevice.rebuild_settings import RebuildSettings
-from logdevice.types import LSN_MAX, AuthoritativeStatus, LogId, Lsn, NodeId, Record
-from logdevice.wire.codec import decode
-from logdevice.wire.service_messages import (
+from logdevice.protocol.messages.service import (
     ChangeLogs,
     ChangeNode,
     DirectoryChange,
@@ -36,6 +31,11 @@ from logdevice.wire.service_messages import (
     NodeState,
     NodeStates,
 )
+from logdevice.protocol.messages.write import Trim, Trimmed
+from logdevice.protocol.rebuilding.node_status import CaseMode
+from logdevice.settings import RebuildSettings
+from logdevice.types import LSN_MAX, AuthoritativeStatus, LogId, Lsn, NodeId, Record
+from logdevice.wire.codec import decode
 
 SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_retry_ms=50, rebuild_grace_ms=0))
 N0, N1, N2, N3 = (NodeId(number) for number in range(4))

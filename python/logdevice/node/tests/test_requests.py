@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.cli.ports import choose_ports
+from logdevice.cli.local.ports import choose_ports
 from logdevice.errors import (
     AccessError,
     InvalidArgumentError,
@@ -22,9 +22,9 @@ from logdevice.errors import (
 )
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD
-from logdevice.node.configuration import Configuration
+from logdevice.node.cluster_view import Configuration
 from logdevice.node.context import NodeContext
-from logdevice.node.directory_service import DirectoryService
+from logdevice.node.requests.directory import DirectoryService
 from logdevice.node.tests.small_cluster import (
     FAST,
     SmallCluster,
@@ -35,7 +35,7 @@ from logdevice.node.tests.small_cluster import (
     take_epoch_store_away,
     until,
 )
-from logdevice.protocol.messages import (
+from logdevice.protocol.messages.read import (
     EpochMetadataIs,
     GetEpochMetadata,
     Start,
@@ -43,15 +43,8 @@ from logdevice.protocol.messages import (
     StartedStatus,
     Window,
 )
-from logdevice.protocol.metadata_entries import metadata_log_of
-from logdevice.protocol.rebuilding_messages import CopiesAre, GetCopies, Pong
-from logdevice.protocol.write_messages import Append, AppendStatus, GetTail, Seal, Tail, Trim
-from logdevice.settings import WireSettings
-from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, LogId, Lsn, MetadataSource, NodeId
-from logdevice.wire.channel import Channels
-from logdevice.wire.codec import encode
-from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import (
+from logdevice.protocol.messages.rebuilding import CopiesAre, GetCopies, Pong
+from logdevice.protocol.messages.service import (
     ChangeLogs,
     DirectoryChange,
     FindLog,
@@ -64,7 +57,13 @@ from logdevice.wire.service_messages import (
     RecordFound,
     TimeFound,
 )
-from logdevice.write_settings import WriteSettings
+from logdevice.protocol.messages.write import Append, AppendStatus, GetTail, Seal, Tail, Trim
+from logdevice.protocol.metadata_log.entries import metadata_log_of
+from logdevice.settings import WireSettings, WriteSettings
+from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, LogId, Lsn, MetadataSource, NodeId
+from logdevice.wire.channel import Channels
+from logdevice.wire.codec import encode
+from logdevice.wire.hello import Hello
 
 
 async def change(cluster: SmallCluster, kind: DirectoryChange, path: str, **more: str) -> list[str]:

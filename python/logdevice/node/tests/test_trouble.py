@@ -20,11 +20,9 @@ from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import Node
 from logdevice.node.peers import Peers
 from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster, until
-from logdevice.node_settings import NodeSettings
-from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
-from logdevice.protocol.metadata_entries import GetMetadataEntries, MetadataEntries
-from logdevice.protocol.sequencer_events import ActivationAsked
-from logdevice.protocol.write_messages import (
+from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata
+from logdevice.protocol.messages.service import ChangeLogs, DirectoryChange, Done, GetCluster
+from logdevice.protocol.messages.write import (
     Append,
     Appended,
     AppendStatus,
@@ -34,13 +32,14 @@ from logdevice.protocol.write_messages import (
     StoreStatus,
     Tail,
 )
-from logdevice.settings import WireSettings
+from logdevice.protocol.metadata_log.entries import GetMetadataEntries, MetadataEntries
+from logdevice.protocol.sequencer.events import ActivationAsked
+from logdevice.settings import NodeSettings, WireSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 from logdevice.wire.channel import Channels
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.conversation import METHOD, split
 from logdevice.wire.hello import Hello
-from logdevice.wire.service_messages import ChangeLogs, DirectoryChange, Done, GetCluster
 
 
 def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import assert_never
 
-from logdevice.protocol.chain.messages import Fate, Settle, Settled
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
+from logdevice.protocol.effects import Turn
 from logdevice.protocol.io import Answered, Ask, Lost, Reply
-from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import (
+from logdevice.protocol.messages.chain import Fate, Settle, Settled
+from logdevice.protocol.messages.write import (
     Append,
     Appended,
     AppendStatus,
@@ -29,6 +28,7 @@ from logdevice.protocol.write_messages import (
     Stored,
     StoreStatus,
 )
+from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.types import Epoch, Lsn, NodeId
 
 

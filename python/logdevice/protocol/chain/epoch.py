@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logdevice.protocol.chain.flight import Flight
-from logdevice.protocol.chain.messages import ChainCompleted, Fate, Settle, Settled
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.point_read import may_be_given_up
+from logdevice.protocol.effects import Turn
 from logdevice.protocol.io import Answered, Lost
-from logdevice.protocol.numbering import Numbering
-from logdevice.protocol.sequencer_events import Effect, SequencerContext
+from logdevice.protocol.messages.chain import ChainCompleted, Fate, Settle, Settled
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus, Position, Stored
+from logdevice.protocol.sequencer.events import Effect, SequencerContext
+from logdevice.protocol.sequencer.numbering import Numbering
 from logdevice.protocol.timers import Timers
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Position, Stored
 from logdevice.protocol.writers.owed_answers import OwedAnswers
 from logdevice.types import EpochMetadata, Lsn, NodeId, Record
 

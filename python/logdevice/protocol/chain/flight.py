@@ -13,14 +13,14 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from logdevice.protocol.chain.messages import ChainCopy, ChainRead
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.walk import HOLE, Walk, hole_at
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.chain import ChainCopy, ChainRead
+from logdevice.protocol.messages.write import Position, Stored, StoreStatus
 from logdevice.protocol.timers import Timers
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Position, Stored, StoreStatus
+from logdevice.settings import ChainSettings
 from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
-from logdevice.write_settings import ChainSettings
 
 _CORRUPT = int(RecordFlags.CORRUPT)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from logdevice.protocol.copysets import Candidates, first_satisfying
 from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.sequencer.copysets import Candidates, first_satisfying
 from logdevice.types import Epoch, Location, NodeId, Replication, Scope
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.protocol.chain.messages import ChainCopy, Fate, Settled
+from logdevice.protocol.messages.chain import ChainCopy, Fate, Settled
 from logdevice.types import NodeId, Record, RecordFlags
 
 _HOLE = int(RecordFlags.HOLE)

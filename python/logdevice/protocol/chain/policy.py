@@ -18,10 +18,10 @@ from logdevice.protocol.chain.placing import (
     reduced_replication,
     usable_nodes,
 )
-from logdevice.protocol.numbering import Numbering
+from logdevice.protocol.effects import Turn
 from logdevice.protocol.quorum import can_replicate
-from logdevice.protocol.sequencer_events import ChainConfig, Effect, SequencerConfig, SequencerContext
-from logdevice.protocol.turn import Turn
+from logdevice.protocol.sequencer.events import ChainConfig, Effect, SequencerConfig, SequencerContext
+from logdevice.protocol.sequencer.numbering import Numbering
 from logdevice.types import Epoch, EpochMetadata, Location, NodeId, Replication
 
 Chains = tuple[tuple[NodeId, ...], ...]

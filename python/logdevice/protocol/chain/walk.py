@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.write_messages import Position, Store
+from logdevice.protocol.messages.write import Position, Store
 from logdevice.types import LogId, NodeId, Record, RecordFlags
 
 HOLE = int(RecordFlags.HOLE)

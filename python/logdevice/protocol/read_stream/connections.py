@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable
 
-from logdevice.protocol.messages import Start, StatusNotice, Stop, Window
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.read import Start, StatusNotice, Stop, Window
 from logdevice.protocol.read_stream.events import Effect, NodeTimer, ReadRequest, SendStart
 from logdevice.protocol.read_stream.scd import Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import back_off_ms
-from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import AuthoritativeStatus, Lsn, LsnRange, NodeId
 

@@ -8,8 +8,9 @@ and a second look (read_path.md G1 to G8, M1 to M4).
 
 from __future__ import annotations
 
-from logdevice.protocol.compaction import COMPACTED, marks_of
-from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata
+from logdevice.protocol.dropped_record import COMPACTED, marks_of
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
@@ -19,7 +20,6 @@ from logdevice.protocol.read_stream.failover import Failover
 from logdevice.protocol.read_stream.scd import RewindReason
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import back_off_ms
-from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import (
     ESN_MAX,

@@ -8,7 +8,7 @@ so a later entry for such an epoch cannot come any more (read_path.md M1 to M4).
 
 from __future__ import annotations
 
-from logdevice.protocol.messages import EpochMetadataIs
+from logdevice.protocol.messages.read import EpochMetadataIs
 from logdevice.types import Epoch, EpochMetadata, Lsn, MetadataSource, epoch_start
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from logdevice.protocol.io import Answered, Tell
-from logdevice.protocol.messages import EpochMetadataIs, GetEpochMetadata, Start, Stop, ToReader, Window
+from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata, Start, Stop, ToReader, Window
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.types import (
     Epoch,

@@ -7,7 +7,8 @@ R6) and out of it (R7), onto the list (D1 to D6) and off it (D7) all end in one 
 
 from __future__ import annotations
 
-from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.detector import SlowNodeDetector
@@ -15,7 +16,6 @@ from logdevice.protocol.read_stream.events import Effect, TimerKind
 from logdevice.protocol.read_stream.scd import RewindReason, Rewinds, Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
 from logdevice.protocol.read_stream.window import SlidingWindow
-from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import AuthoritativeStatus, NodeId
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.delivery import Delivery
 from logdevice.protocol.read_stream.failover import Failover

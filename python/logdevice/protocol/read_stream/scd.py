@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 
-from logdevice.protocol.messages import ReadMode
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import NodeId
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import random
 from typing import assert_never
 
+from logdevice.protocol.effects import Turn
 from logdevice.protocol.io import Answered
-from logdevice.protocol.messages import (
+from logdevice.protocol.messages.read import (
     EpochMetadataIs,
     GapNotice,
     GapReason,
@@ -50,7 +51,6 @@ from logdevice.protocol.read_stream.scd import RewindReason, Scd
 from logdevice.protocol.read_stream.senders import Sender, SenderState
 from logdevice.protocol.read_stream.window import SlidingWindow
 from logdevice.protocol.timers import Woken
-from logdevice.protocol.turn import Turn
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import GapType, LsnRange, NodeId, Record, RecordFlags
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from logdevice.protocol.compaction import NO_MARKS, Marks
+from logdevice.protocol.dropped_record import NO_MARKS, Marks
 from logdevice.protocol.read_stream.senders import Credit, Sender
 from logdevice.settings import ReadStreamSettings
 from logdevice.types import Gap, GapType, Lsn, Record

@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from logdevice.protocol.cutting import CutFailed, CutFound, CutTaking
-from logdevice.protocol.epoch_state import EpochState, EpochStoreRead, ReadEpochStore
+from logdevice.protocol.cut import CutFailed, CutFound, CutTaking
 from logdevice.protocol.io import Ask
-from logdevice.protocol.sequencer_events import Effect, Event
-from logdevice.protocol.tests.sequencing import LOG, METADATA, Sequencing, state
-from logdevice.protocol.write_messages import AppendStatus, Barrier, BarrierIs, GetTail, Store, Tail
+from logdevice.protocol.messages.write import AppendStatus, Barrier, BarrierIs, GetTail, Store, Tail
+from logdevice.protocol.sequencer.epoch_state import EpochState, EpochStoreRead, ReadEpochStore
+from logdevice.protocol.sequencer.events import Effect, Event
+from logdevice.protocol.sequencer.tests.sequencing import LOG, METADATA, Sequencing, state
+from logdevice.settings import WriteSettings
 from logdevice.types import Epoch, LogId, LogPoint, Lsn, NodeId
-from logdevice.write_settings import WriteSettings
 
 Key = tuple[int, Lsn]  # a record: of which log, and where
 LOGS = 3

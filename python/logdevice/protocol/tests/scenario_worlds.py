@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.protocol.log_state_events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
-from logdevice.protocol.messages import (
+from logdevice.protocol.log_state.events import RebuildingChanged, ReleaseAdvanced, TrimAdvanced
+from logdevice.protocol.log_state.store_read import ReadFailed, StoreRead
+from logdevice.protocol.messages.read import (
     GapNotice,
     ReadMode,
     Records,
@@ -19,8 +19,8 @@ from logdevice.protocol.messages import (
     Window,
 )
 from logdevice.protocol.quorum import Quorum
-from logdevice.protocol.server_read_stream import EndStream, Event, MessageSent, ServerReadStream
-from logdevice.protocol.store_read import ReadFailed, StoreRead
+from logdevice.protocol.server_stream.copy_selection import CopyFilter
+from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.settings import NodeReadSettings
 from logdevice.simulation.memory_log_store import MemoryLogStore

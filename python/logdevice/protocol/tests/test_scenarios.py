@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.tests.append_world import AppendWorld
-from logdevice.protocol.tests.donor_world import DonorWorld
-from logdevice.protocol.tests.metadata_world import MetadataWorld
-from logdevice.protocol.tests.reader_world import ReaderWorld
-from logdevice.protocol.tests.routing_world import RoutingWorld
+from logdevice.protocol.cluster.tests.routing_world import RoutingWorld
+from logdevice.protocol.metadata_log.tests.metadata_world import MetadataWorld
+from logdevice.protocol.read_stream.tests.reader_world import ReaderWorld
+from logdevice.protocol.rebuilding.tests.donor_world import DonorWorld
+from logdevice.protocol.sequencer.tests.append_world import AppendWorld
 from logdevice.protocol.tests.scenario import Arguments, Handler, World, play
 from logdevice.protocol.tests.scenario_worlds import CopiesWorld, NodeWorld, VotesWorld
 

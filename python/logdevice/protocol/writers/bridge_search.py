@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logdevice.protocol.log_copies import precedence
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.log_state.copies import precedence
+from logdevice.protocol.messages.write import DigestRecords, DigestRequest
 from logdevice.protocol.quorum import Answer
-from logdevice.protocol.recovery_context import Effect, RecoveryContext, recovery_quorum
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import DigestRecords, DigestRequest
+from logdevice.protocol.recovery.context import Effect, RecoveryContext, recovery_quorum
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, NodeId, Record, RecordFlags
 from logdevice.types import epoch_start as start_of

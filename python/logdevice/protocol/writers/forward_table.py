@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
-from logdevice.client_settings import ClientSettings
+from logdevice.protocol.effects import Turn
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
 from logdevice.protocol.writers.unsettled import Entry, Unsettled
+from logdevice.settings import ClientSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, WriterTag
 
 # A sequencer that hangs is soon replaced: not before so many failures in a row is it worth to wait longer.

@@ -11,8 +11,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Appended, AppendStatus
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.write import Appended, AppendStatus
 from logdevice.types import Lsn, NodeId, Record
 
 

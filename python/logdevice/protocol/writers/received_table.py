@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
-from logdevice.protocol.write_messages import Appended, AppendStatus, WriterIs
+from logdevice.protocol.messages.write import Appended, AppendStatus, WriterIs
 from logdevice.types import Lsn, WriterTag
 
 _HEAD = Struct("<BQI")  # format, horizon, number of writers

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from logdevice.protocol.sequencer_events import Effect, SequencerContext
-from logdevice.protocol.turn import Turn
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, GetWriter, KeepWriters, WriterIs
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus, GetWriter, KeepWriters, WriterIs
+from logdevice.protocol.sequencer.events import Effect, SequencerContext
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import Lsn, NodeId, WriterTag
 

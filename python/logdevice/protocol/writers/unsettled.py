@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from logdevice.protocol.write_messages import Append
+from logdevice.protocol.messages.write import Append
 
 
 @dataclass(slots=True, eq=False)

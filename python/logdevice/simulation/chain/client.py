@@ -17,17 +17,17 @@ from logdevice.protocol.chain.append import (
     ReadPosition,
     SequencerAnswered,
 )
-from logdevice.protocol.chain.messages import Settle
 from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.cluster.routing import Sequencers, Trouble
 from logdevice.protocol.io import Reply
-from logdevice.protocol.routing import Sequencers, Trouble
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus
+from logdevice.protocol.messages.chain import Settle
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.simulation.chain.points import PointReads
 from logdevice.simulation.chain.reading import read_position
+from logdevice.simulation.cluster.client import RETRY_MS_MAX, Client
+from logdevice.simulation.cluster.plan import ClientPlan
 from logdevice.simulation.host import SimHost
-from logdevice.simulation.whole.client import RETRY_MS_MAX, Client
-from logdevice.simulation.whole.plan import ClientPlan
-from logdevice.simulation.workload import LOG
+from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import Lsn
 
 if TYPE_CHECKING:

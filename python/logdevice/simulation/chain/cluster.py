@@ -11,11 +11,11 @@ from dataclasses import replace
 from logdevice.simulation.chain.client import ChainClient
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.whole.client import Client
-from logdevice.simulation.whole.cluster import Cluster
-from logdevice.simulation.whole.injector import ClusterInjector
-from logdevice.simulation.whole.plan import ClientPlan
-from logdevice.simulation.whole.witness import Witness
+from logdevice.simulation.cluster.client import Client
+from logdevice.simulation.cluster.cluster import Cluster
+from logdevice.simulation.cluster.injector import ClusterInjector
+from logdevice.simulation.cluster.plan import ClientPlan
+from logdevice.simulation.cluster.witness import Witness
 from logdevice.simulation.world import World
 from logdevice.types import NodeId
 

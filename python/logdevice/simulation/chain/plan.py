@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, fields, replace
 
-from logdevice.protocol.sequencer_events import ChainConfig, SequencerConfig
-from logdevice.simulation.whole.plan import ClientPlan, ClusterPlan
-from logdevice.simulation.workload import satisfies
+from logdevice.protocol.sequencer.events import ChainConfig, SequencerConfig
+from logdevice.settings import ChainSettings
+from logdevice.simulation.cluster.plan import ClientPlan, ClusterPlan
+from logdevice.simulation.reading.oracle import satisfies
 from logdevice.types import NodeId
-from logdevice.write_settings import ChainSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logdevice.protocol.chain.messages import ChainCopy, ChainRead, Settle, Settled
 from logdevice.protocol.chain.point_read import AskTail, PointIs, ReadLog, copied, located
+from logdevice.protocol.messages.chain import ChainCopy, ChainRead, Settle, Settled
 from logdevice.simulation.chain.witness import ChainWitness
 from logdevice.simulation.process import Process
-from logdevice.simulation.workload import LOG
+from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import Epoch, Lsn
 
 _BACK_MAX = 6

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.simulation.process import Process
-from logdevice.simulation.read_cluster import ReadCluster
-from logdevice.simulation.reader import SimulatedReader
+from logdevice.simulation.reading.read_cluster import ReadCluster
+from logdevice.simulation.reading.reader import SimulatedReader
 from logdevice.types import GapType, Lsn
 
 _LOOK_MS = 25

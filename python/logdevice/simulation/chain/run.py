@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from logdevice.simulation.chain.cluster import ChainCluster, ChainInjector
 from logdevice.simulation.chain.plan import ChainPlan
-from logdevice.simulation.run import Outcome
-from logdevice.simulation.whole.run import ClusterRun
+from logdevice.simulation.cluster.run import ClusterRun
+from logdevice.simulation.reading.run import Outcome
 from logdevice.simulation.world import World
 
 

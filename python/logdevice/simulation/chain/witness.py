@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from logdevice.protocol.chain.messages import ChainRead, Fate, Settled
 from logdevice.protocol.chain.point_read import PointIs, PointStatus
-from logdevice.protocol.store_write import PutRecord, StoreWrite
-from logdevice.protocol.write_messages import Append, Appended, AppendStatus, Store
-from logdevice.simulation.whole import checkers
-from logdevice.simulation.whole.ledger import Ledger
-from logdevice.simulation.whole.witness import Witness, content_of
-from logdevice.simulation.workload import LOG
+from logdevice.protocol.log_state.store_write import PutRecord, StoreWrite
+from logdevice.protocol.messages.chain import ChainRead, Fate, Settled
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus, Store
+from logdevice.simulation.cluster import checkers
+from logdevice.simulation.cluster.ledger import Ledger
+from logdevice.simulation.cluster.witness import Witness, content_of
+from logdevice.simulation.reading.oracle import LOG
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, Lsn, NodeId, Record, RecordFlags
 

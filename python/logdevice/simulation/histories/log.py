@@ -10,21 +10,9 @@ import random
 from collections import deque
 from dataclasses import replace
 
-from logdevice.protocol.epoch_state import (
-    EpochState,
-    EpochStoreRead,
-    EpochStoreWritten,
-    ReadEpochStore,
-    WriteEpochStore,
-)
 from logdevice.protocol.io import Answered, Ask
 from logdevice.protocol.lineage import Lineage, new_id
-from logdevice.protocol.log_recovery import LogRecovery
-from logdevice.protocol.lost_history import doubtful_from
-from logdevice.protocol.recovery_context import Effect, Event, RecoveryContext
-from logdevice.protocol.sequencer_events import RecoveryCompleted
-from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.protocol.write_messages import (
+from logdevice.protocol.messages.write import (
     Clean,
     Cleaned,
     DigestRecords,
@@ -37,6 +25,19 @@ from logdevice.protocol.write_messages import (
     Stored,
     StoreStatus,
 )
+from logdevice.protocol.rebuilding.lost_history import doubtful_from
+from logdevice.protocol.recovery.context import Effect, Event, RecoveryContext
+from logdevice.protocol.recovery.log import LogRecovery
+from logdevice.protocol.sequencer.epoch_state import (
+    EpochState,
+    EpochStoreRead,
+    EpochStoreWritten,
+    ReadEpochStore,
+    WriteEpochStore,
+)
+from logdevice.protocol.sequencer.events import RecoveryCompleted
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.settings import RecoverySettings
 from logdevice.types import (
     LSN_OLDEST,
     AuthoritativeStatus,
@@ -52,7 +53,6 @@ from logdevice.types import (
     Replication,
     epoch_start,
 )
-from logdevice.write_settings import RecoverySettings
 
 COPIES = 2
 NODES = 4

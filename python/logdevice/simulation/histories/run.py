@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from logdevice.protocol.lineage import Held, lost_ranges, rollback_point
 from logdevice.simulation.histories.log import COPIES, SimulatedLog
-from logdevice.simulation.run import Outcome
+from logdevice.simulation.reading.run import Outcome
 from logdevice.types import LSN_OLDEST, Gap, GapType, LogId, Lsn
 
 STEPS = 80

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.store_read import ReadEnd
+from logdevice.protocol.log_state.store_read import ReadEnd
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.storage.tests.storing import LOG, THEIRS, put, read, record, write
 from logdevice.types import Lsn, LsnRange, Record, RecordFlags, TimeRange

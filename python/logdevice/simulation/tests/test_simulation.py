@@ -14,9 +14,9 @@ import pytest
 from logdevice.simulation.__main__ import WORLDS, main, report, run
 from logdevice.simulation.faults import Faults
 from logdevice.simulation.network import Connection, Network
-from logdevice.simulation.plan import Plan
 from logdevice.simulation.process import Process
-from logdevice.simulation.run import Outcome, simulate
+from logdevice.simulation.reading.plan import Plan
+from logdevice.simulation.reading.run import Outcome, simulate
 from logdevice.simulation.world import World
 
 SEEDS = range(60)

@@ -6,10 +6,10 @@ import errno
 from collections.abc import Sequence
 from pathlib import Path
 
-from logdevice.protocol.copy_selection import CopyFilter
-from logdevice.protocol.messages import ReadMode, Start
-from logdevice.protocol.store_read import RecordsRead, StoreRead
-from logdevice.protocol.store_write import Persist, Persisted, PutRecord, PutState, StoreWrite
+from logdevice.protocol.log_state.store_read import RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import Persist, Persisted, PutRecord, PutState, StoreWrite
+from logdevice.protocol.messages.read import ReadMode, Start
+from logdevice.protocol.server_stream.copy_selection import CopyFilter
 from logdevice.settings import StorageSettings
 from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.storage.index import UNDER_REPLICATED

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logdevice.protocol.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
+from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
 from logdevice.storage import index_layout
 from logdevice.storage.layout import (
     GROUP_HEAD_BYTES,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.store_read import FilteredOut, ReadEnd, RecordsRead
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_read import FilteredOut, ReadEnd, RecordsRead
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     DeleteRecords,
     Persist,
@@ -17,6 +16,7 @@ from logdevice.protocol.store_write import (
     PutState,
     TrimLog,
 )
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.storage.log_store import LogStore
 from logdevice.storage.tests.model_store import ModelStore
 from logdevice.storage.tests.storing import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.store_write import Persist, PutRecord, PutState, TrimLog
+from logdevice.protocol.log_state.store_write import Persist, PutRecord, PutState, TrimLog
 from logdevice.storage.log_store import LogStore
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.storage.tests.model_store import ModelStore

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from logdevice.errors import DataError, UnavailableError
-from logdevice.protocol.store_read import ReadFailed
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_read import ReadFailed
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     PutState,
     TrimLog,
@@ -213,7 +213,7 @@ WRITER = """
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from logdevice.protocol.store_write import Persist
+from logdevice.protocol.log_state.store_write import Persist
 from logdevice.storage.tests.storing import put, record, small_store
 store = small_store(Path(sys.argv[1]))
 number = (store.tail(7) or 0) + 1

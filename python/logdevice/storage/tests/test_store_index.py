@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.store_read import ReadFailed
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_read import ReadFailed
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     DeleteRecords,
     Persist,

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     DeleteRecords,
     Persist,
@@ -25,6 +24,7 @@ from logdevice.protocol.store_write import (
     StoreWrite,
     TrimLog,
 )
+from logdevice.protocol.messages.read import ReadMode
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.storage.tests.model_store import ModelStore
 from logdevice.storage.tests.storing import HastyDisk, mark_under_replicated, read, segment_paths, small_store

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from logdevice.protocol.messages import ReadMode
-from logdevice.protocol.store_read import ReadEnd, RecordsRead
-from logdevice.protocol.store_write import AmendRecord, DeleteRecords, TrimLog
+from logdevice.protocol.log_state.store_read import ReadEnd, RecordsRead
+from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, TrimLog
+from logdevice.protocol.messages.read import ReadMode
+from logdevice.records.stored import StoredBody
 from logdevice.storage.index_layout import Location
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_log_store import SegmentLogStore
@@ -31,7 +32,6 @@ from logdevice.storage.tests.storing import (
     small_store,
     write,
 )
-from logdevice.stored_record import StoredBody
 from logdevice.types import RECORD_HEADER_BYTES, Lsn, Record
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logdevice.protocol.store_write import (
+from logdevice.protocol.log_state.store_write import (
     AmendRecord,
     DeleteRecords,
     Persist,

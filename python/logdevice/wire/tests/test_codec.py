@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logdevice.errors import LocalProtocolError, RemoteProtocolError
-from logdevice.forms import Parts, Section, fields_of
-from logdevice.protocol import messages
 from logdevice.protocol.lineage import Branch
-from logdevice.protocol.messages import (
+from logdevice.protocol.messages import read
+from logdevice.protocol.messages.read import (
     GapNotice,
     GapReason,
     Records,
@@ -25,8 +24,9 @@ from logdevice.protocol.messages import (
     Stop,
     Window,
 )
-from logdevice.protocol.write_messages import Append
-from logdevice.stored_record import joined
+from logdevice.protocol.messages.write import Append
+from logdevice.records.forms import Parts, Section, fields_of
+from logdevice.records.stored import joined
 from logdevice.types import LSN_MAX, Epoch, Location, LogId, Lsn, NodeId, Record, Replication, nodes
 from logdevice.wire.codec import MESSAGES, decode, encode
 
@@ -180,7 +180,7 @@ def test_codes_are_the_ones_already_given_out() -> None:
 
 
 def test_every_message_of_the_read_path_has_a_code() -> None:
-    spoken = {*messages.ToNode.__args__, *messages.ToReader.__args__}
+    spoken = {*read.ToNode.__args__, *read.ToReader.__args__}
     assert spoken == {Start, Window, Stop, Started, Records, GapNotice, StatusNotice}
     assert spoken <= set(MESSAGES.values())
 

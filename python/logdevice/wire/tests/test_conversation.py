@@ -19,15 +19,7 @@ from logdevice.errors import (
     UnavailableError,
     UnknownLogError,
 )
-from logdevice.settings import WireSettings
-from logdevice.types import LogId, NodeId
-from logdevice.wire import conversation
-from logdevice.wire.channel import WireChannel
-from logdevice.wire.codec import decode, encode
-from logdevice.wire.conversation import Conversation, Outbox, split
-from logdevice.wire.hello import Hello
-from logdevice.wire.server import WireServer
-from logdevice.wire.service_messages import (
+from logdevice.protocol.messages.service import (
     Done,
     Failure,
     FindSequencer,
@@ -36,6 +28,14 @@ from logdevice.wire.service_messages import (
     GetStatus,
     SequencerIs,
 )
+from logdevice.settings import WireSettings
+from logdevice.types import LogId, NodeId
+from logdevice.wire import conversation
+from logdevice.wire.channel import WireChannel
+from logdevice.wire.codec import decode, encode
+from logdevice.wire.conversation import Conversation, Outbox, split
+from logdevice.wire.hello import Hello
+from logdevice.wire.server import WireServer
 from logdevice.wire.status import error_from
 
 ROOM = 1 << 20

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError
+from logdevice.protocol.messages.service import Failure, GetLogs, GetStatus, LogsView, NodeStatus
 from logdevice.settings import WireSettings
 from logdevice.types import NodeId
 from logdevice.wire import conversation
@@ -18,7 +19,6 @@ from logdevice.wire.codec import decode
 from logdevice.wire.conversation import METHOD, Conversation, split
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import WireServer
-from logdevice.wire.service_messages import Failure, GetLogs, GetStatus, LogsView, NodeStatus
 from logdevice.wire.status import error_from
 
 EMPTY = LogsView(())

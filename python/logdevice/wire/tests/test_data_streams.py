@@ -20,6 +20,7 @@ from logdevice.errors import (
     TrimmedError,
     WrongClusterError,
 )
+from logdevice.protocol.messages.service import Done
 from logdevice.types import LogId, NodeId
 from logdevice.wire.channel import ClientStream
 from logdevice.wire.codec import encode
@@ -28,7 +29,6 @@ from logdevice.wire.data_server import DataServer, DataServerStream
 from logdevice.wire.hello import Hello
 from logdevice.wire.local_socket import local_name
 from logdevice.wire.server import WireServer
-from logdevice.wire.service_messages import Done
 from logdevice.wire.tests.connecting import (
     CLIENT,
     LOOPBACK,

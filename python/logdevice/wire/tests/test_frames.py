@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
+from logdevice.records.stored import StoredBody
 from logdevice.settings import WireSettings
-from logdevice.stored_record import StoredBody
 from logdevice.wire.frames import Frame, Frames, Kind
 
 SETTINGS = WireSettings(message_bytes_max=1 << 20)

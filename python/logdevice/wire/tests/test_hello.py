@@ -14,7 +14,7 @@ from logdevice.errors import (
     UnavailableError,
     WrongClusterError,
 )
-from logdevice.protocol.messages import Stop
+from logdevice.protocol.messages.read import Stop
 from logdevice.types import LogId, NodeId
 from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import encode

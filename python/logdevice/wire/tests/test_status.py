@@ -13,9 +13,9 @@ from logdevice.errors import (
     UsageError,
     kinds,
 )
+from logdevice.protocol.messages.service import Done, Failure
 from logdevice.types import LogId, Lsn, NodeId
 from logdevice.wire.codec import encode
-from logdevice.wire.service_messages import Done, Failure
 from logdevice.wire.status import ERROR_KEY, from_rpc, to_rpc
 
 ALL = list(kinds())

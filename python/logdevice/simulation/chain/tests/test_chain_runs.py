@@ -6,13 +6,13 @@ import hashlib
 
 import pytest
 
-from logdevice.protocol.chain.messages import ChainRead
+from logdevice.protocol.messages.chain import ChainRead
 from logdevice.simulation.__main__ import main
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.run import simulate_chain
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.whole.ledger import Ledger
-from logdevice.simulation.workload import LOG
+from logdevice.simulation.cluster.ledger import Ledger
+from logdevice.simulation.reading.oracle import LOG
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, Location, Lsn, NodeId, Record, RecordFlags
 

@@ -26,8 +26,8 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class WorkerLease {
     // Run by Spark's Python daemon, which imports only modules whose names begin with "pyspark".
-    private static final String READS = "pyspark_logdevice.jvm_worker";
-    private static final String PLANS = "pyspark_logdevice.jvm_planner";
+    private static final String READS = "pyspark_logdevice.jvm_surface.worker";
+    private static final String PLANS = "pyspark_logdevice.jvm_surface.planner";
 
     private final SparkEnv env = SparkEnv.get();
     private final PythonFunction function;

@@ -1,0 +1,54 @@
+"""The two ways in which Spark reads a log, against each other: for `bench_spark`, in its session and cluster.
+
+Rounds take turns and the best of each counts; each loads the log anew, as a program does. The queries are
+those that differ: everything, nothing but the number of rows, and one small column.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from logdevice.bench.result import Result
+
+Query = Callable[[DataFrame], object]
+
+SURFACES: Final = ("python", "jvm")
+QUERIES: Final[Mapping[str, Query]] = {
+    "all columns": lambda frame: frame.write.format("noop").mode("overwrite").save(),
+    "count(*)": lambda frame: frame.count(),
+    "sum(lsn)": lambda frame: frame.selectExpr("sum(lsn)").collect(),
+}
+# How much faster the JVM surface is wanted to be where columns need not be read.
+PRUNED_LEAST: Final = 5.0
+
+
+def compare(
+    frame: Callable[[str], DataFrame], name: str, rows: int, *, least: float, rounds: int
+) -> list[Result]:
+    """`frame` gives the log to read by a surface; `least` is wanted when all columns are read."""
+    results = []
+    for query_name, query in QUERIES.items():
+        best = _best(frame, query, rounds)
+        results += [
+            Result(f"{name}: {query_name}, {surface} surface", rows / best[surface] / 1e6, "M rows/s")
+            for surface in SURFACES
+        ]
+        wanted = least if query_name == "all columns" else PRUNED_LEAST
+        ratio = best["python"] / best["jvm"]
+        results.append(Result(f"{name}: {query_name}, jvm / python", ratio, "", least=wanted))
+    return results
+
+
+def _best(frame: Callable[[str], DataFrame], query: Query, rounds: int) -> dict[str, float]:
+    """Seconds; the first round warms up."""
+    times: dict[str, list[float]] = {surface: [] for surface in SURFACES}
+    for _ in range(rounds + 1):
+        for surface in SURFACES:
+            started = time.monotonic()
+            query(frame(surface))
+            times[surface].append(time.monotonic() - started)
+    return {surface: min(taken[1:]) for surface, taken in times.items()}

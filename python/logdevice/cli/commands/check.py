@@ -1,0 +1,77 @@
+"""`logdevice check`: is every record of a log stored as often, and as well, as it should be?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from logdevice.cli import arguments, declaring
+from logdevice.cli.output import Output
+from logdevice.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from logdevice.client.admin.replication_check import CheckReport
+    from logdevice.client.blocking import Client
+
+DAMAGED = 5  # the exit code, as for every log that does not have what it should
+
+
+def add_commands(group: declaring.Commands) -> None:
+    check = declaring.add(
+        group,
+        "check",
+        run_check,
+        "look whether every record of a log is stored as often and as well as it should be",
+        details="Reads all copies of all nodes. Exits with 5 if something is wrong.",
+    )
+    declaring.add_log(check)
+    check.add_argument(
+        "--show",
+        type=arguments.count,
+        metavar="COUNT",
+        default=20,
+        help="how many findings to show, 20 by default",
+    )
+
+
+def run_check(client: Client, options: argparse.Namespace, output: Output) -> int:
+    from logdevice.client.admin.replication_check import Checker
+
+    engine = client.engine()
+
+    async def check() -> CheckReport:
+        progress = Progress(output)
+        async for report in Checker(engine.client, options.log).run():
+            progress.show(f"{report.records} records, {len(report.findings)} findings, at {report.end}")
+        progress.end()
+        return report
+
+    report = engine.loop.run(check())
+    show(report, options.show, output)
+    return 0 if report.is_clean else DAMAGED
+
+
+def show(report: CheckReport, findings_max: int, output: Output) -> None:
+    rows = [
+        {"lsn": str(finding.lsn), "problem": finding.problem.value, "details": finding.details}
+        for finding in report.findings[:findings_max]
+    ]
+    output.json(
+        {
+            "records": report.records,
+            "copies": report.copies,
+            "findings": len(report.findings),
+            "silent": [int(node) for node in report.silent],
+            "first_findings": rows,
+        }
+    )
+    if rows:
+        output.table(rows, ("lsn", "problem", "details"))
+    if len(report.findings) > len(rows):
+        output.text(f"and {len(report.findings) - len(rows)} more")
+    if report.silent:
+        output.remark(f"not looked at, because they do not answer: {' '.join(map(str, report.silent))}")
+    output.text(
+        f"{report.records} records in {report.copies} copies: "
+        f"{len(report.findings) or 'no'} finding{'' if len(report.findings) == 1 else 's'}"
+    )

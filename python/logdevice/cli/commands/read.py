@@ -1,0 +1,170 @@
+"""`logdevice cat` and `logdevice tail`: entries of a log, in order, and a word for everything missing.
+
+As text, each payload on a line of its own; gaps are remarks. As JSON, entries and gaps are objects in
+the order of their LSNs. A reader that was told of lost records ends with exit code 5.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from logdevice.cli import arguments, declaring
+from logdevice.cli.output import Output, plain_bytes, shown_time
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
+
+if TYPE_CHECKING:
+    from logdevice.client.admin.chain_points import Point
+    from logdevice.client.blocking import Client
+    from logdevice.client.read.arrow_batches import Entry, RecordsBatch
+
+DATA_LOST: Final = 5
+LINES_DEFAULT: Final = 10
+# How far before the tail to look for its last entries: a little first, then more.
+_STEPS_BACK: Final = (16, 256, 4096, 65_536)
+# Where nothing was ever written, or nothing is meant to be seen: no news to a person.
+_QUIET: Final = (GapType.BRIDGE, GapType.HOLE, GapType.FILTERED_OUT, GapType.COMPACTED)
+
+
+def add_commands(group: declaring.Commands) -> None:
+    cat = declaring.add(group, "cat", run_cat, "print the entries of a log")
+    _add_log(cat)
+    cat.add_argument(
+        "--from",
+        dest="start",
+        type=arguments.lsn,
+        default=LSN_OLDEST,
+        metavar="LSN",
+        help="the first to print: e5n3, a number, or oldest (the default)",
+    )
+    cat.add_argument(
+        "--until",
+        type=arguments.lsn_or_tail,
+        default=None,
+        metavar="LSN",
+        help="print what is before this one; tail (the default): what is in the log now",
+    )
+    cat.add_argument(
+        "--at",
+        type=arguments.lsn,
+        default=None,
+        metavar="LSN",
+        help="print only what is at this one, or why there is nothing; also before readers may have it",
+    )
+    tail = declaring.add(group, "tail", run_tail, "print the last entries of a log, or what comes")
+    _add_log(tail)
+    tail.add_argument("-f", "--follow", action="store_true", help="go on with what is appended from now on")
+    tail.add_argument(
+        "-n",
+        "--lines",
+        type=int,
+        default=LINES_DEFAULT,
+        metavar="N",
+        help=f"how many entries ({LINES_DEFAULT}); 0: none, only what comes",
+    )
+
+
+def _add_log(parser: argparse.ArgumentParser) -> None:
+    declaring.add_log(parser)
+    parser.add_argument("--gaps", action="store_true", help="remark also on holes and on ends of epochs")
+
+
+def run_cat(client: Client, options: argparse.Namespace, output: Output) -> int:
+    printer = Printer(output, with_quiet_gaps=options.gaps)
+    if options.at is not None:
+        printer.print_point(options.at, client.read_at(options.log, options.at))
+    else:
+        with client.read(options.log, options.start, options.until) as reader:
+            printer.print_all(reader)
+    return printer.exit_code
+
+
+def run_tail(client: Client, options: argparse.Namespace, output: Output) -> int:
+    printer = Printer(output, with_quiet_gaps=options.gaps)
+    tail = client.tail(options.log).released_end
+    last = last_entries(client, options.log, tail, options.lines)
+    if output.is_json:
+        printer.print_entries(last)
+    else:
+        printer.print_payloads(entry.payload for entry in last)
+    output.flush()
+    if options.follow:
+        with client.read(options.log, tail, follow=True) as reader:
+            printer.print_all(reader)
+    return printer.exit_code
+
+
+def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[Entry]:
+    """The last entries before `tail`; looks back further and further until there are enough."""
+    if count <= 0:
+        return []
+    first = client.first_lsn(log)
+    for step in (*_STEPS_BACK, int(tail)):
+        start = Lsn(max(tail - step, first))
+        found: deque[Entry] = deque(maxlen=count)
+        with client.read(log, min(start, tail), tail) as reader:
+            for batch in (item for item in reader if not isinstance(item, Gap)):
+                # Only the last of them can stay; the rest need not become values first.
+                found.extend(batch.entries(max(0, len(batch) - count)))
+        if len(found) == count or start <= first:
+            break
+    return list(found)
+
+
+class Printer:
+    """Prints what a reader yields, and remembers whether something was lost."""
+
+    def __init__(self, output: Output, *, with_quiet_gaps: bool) -> None:
+        self._output, self._with_quiet_gaps = output, with_quiet_gaps
+        self.exit_code = 0
+
+    def print_all(self, items: Iterable[RecordsBatch | Gap]) -> None:
+        for item in items:
+            if isinstance(item, Gap):
+                self.print_gap(item)
+            elif self._output.is_json:
+                self.print_entries(item.entries())
+            else:
+                self.print_payloads(item.columns["payload"].to_pylist())
+            # At once: somebody may be following.
+            self._output.flush()
+
+    def print_point(self, lsn: Lsn, point: Point) -> None:
+        if point.records is not None:
+            self.print_all([point.records])
+            return
+        if point.status is PointStatus.LOST:
+            self.exit_code = DATA_LOST
+        self._output.json({"lsn": str(lsn), "status": point.status.value})
+        if not self._output.is_json:
+            self._output.remark(f"{lsn}: {point.status.value}")
+
+    def print_entries(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._output.json(plain_entry(entry))
+
+    def print_payloads(self, payloads: Iterable[bytes]) -> None:
+        for payload in payloads:
+            self._output.raw(payload + b"\n")
+
+    def print_gap(self, gap: Gap) -> None:
+        if gap.type is GapType.DATALOSS:
+            self.exit_code = DATA_LOST
+        self._output.json({"gap": gap.type.value, "start": str(gap.start), "end": str(gap.end)})
+        if not self._output.is_json and (self._with_quiet_gaps or gap.type not in _QUIET):
+            self._output.remark(f"gap: {gap}")
+
+
+def plain_entry(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON shows it."""
+    plain = {
+        "lsn": str(entry.lsn),
+        "batch_offset": entry.batch_offset,
+        "timestamp": shown_time(entry.timestamp_ms),
+        **plain_bytes("key", entry.key),
+        **plain_bytes("payload", entry.payload),
+    }
+    return plain | {"attributes": entry.attributes} if entry.attributes else plain

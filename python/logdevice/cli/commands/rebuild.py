@@ -1,0 +1,145 @@
+"""Commands about the data of nodes: restore it, move it elsewhere, give it up."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Final
+
+from logdevice.cli import arguments, confirming, declaring
+from logdevice.cli.commands.rebuild_progress import progress_of
+from logdevice.cli.local import ask_each_node
+from logdevice.cli.output import Output, Row
+from logdevice.cli.progress import Progress
+from logdevice.errors import UnavailableError
+from logdevice.protocol.messages.service import ClusterView, NodeState, NodeStates, NodeStatus
+from logdevice.protocol.rebuilding.node_status import CaseMode
+from logdevice.types import AuthoritativeStatus, NodeId
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
+
+_LOOK_S: Final = 0.3
+
+
+def add_commands(group: declaring.Commands) -> None:
+    mark = declaring.add(
+        group,
+        "mark-unrecoverable",
+        run_mark,
+        "give up the data of nodes that are down or have lost it",
+        details="Readers stop waiting for it and are told of what is lost. Data that comes back all the "
+        "same is read again.",
+    )
+    mark.add_argument("nodes", type=arguments.node, nargs="+", metavar="NODE", help="numbers: 3, or N3")
+    confirming.add_yes(mark)
+    for name, run, help, details in (
+        (
+            "rebuild",
+            run_rebuild,
+            "restore the copies of a node that is down, or has come back empty",
+            "Waits until that is done; interrupted, it goes on by itself.",
+        ),
+        (
+            "drain",
+            run_drain,
+            "move everything a node holds to other nodes",
+            "Readers and writers go on. Waits until that is done; interrupted, it goes on by itself.",
+        ),
+    ):
+        parser = declaring.add(group, name, run, help, details=details)
+        declaring.add_node(parser)
+        parser.add_argument("--no-wait", action="store_true", help="only give the order")
+    for name, run, help in (
+        ("undrain", run_undrain, "let a drained node keep and take data again"),
+        ("decommission", run_remove, "forget a node that is down and whose data is elsewhere"),
+    ):
+        declaring.add_node(declaring.add(group, name, run, help))
+
+
+def run_mark(client: Client, options: argparse.Namespace, output: Output) -> None:
+    names = ", ".join(map(str, options.nodes))
+    confirming.confirm(
+        options,
+        f"give up the data of {names}? What no other node has will be reported as lost, and whoever has read "
+        "it is told to roll back",
+    )
+    for node in options.nodes:
+        states = client.mark_unrecoverable(node)
+    show(states, output)
+
+
+def run_rebuild(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.rebuild_node(options.node)
+    _wait(client, options, output)
+
+
+def run_drain(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.drain_node(options.node)
+    _wait(client, options, output)
+
+
+def run_undrain(client: Client, options: argparse.Namespace, output: Output) -> None:
+    show(client.undrain_node(options.node), output)
+
+
+def run_remove(client: Client, options: argparse.Namespace, output: Output) -> None:
+    client.remove_node(options.node)
+    output.result(f"{options.node} is no longer a node of the cluster", {"removed": str(options.node)})
+
+
+def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
+    """Until what was ordered about the node is done."""
+    progress = Progress(output)
+    while True:
+        states = client.node_states()
+        state = state_of(states, options.node)
+        if options.no_wait or state is None or _is_done(state):
+            break
+        try:
+            view = client.cluster()
+            if state.mode is CaseMode.CHECK and not all(node.is_alive for node in view.nodes):
+                break  # the node is whole; the last look waits for those that are away
+            found = progress_of(states.nodes, storage_statuses(view))
+            if found is not None:
+                progress.show(found.line)
+        except UnavailableError:
+            pass  # nobody to ask at the moment
+        time.sleep(_LOOK_S)
+    progress.end()
+    row = {"node": str(options.node), "data": shown_state(state)}
+    output.rows([row], ("node", "data"))
+
+
+def _is_done(state: NodeState) -> bool:
+    """One that runs again and is being restored has to say itself that it has everything."""
+    return state.is_settled and (state.mode is CaseMode.DRAIN or not state.is_ready)
+
+
+def storage_statuses(view: ClusterView) -> list[NodeStatus | None]:
+    addresses = [entry.address for entry in view.nodes if entry.is_storage and entry.is_alive]
+    return list(ask_each_node.statuses(view.cluster, addresses).values())
+
+
+def show(states: NodeStates, output: Output) -> None:
+    rows: list[Row] = [{"node": str(state.node), "data": shown_state(state)} for state in states.nodes]
+    output.rows(rows, ("node", "data"))
+
+
+def shown_state(state: NodeState | None) -> str:
+    """What became of a node's data, in a few words."""
+    if state is None or state.mode is CaseMode.CHECK:
+        return "whole"
+    if state.mode is CaseMode.DRAIN:
+        return "drained" if state.is_settled else "draining"
+    match state.status:
+        case AuthoritativeStatus.AUTHORITATIVE_EMPTY:
+            return "elsewhere"
+        case AuthoritativeStatus.UNDERREPLICATION:
+            return "given up"
+        case _:
+            return "lost" if state.is_ready else "away"
+
+
+def state_of(states: NodeStates, node: NodeId) -> NodeState | None:
+    return next((state for state in states.nodes if state.node == node), None)

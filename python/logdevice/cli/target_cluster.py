@@ -1,0 +1,81 @@
+"""Which cluster a command is about: `--endpoint`, `--data`, the environment, or ./logdevice-data.
+
+In that order; the first that is given holds. Commands that start, stop or damage processes need a local
+cluster, so for them only `--data` and ./logdevice-data count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from logdevice.cli.local.local_cluster import LocalCluster, exists
+from logdevice.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from logdevice.client.blocking import Client
+
+ENDPOINT_VARIABLE: Final = "LOGDEVICE_ENDPOINT"
+DATA_DEFAULT: Final = Path("logdevice-data")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cluster answers; `local` if its processes are ours to handle."""
+
+    endpoint: str
+    local: LocalCluster | None = None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which cluster")
+    group.add_argument(
+        "--endpoint",
+        metavar="HOST:PORT,...",
+        help=f"addresses of some of its nodes; else --data, else the environment ({ENDPOINT_VARIABLE})",
+    )
+    add_data_option(group)
+
+
+def add_data_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help=f"the directory of a local cluster, as made by `logdevice up` (./{DATA_DEFAULT} if it is there)",
+    )
+
+
+def find(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Place:
+    if options.endpoint:
+        return Place(options.endpoint)
+    if options.data is not None:
+        return _local(options.data)
+    if endpoint := environment.get(ENDPOINT_VARIABLE):
+        return Place(endpoint)
+    if exists(DATA_DEFAULT):
+        return _local(DATA_DEFAULT)
+    raise InvalidArgumentError(
+        f"which cluster? Give --endpoint HOST:PORT or --data DIR, set {ENDPOINT_VARIABLE}, or run this "
+        f"where ./{DATA_DEFAULT} is; a new cluster on this machine: logdevice up"
+    )
+
+
+def find_local(options: argparse.Namespace) -> LocalCluster:
+    """The local cluster whose processes a command is about to handle."""
+    return LocalCluster.load(options.data if options.data is not None else DATA_DEFAULT)
+
+
+def connect(options: argparse.Namespace) -> Client:
+    from logdevice.client import connect  # takes a while to load
+
+    return connect(find(options).endpoint)
+
+
+def _local(data: Path) -> Place:
+    cluster = LocalCluster.load(data)
+    return Place(cluster.endpoint, cluster)

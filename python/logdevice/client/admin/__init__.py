@@ -1,0 +1,1 @@
+"""Asking and administering: logs, nodes, cuts, backups, keyed logs, single positions, copies."""

@@ -1,0 +1,1 @@
+"""Appending: single batches, batching writers, named writers, and chain logs."""

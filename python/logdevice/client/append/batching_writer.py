@@ -1,0 +1,258 @@
+"""A writer that collects entries into records: by size, by time, with bounded memory.
+
+Lives until `close`. Entries stay in the order in which they were put. In a log with strict writer order
+one record is on its way at a time, so that a record that has to be sent again does not come behind
+the next; the next ones are encoded meanwhile. A writer with a name has several on their way, and they
+are in the log once. Whoever puts more than fits waits. An error goes to the entries of the record it
+happened to, and is raised once more by the next `flush` or `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from logdevice.client.append.appending import Appending
+from logdevice.client.append.collector import Collector, Entries, size_of
+from logdevice.client.append.tagged_writer import TaggedWriter
+from logdevice.client.closing import Closing
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
+from logdevice.errors import InvalidArgumentError, LocalProtocolError
+from logdevice.runtime.tasks import Tasks
+from logdevice.settings import ClientSettings
+from logdevice.settings.declarations import changed
+from logdevice.types import LogId, Lsn
+
+
+class Position(NamedTuple):
+    """Where an entry is."""
+
+    lsn: Lsn
+    batch_offset: int
+
+
+class Receipt:
+    """What became of one entry: await it for its Position, or for the error."""
+
+    __slots__ = ("_batch_offset", "_record")
+
+    def __init__(self, record: asyncio.Future[Lsn], batch_offset: int) -> None:
+        self._record, self._batch_offset = record, batch_offset
+
+    def __await__(self) -> Generator[Any, None, Position]:
+        # Whoever gives up waiting must not take the other entries of the record along.
+        lsn = yield from asyncio.shield(self._record).__await__()
+        return Position(lsn, self._batch_offset)
+
+    def done(self) -> bool:
+        return self._record.done()
+
+
+class _Sealed(NamedTuple):
+    """Entries of one record that takes no more."""
+
+    entries: Entries
+    body: asyncio.Task[bytes]
+    record: asyncio.Future[Lsn]
+
+
+class BatchingWriter(Closing):
+    def __init__(
+        self,
+        log: LogRef,
+        context: ClientContext,
+        appending: Appending,
+        settings: ClientSettings,
+        tagged: TaggedWriter | None = None,
+    ) -> None:
+        self._tagged = tagged
+        self._log, self._context, self._appending, self.settings = log, context, appending, settings
+        self._collector = Collector(settings)
+        self._record: asyncio.Future[Lsn] | None = None  # of what is being collected
+        self._alarm: asyncio.TimerHandle | None = None
+        self._sealed: asyncio.Queue[_Sealed] = asyncio.Queue()
+        self._held_bytes = 0
+        self._changed = asyncio.Condition()
+        self._unsettled = 0  # records without an outcome
+        self._failure: BaseException | None = None
+        self._pump: asyncio.Task[None] | None = None
+        self._sending = Tasks()
+        self._is_closed = False
+
+    async def open(self) -> int:
+        """Takes over the writer's name before the first entry does; how many records were left open."""
+        if self._tagged is None:
+            return 0
+        await self._tagged.open()
+        return self._tagged.resumed
+
+    async def put(
+        self, payload: bytes, key: bytes | None = None, attributes: Mapping[str, str] | None = None
+    ) -> Receipt:
+        """Takes an entry, once there is room for it."""
+        size = size_of(payload, key, attributes)
+        await self._make_room(size)
+        self._held_bytes += size
+        if self._record is None:
+            self._record = self._new_record()
+            delay = self.settings.writer_delay_ms / 1000
+            self._alarm = asyncio.get_running_loop().call_later(delay, self._seal)
+        receipt = Receipt(self._record, self._collector.add(payload, key, attributes, size))
+        if self._collector.is_full:
+            self._seal()
+        return receipt
+
+    async def submit(self, entries: Entries) -> asyncio.Future[Lsn]:
+        """Takes what was collected elsewhere, as one record, once there is room for it."""
+        await self._make_room(entries.size)
+        return self.accept(entries)
+
+    def accept(self, entries: Entries) -> asyncio.Future[Lsn]:
+        """The same at once, whether there is room or not."""
+        self._seal()
+        self._held_bytes += entries.size
+        record = self._new_record()
+        self._enqueue(entries, record)
+        return record
+
+    async def flush(self) -> None:
+        """Returns once everything that was put is in the log; raises the first error there was, once."""
+        self._seal()
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._unsettled == 0)
+        if self._tagged is not None and self._failure is None:
+            await self._tagged.settled()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def close(self) -> None:
+        self._is_closed = True
+        try:
+            await self.flush()
+        finally:
+            if self._pump is not None:
+                self._pump.cancel()
+                await asyncio.gather(self._pump, return_exceptions=True)
+            if self._tagged is not None:
+                await self._tagged.close()
+
+    async def _make_room(self, size: int) -> None:
+        if self._held_bytes + size > self.settings.writer_memory_bytes_max:
+            self._seal()  # what is collected has to go before there can be room
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._has_room(size) or self._is_closed)
+        if self._is_closed:
+            raise LocalProtocolError("the writer is closed")
+
+    def _has_room(self, size: int) -> bool:
+        # An entry larger than all the memory there is gets it all.
+        return self._held_bytes == 0 or self._held_bytes + size <= self.settings.writer_memory_bytes_max
+
+    def _new_record(self) -> asyncio.Future[Lsn]:
+        record: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
+        self._unsettled += 1
+        return record
+
+    def _seal(self) -> None:
+        """What was collected becomes a record."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._record is not None:
+            record, self._record = self._record, None
+            self._enqueue(self._collector.take(), record)
+
+    def _enqueue(self, entries: Entries, record: asyncio.Future[Lsn]) -> None:
+        body = asyncio.create_task(self._encode(entries))
+        self._sealed.put_nowait(_Sealed(entries, body, record))
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._run())
+
+    async def _encode(self, entries: Entries) -> bytes:
+        return await self._appending.encode(entries.to_batch())
+
+    async def _run(self) -> None:
+        """Sends sealed records in order, so many at a time."""
+        slots: asyncio.Semaphore | None = None
+        log: LogId | None = None
+        while True:
+            sealed = await self._sealed.get()
+            try:
+                # A writer with a name stays with its log, whatever becomes of the path meanwhile.
+                if log is None or self._tagged is None:
+                    log = await self._context.number(self._log)
+                if self._tagged is not None:
+                    await self._tagged.open()
+                if slots is None:
+                    slots = asyncio.Semaphore(await self._slots())
+            except Exception as problem:
+                sealed.body.cancel()
+                await self._settle(sealed, problem)
+                continue
+            await slots.acquire()
+            if self._tagged is not None:
+                await asyncio.wait([sealed.body])  # records are numbered in the order of their entries
+            self._sending.start(self._send(log, sealed, slots))
+
+    async def _slots(self) -> int:
+        if self._tagged is not None:
+            return self.settings.writer_window
+        is_strict = (await self._context.directory.attributes(self._log)).writer_order == "strict"
+        return 1 if is_strict else self.settings.writer_in_flight_max
+
+    async def _send(self, log: LogId, sealed: _Sealed, slots: asyncio.Semaphore) -> None:
+        try:
+            body, count = await sealed.body, len(sealed.entries.payloads)
+            if self._tagged is not None:
+                lsn = await self._tagged.submit(body, count)
+            else:
+                lsn = await self._appending.append_body(log, body, count)
+        except Exception as problem:
+            await self._settle(sealed, problem)
+        else:
+            await self._settle(sealed, lsn)
+        finally:
+            slots.release()
+
+    async def _settle(self, sealed: _Sealed, outcome: Lsn | Exception) -> None:
+        if isinstance(outcome, Lsn):
+            sealed.record.set_result(outcome)
+        else:
+            sealed.record.set_exception(outcome)
+            sealed.record.exception()  # `flush` raises it even if nobody asks the receipts
+            self._failure = self._failure or outcome
+        self._held_bytes -= sealed.entries.size
+        self._unsettled -= 1
+        async with self._changed:
+            self._changed.notify_all()
+
+
+class Writers:
+    """Makes writers: a part of the client."""
+
+    def __init__(self, context: ClientContext, appending: Appending) -> None:
+        self._context, self._appending = context, appending
+
+    def writer(
+        self, /, log: LogRef, *, name: str | None = None, journal: str | Path | None = None, **settings: Any
+    ) -> BatchingWriter:
+        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`.
+
+        With a name, records are in the log once whatever happens to sequencers, and an earlier process of
+        that name is fenced off. With a journal, a file, a process that starts again resolves what the one
+        before it had sent and does not know the outcome of.
+        """
+        context, own = self._context, changed(self._context.settings, settings)
+        tagged = None
+        if name is not None:
+            path = None if journal is None else Path(journal)
+            tagged = TaggedWriter(name, log, context, self._appending, own, path)
+        elif journal is not None:
+            raise InvalidArgumentError("a journal belongs to a writer with a name: give `name`, too")
+        writer = BatchingWriter(log, context, self._appending, own, tagged)
+        context.in_use.add(writer)
+        return writer

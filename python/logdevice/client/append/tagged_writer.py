@@ -1,0 +1,258 @@
+"""A writer with a name: its records are in the log once and, in a log of strict order, in their order.
+
+The shell of a forward table: sends what it orders, finds the sequencer, keeps the journal if there is one.
+Lives from `open` to `close`, in one event loop. Nothing fails because a sequencer dies: records are sent
+again until the log has them. Only when nothing got through for a long time, or another process has taken
+over the name, are they given up; what is in the journal is then for the next process to resolve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from crc32c import crc32c
+
+from logdevice.client.append.appending import Appending, refusal
+from logdevice.client.append.writer_journal import Kept, WriterJournal
+from logdevice.client.context import ClientContext
+from logdevice.client.directory import LogRef
+from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.messages.service import NextIncarnation
+from logdevice.protocol.messages.write import Append, Appended, GetWriter
+from logdevice.protocol.writers import forward_table as forwarding
+from logdevice.protocol.writers.forward_table import STORED, ForwardTable, WriterIdentity
+from logdevice.records.writer_tags import writer_number
+from logdevice.runtime.clock import monotonic_ms
+from logdevice.runtime.host import Host
+from logdevice.runtime.tasks import Tasks
+from logdevice.settings import ClientSettings
+from logdevice.types import LogId, Lsn
+
+_FIRST_SEQ = 1
+
+
+class TaggedWriter:
+    """`is_ordered`: whether appends stay in order; None: as the log's attribute says."""
+
+    def __init__(
+        self,
+        name: str,
+        log: LogRef,
+        context: ClientContext,
+        appending: Appending,
+        settings: ClientSettings,
+        journal: Path | None = None,
+        *,
+        is_ordered: bool | None = None,
+    ) -> None:
+        self.resumed = 0  # records of an earlier process whose outcome was not known
+        self._name, self._log_ref, self._journal_path = name, log, journal
+        self._context, self._appending, self._settings = context, appending, settings
+        self._number = writer_number(name)
+        self._is_ordered = is_ordered
+        self._log = LogId(0)
+        self._journal: WriterJournal | None = None
+        self._host: Host[ForwardTable] | None = None
+        self._opening = asyncio.Lock()
+        self._records: dict[int, tuple[Kept, asyncio.Future[Lsn]]] = {}  # by request; numbered or not
+        self._requests = 0
+        self._tasks = Tasks()
+        self._watch: asyncio.TimerHandle | None = None
+        self._progress_ms = 0
+        self._failure: LogDeviceError | None = None
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Takes the name over from earlier processes, and goes on with what they left open. Once."""
+        async with self._opening:
+            if self._host is not None:
+                return
+            self._log = log = await self._context.number(self._log_ref)
+            if self._journal_path is not None and self._journal is None:
+                self._journal = WriterJournal(
+                    self._journal_path, self._name, log, sync=self._settings.writer_journal_sync
+                )
+            incarnation = await self._next_incarnation()
+            status = await self._context.routing.ask(GetWriter(log, self._number, 0))
+            # A name that nobody had before cannot have been forgotten.
+            since = (await self._context.tail(log)).end.lsn if incarnation == 1 else Lsn(0)
+            if self._is_ordered is None:
+                attributes = await self._context.directory.attributes(log)
+                self._is_ordered = attributes.writer_order == "strict"
+            identity = WriterIdentity(
+                log=log,
+                writer=self._number,
+                incarnation=incarnation,
+                is_ordered=self._is_ordered,
+                since=since,
+            )
+            kept_next = 0 if self._journal is None else self._journal.next_seq
+            first_seq = max(_FIRST_SEQ, status.next_seq, kept_next)
+            self._host = self._host_of(ForwardTable(identity, self._settings, first_seq))
+            self._resume()
+
+    def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
+        """Takes a record; the future tells where it is, once it is in the log. One that is restored has the
+        time `written_ms`.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._is_closed or self._host is None:
+            raise LocalProtocolError("the writer is closed" if self._is_closed else "the writer is not open")
+        return self._submit(Kept(0, entries, body), written_ms)
+
+    async def settled(self) -> None:
+        """Returns once everything is in the log; raises what prevents that."""
+        futures = [future for _, future in self._records.values()]
+        if futures:
+            await asyncio.wait(futures)
+        if self._failure is not None and not self._is_closed:
+            raise self._failure
+
+    async def close(self) -> None:
+        """What is not in the log by now is given up, or left to the journal."""
+        self._is_closed = True
+        self._fail(OutcomeUnknownError("the writer was closed before the record was in the log"))
+        if self._watch is not None:
+            self._watch.cancel()
+        await self._tasks.stop()
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _resume(self) -> None:
+        kept = [] if self._journal is None else list(self._journal.open.values())
+        self.resumed = len(kept)
+        for each in sorted(kept):
+            self._submit(each)
+
+    def _submit(self, kept: Kept, written_ms: int = 0) -> asyncio.Future[Lsn]:
+        self._requests += 1
+        future: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
+        was_idle = not self._records
+        self._records[self._requests] = kept, future
+        if was_idle:
+            self._progress_ms = monotonic_ms()
+            self._keep_watch()
+        body, entries = kept.body, kept.entries
+        append = Append(log=self._log, body=body, crc=crc32c(body), entries=entries, written_ms=written_ms)
+        asked: Asked[Append] = Asked(self._requests, append)
+        self._feed(asked if not kept.seq else forwarding.Resumed(self._requests, append, kept.seq))
+        return future
+
+    def _host_of(self, table: ForwardTable) -> Host[ForwardTable]:
+        on: dict[type[Any], Callable[[Any], None]] = {
+            forwarding.Numbered: lambda effect: self._keep(effect.id, effect.seq),
+            Ask: lambda effect: self._tasks.start(self._send(effect)),
+            forwarding.FindSequencer: lambda effect: self._tasks.start(self._find(effect)),
+            forwarding.RenewIncarnation: lambda _: self._tasks.start(self._renew()),
+            Reply: lambda effect: self._settle(effect.id, effect.answer),
+            forwarding.GiveUp: lambda effect: self._fail(refusal(self._log, effect.appended)),
+        }
+        return Host(table, on, clock=monotonic_ms)
+
+    def _feed(self, event: forwarding.Event) -> None:
+        assert self._host is not None, "the writer is open"
+        if self._failure is None:  # it may have been closed while it was being opened
+            self._host.feed(event)
+
+    def _keep(self, id: int, seq: int) -> None:
+        kept, future = self._records[id]
+        if kept.seq != seq:
+            self._records[id] = kept._replace(seq=seq), future
+            if self._journal is not None:
+                self._journal.add(kept._replace(seq=seq))
+                self._journal.settle(kept.seq)  # under the number it had before it is not sent again
+
+    def _settle(self, id: int, appended: Appended) -> None:
+        kept, future = self._records.pop(id)
+        self._progress_ms = monotonic_ms()
+        if self._journal is not None:
+            self._journal.settle(kept.seq)
+        if appended.status in STORED:
+            self._appending.saw(self._log, appended.lsn)
+            if not future.done():
+                future.set_result(appended.lsn)
+        elif not future.done():
+            future.set_exception(refusal(self._log, appended))
+
+    def _fail(self, problem: LogDeviceError) -> None:
+        records, self._records = self._records, {}
+        self._failure = self._failure or problem
+        if self._host is not None:
+            self._host.close()
+        for _, future in records.values():
+            if not future.done():
+                future.set_exception(problem)
+                future.exception()  # whoever does not ask is told by `settled`
+
+    def _keep_watch(self) -> None:
+        """Gives up when nothing has got through for too long."""
+        patience_ms = self._settings.writer_stall_timeout_ms
+        left_ms = self._progress_ms + patience_ms - monotonic_ms()
+        if not self._records or self._is_closed:
+            return
+        if left_ms <= 0:
+            trouble = None if self._host is None else self._host.machine.trouble
+            self._fail(
+                OutcomeUnknownError(
+                    f"nothing got into the log for {patience_ms} ms (the last answer was "
+                    f"{'silence' if trouble is None else trouble.value})",
+                    log=self._log,
+                )
+            )
+            return
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = asyncio.get_running_loop().call_later(left_ms / 1000, self._keep_watch)
+
+    async def _send(self, effect: Ask[Append]) -> None:
+        context, node = self._context, effect.node
+        append = replace(effect.request, clock_ms=context.clock.time_ms)
+        try:
+            appended = await context.nodes.ask(node, append, timeout_ms=self._settings.call_timeout_ms)
+        except LogDeviceError as error:
+            if isinstance(error, UnknownLogError):
+                await self._look_for_log(error)
+            self._feed(Lost(node, append, id=effect.id))
+        else:
+            context.clock.saw(appended.timestamp_ms)
+            self._feed(Answered(node, appended, effect.id))
+
+    async def _look_for_log(self, error: LogDeviceError) -> None:
+        """A node may not have heard of the log yet; if nobody has it, it was removed."""
+        try:
+            await self._context.directory.find(self._log, fresh=True)
+        except UnknownLogError:
+            self._fail(error)
+        except LogDeviceError:
+            pass
+
+    async def _find(self, effect: forwarding.FindSequencer) -> None:
+        routing = self._context.routing
+        if effect.doubted is not None:
+            routing.known.forget(self._log, effect.doubted)
+        try:
+            found = await routing.sequencer(self._log)
+        except LogDeviceError:
+            found = None
+        self._feed(forwarding.SequencerFound(found))
+
+    async def _renew(self) -> None:
+        while True:
+            try:
+                incarnation = await self._next_incarnation()
+            except LogDeviceError:
+                await asyncio.sleep(self._settings.writer_pause_ms_max / 1000)
+            else:
+                self._feed(forwarding.IncarnationRenewed(incarnation))
+                return
+
+    async def _next_incarnation(self) -> int:
+        answer = await self._context.nodes.call_any(NextIncarnation(self._name))
+        return answer.incarnation

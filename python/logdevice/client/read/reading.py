@@ -1,0 +1,158 @@
+"""Opening readers: of one log, of several, of one position. A part of the client."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from logdevice.client.admin.keyed_logs import KeyedLogs
+from logdevice.client.context import ClientContext, Where, chosen
+from logdevice.client.directory import LogRef
+from logdevice.client.read import key_search
+from logdevice.client.read.arrow_batches import RecordsBatch
+from logdevice.client.read.lineages import Lineages
+from logdevice.client.read.logs_reader import LogsReader
+from logdevice.client.read.reader import Item, Reader
+from logdevice.cuts import Cut
+from logdevice.errors import InvalidArgumentError, UnavailableError
+from logdevice.protocol.chain.point_read import PointStatus
+from logdevice.protocol.read_stream.events import ReadRequest
+from logdevice.settings.declarations import changed
+from logdevice.types import LSN_MAX, LSN_OLDEST, GapType, LogId, Lsn, ReadLevel, TimeRange
+
+
+class Reading:
+    def __init__(self, context: ClientContext, keyed: KeyedLogs) -> None:
+        self._context, self._keyed = context, keyed
+        self.lineages = Lineages(context, self.read)
+
+    def read(
+        self,
+        /,
+        log: LogRef,
+        start: Where = "oldest",
+        until: Where | None = None,
+        *,
+        follow: bool = False,
+        headers_only: bool = False,
+        time_range: tuple[int, int] | None = None,
+        scd: bool = True,
+        shuffle_seed: int | None = None,
+        purged_seen: Lsn | None = None,
+        lineage: str | None = None,
+        is_checked: bool = False,
+        level: ReadLevel | str = ReadLevel.RELEASED,
+        **settings: Any,
+    ) -> Reader:
+        """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
+        begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings. A reader that goes on
+        from a checkpoint in a keyed log says with `purged_seen` what the reader before had:
+        docs/keyed_logs.md. With `level` durable, records of which copies were lost are handed out when these
+        are restored.
+
+        With `lineage`, the id that was kept with `start` or 'newest', RollbackError is raised as soon as the
+        log is found to have lost what was read; with `is_checked`, `check` was asked about `start` before.
+        """
+        context, wanted = self._context, chosen(ReadLevel, "level", level)
+        if follow and until is not None:
+            raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
+        stream_settings = changed(context.config.stream, settings)
+
+        async def open_request() -> ReadRequest:
+            number = await context.number(log)
+            end = LSN_MAX if follow else await context.position(number, "tail" if until is None else until)
+            first = await context.position(number, start)
+            if first > end and until is not None:
+                raise InvalidArgumentError(f"the range starts at {first}, after its end {end}", log=number)
+            return ReadRequest(
+                log=number,
+                start=min(first, end),
+                end=end,
+                location=context.config.location,
+                # Different readers should ask different nodes for the same records.
+                shuffle_seed=random.getrandbits(31) if shuffle_seed is None else shuffle_seed,
+                time_range=None if time_range is None else TimeRange(*time_range),
+                headers_only=headers_only,
+                force_all_send_all=not scd,
+                level=wanted,
+            )
+
+        deletions_seen = partial(self._keyed.deletions_seen, log, start, purged_seen)
+        make_guard = None
+        if lineage is not None:
+            make_guard = partial(self.lineages.guard, lineage=lineage, is_checked=is_checked)
+        reader = Reader(context, open_request, stream_settings, deletions_seen, make_guard)
+        context.in_use.add(reader)
+        return reader
+
+    def subscribe(self, /, log: LogRef, start: Where = "tail", **options: Any) -> Reader:
+        """Everything that is appended from now on, or from `start` on, as soon as it may be read."""
+        return self.read(log, start, follow=True, **options)
+
+    async def read_logs(
+        self,
+        /,
+        logs: Sequence[LogRef],
+        starts: Mapping[LogId, Lsn] | None = None,
+        *,
+        until: Cut | None = None,
+        follow: bool = False,
+        **options: Any,
+    ) -> LogsReader:
+        """Several logs at a time, from `starts` or their beginnings: up to a cut, or to where they end now,
+        or for ever. `options` as in `read`.
+        """
+        views = await asyncio.gather(*map(self._context.directory.find, logs))
+        paths = {view.log: view.path for view in views if view.log is not None}
+        if not paths:
+            raise InvalidArgumentError("at least one log is read, got none")
+        ends = {} if until is None else {end.log: end.end for end in until.ends}
+        if until is not None and (missing := [path for log, path in paths.items() if log not in ends]):
+            raise InvalidArgumentError(f"the cut has no position in {', '.join(missing)}")
+        config, begins = self._context.config, starts or {}
+        usual, share = config.stream.window_bytes, config.client.logs_window_bytes // len(paths)
+        options = {"window_bytes": max(1, min(usual, share)), **options}
+        readers = {
+            log: self.read(log, begins.get(log, "oldest"), ends.get(log), follow=follow, **options)
+            for log in paths
+        }
+        first = {log: begins.get(log, LSN_OLDEST) for log in paths}
+        reader = LogsReader(readers, paths, first)
+        try:
+            await asyncio.gather(*(each.open() for each in readers.values()))
+        except BaseException:
+            await reader.close()
+            raise
+        return reader
+
+    async def item_at(self, log: LogId, lsn: Lsn, timeout_ms: int, *, headers_only: bool = False) -> Item:
+        """The record or the gap at one position, when that may be read."""
+        reader = self.read(log, lsn, lsn.next, headers_only=headers_only)
+        try:
+            item = await reader.next(timeout_ms)
+        except TimeoutError:
+            raise UnavailableError("it is not released in time", log=log, lsn=lsn) from None
+        finally:
+            await reader.close()
+        assert item is not None, "a range of one position is a record or a gap"
+        return item
+
+    async def outcome_at(self, log: LogId, lsn: Lsn) -> PointStatus:
+        """What became of one position, when that may be read."""
+        timeout_ms = self._context.settings.append_timeout_ms
+        item = await self.item_at(log, lsn, timeout_ms, headers_only=True)
+        if isinstance(item, RecordsBatch) or item.type is GapType.COMPACTED:
+            return PointStatus.WRITTEN
+        is_lost = item.type in (GapType.TRIM, GapType.DATALOSS)
+        return PointStatus.LOST if is_lost else PointStatus.HOLE
+
+    async def first_with_key(self, log: LogId, start: Lsn, end: Lsn) -> RecordsBatch | None:
+        """The first records of [start, end) that have a key, if there are any."""
+        async with self.read(log, start, end, window_lsns=16) as reader:
+            async for item in reader:
+                if isinstance(item, RecordsBatch) and key_search.has_key(item):
+                    return item
+        return None

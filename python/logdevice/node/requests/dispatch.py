@@ -1,0 +1,193 @@
+"""Requests and their handlers: one table. What is not in it is refused, and the node lives on.
+
+Requests that only nodes may send are refused to clients: a client that stores or seals by itself would
+break what sequencers promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from crc32c import crc32c
+
+from logdevice.errors import (
+    AccessError,
+    CorruptRecordError,
+    InvalidArgumentError,
+    LogDeviceError,
+    RemoteProtocolError,
+)
+from logdevice.metadata.values import NodeRole
+from logdevice.node.context import NodeContext
+from logdevice.node.requests.directory import DirectoryService
+from logdevice.node.requests.queries import QueryService
+from logdevice.protocol.cluster.placement import owner_of
+from logdevice.protocol.messages import chain, rebuilding, service, write
+from logdevice.protocol.messages.read import GetEpochMetadata
+from logdevice.protocol.metadata_log.entries import GetMetadataEntries, is_metadata_log
+from logdevice.records.writer_tags import check_tag
+from logdevice.wire.hello import Hello
+
+Handler = Callable[[Any], Awaitable[Any]]
+
+
+class Talk:
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
+        queries = QueryService(node)
+        directory = DirectoryService(node)
+        self._for_nodes: dict[type[Any], Handler] = {
+            write.Store: self._copy,
+            write.Delete: self._store,
+            write.Release: self._store,
+            write.KeepWriters: self._store,
+            write.Seal: self._store,
+            write.DigestRequest: self._store,
+            write.Clean: self._store,
+            write.GetEpochRecovery: self._store,
+            chain.ChainCompleted: self._completed,
+            rebuilding.PutCopies: self._rebuilt,
+            rebuilding.AmendCopies: self._rebuilt,
+            rebuilding.Ping: node.membership.ask,
+            GetMetadataEntries: queries.get_metadata_entries,
+        }
+        self._for_all: dict[type[Any], Handler] = {
+            write.Append: self._append,
+            chain.Settle: self._sequencer,
+            chain.ChainRead: self._copy,
+            write.GetTail: self._sequencer,
+            write.GetWriter: self._sequencer,
+            write.Barrier: self._sequencer,
+            write.Trim: self._trim,
+            write.Drop: self._drop,
+            service.GetCluster: self._cluster,
+            service.GetStatus: queries.status,
+            service.GetLogs: directory.get_logs,
+            service.FindLog: directory.find_log,
+            service.ChangeLogs: directory.change_logs,
+            service.NextIncarnation: directory.next_incarnation,
+            service.NotePurge: directory.note_purge,
+            service.GetCuts: directory.get_cuts,
+            service.KeepCut: directory.keep_cut,
+            service.RemoveCut: directory.remove_cut,
+            service.FindSequencer: self._find_sequencer,
+            GetEpochMetadata: queries.get_epoch_metadata,
+            service.GetLineage: node.lineages.get,
+            service.GetStoredRange: queries.get_stored_range,
+            service.FindTime: queries.find_time,
+            service.FindRecord: queries.find_record,
+            service.ChangeNode: node.statuses.change,
+            service.GetNodeStates: self._node_states,
+            rebuilding.GetCopies: queries.get_copies,
+        }
+
+    async def answer(self, caller: Hello, request: Any) -> Any:
+        """What `conversation.serve` calls."""
+        try:
+            if caller.caller is None and self._is_for_nodes(request):
+                raise AccessError(f"{type(request).__name__} is between nodes", node=self._node.id)
+            return await self.answer_node(request)
+        except LogDeviceError as error:
+            self._node.metrics.requests_failed.labels(error.code.name).inc()
+            raise
+
+    def _is_for_nodes(self, request: Any) -> bool:
+        """Clients write chains by themselves (P1): what they send does not replace anything."""
+        if isinstance(request, write.Store) and request.write_once:
+            return False
+        return type(request) in self._for_nodes
+
+    async def answer_node(self, request: Any) -> Any:
+        handler = self._for_all.get(type(request)) or self._for_nodes.get(type(request))
+        if handler is None:
+            raise RemoteProtocolError(f"{type(request).__name__} is no request", node=self._node.id)
+        return await handler(request)
+
+    async def _append(self, append: write.Append) -> Any:
+        if append.tag is not None:
+            check_tag(append.tag)
+        # Every copy would be refused: better to tell its client before the record has a number.
+        if append.crc and crc32c(append.body) != append.crc:
+            raise CorruptRecordError("the body was damaged before it came here", log=append.log)
+        self._node.metrics.append_bytes.inc(len(append.body))
+        return await self._sequencer(append)
+
+    async def _sequencer(self, request: Any) -> Any:
+        """What the log's sequencer is asked."""
+        await self._node.configuration.require(request.log)
+        return await self._node.sequencers.host(request.log).ask(request)
+
+    async def _store(self, request: Any) -> Any:
+        if self._node.logs is None:
+            raise InvalidArgumentError("this node stores nothing", log=request.log, node=self._node.id)
+        return await self._node.logs.answer(request)
+
+    async def _rebuilt(
+        self, request: rebuilding.PutCopies | rebuilding.AmendCopies
+    ) -> rebuilding.CopiesStored:
+        """Copies that a donor brings; one that is behind the event log must begin again."""
+        statuses = self._node.statuses
+        if request.version > statuses.events.rebuilding:
+            await self._node.configuration.refresh()
+        if request.version < statuses.events.rebuilding:
+            return rebuilding.CopiesStored(rebuilding.CopiesStatus.OUTDATED)
+        if self._node.logs is not None and self._node.logs.disk.is_overloaded:
+            return rebuilding.CopiesStored(rebuilding.CopiesStatus.AGAIN)
+        answer: rebuilding.CopiesStored = await self._store(request)
+        return answer
+
+    async def _copy(self, request: write.Store | chain.ChainRead) -> Any:
+        if isinstance(request, chain.ChainRead) or request.write_once:  # perhaps of a client
+            await self._node.configuration.require(request.log)
+        return await self._store(request)
+
+    async def _completed(self, completed: chain.ChainCompleted) -> None:
+        self._node.sequencers.host(completed.log).tell(completed)
+
+    async def _trim(self, trim: write.Trim) -> Any:
+        if is_metadata_log(trim.log):
+            raise AccessError("a metadata log cannot be trimmed", log=trim.log)
+        await self._node.configuration.require(trim.log)
+        return await self._store(trim)
+
+    async def _drop(self, drop: write.Drop) -> write.Dropped:
+        configuration = self._node.configuration
+        await configuration.require(drop.log)
+        if configuration.attributes(drop.log).compaction != "keyed":
+            raise InvalidArgumentError(
+                "only a keyed log drops records: its attribute compaction must be 'keyed'", log=drop.log
+            )
+        if self._node.logs is not None and drop.log not in self._node.logs:
+            return write.Dropped(write.DropStatus.OK)  # nothing of it was ever here
+        answer: write.Dropped = await self._store(drop)
+        return answer
+
+    async def _node_states(self, request: service.GetNodeStates) -> service.NodeStates:
+        with suppress(LogDeviceError):  # what was known last will do
+            await self._node.configuration.refresh()
+        return self._node.statuses.view()
+
+    async def _cluster(self, request: service.GetCluster) -> service.ClusterView:
+        node = self._node
+        nodes = tuple(
+            service.NodeView(
+                node=other,
+                address=entry.address,
+                location=entry.location,
+                is_storage=NodeRole.STORAGE in entry.roles,
+                is_sequencer=NodeRole.SEQUENCER in entry.roles,
+                is_alive=node.membership.is_alive(other),
+            )
+            for other, entry in sorted(node.configuration.nodes.items())
+        )
+        version = int(node.configuration.version)
+        return service.ClusterView(cluster=node.config.cluster, asked=node.id, version=version, nodes=nodes)
+
+    async def _find_sequencer(self, request: service.FindSequencer) -> service.SequencerIs:
+        node = self._node
+        await node.configuration.require(request.log)
+        sequencers = node.configuration.sequencer_nodes
+        alive = [other for other in node.membership.alive if other in sequencers]
+        return service.SequencerIs(owner_of(request.log, alive))

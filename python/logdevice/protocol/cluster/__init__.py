@@ -1,0 +1,1 @@
+"""Which nodes are alive, which node numbers a log, and how a client finds it."""

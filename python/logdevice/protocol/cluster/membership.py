@@ -1,0 +1,169 @@
+"""Membership: who of the cluster is there, as one node sees it.
+
+It pings every other node at a steady pace, unless that node has just done so itself, and counts pings in a
+row after which nothing was heard. It lives as long as the node's process. It promises nothing about
+agreement: two nodes may see different things for a while, and only the epoch store decides between them. A
+pause of this process itself costs the others at most one missed ping. Rules Z1 to Z5, Z8 and Z9 are in
+docs/protocol/write_path.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
+from logdevice.protocol.messages.rebuilding import Ping, Pong
+from logdevice.protocol.timers import WakeAt, Woken
+from logdevice.settings import NodeSettings
+from logdevice.types import NodeId
+
+_BEAT: Final = "BEAT"
+# Refused twice: one refusal may be a process that was just being replaced.
+_REFUSED_MAX: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """These nodes are registered, this one included or not."""
+
+    nodes: tuple[NodeId, ...]
+
+
+# A ping that was not sent found no process where the node should be.
+Event = NodesChanged | Asked[Ping] | Answered[Pong] | Lost[Ping] | Woken
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareAlive:
+    """A node can be talked to (again); also when it was restarted between two pings."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareDead:
+    node: NodeId
+
+
+Effect = Ask[Ping] | Reply[Pong] | DeclareAlive | DeclareDead | WakeAt
+
+
+@dataclass(slots=True)
+class _Other:
+    missed: int = 0  # pings in a row, the one on its way included, after which nothing was heard
+    refused: int = 0  # pings in a row that could not be delivered
+    generation: int | None = None  # None: never heard of
+    has_left: bool = False
+    has_pinged: bool = False  # since our last beat
+
+
+class Membership:
+    """`generation` names this process; a later one of the same node has a higher."""
+
+    def __init__(self, me: NodeId, generation: int, settings: NodeSettings) -> None:
+        self._me = me
+        self._generation = generation
+        self._settings = settings
+        self._others: dict[NodeId, _Other] = {}
+        self._is_member = False
+        self._turn: Turn[Effect] = Turn()
+
+    @property
+    def alive(self) -> tuple[NodeId, ...]:
+        """The nodes to count on, this one among them if it is registered."""
+        there = [node for node in self._others if self.is_alive(node)]
+        return tuple(sorted([*there, self._me] if self._is_member else there))
+
+    def is_alive(self, node: NodeId) -> bool:
+        """Z1: a node of which nothing was heard yet is given the time to answer."""
+        if node == self._me:
+            return True
+        other = self._others.get(node)
+        if other is None or other.has_left or other.missed > self._settings.pings_missed_max:
+            return False
+        # Z8: one that was never heard of may still be starting.
+        return other.generation is None or other.refused < _REFUSED_MAX
+
+    def start(self, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
+        self._turn.arm(_BEAT, 0)
+        self._turn.finish()
+        return effects
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = self._turn.begin(now_ms)
+        match event:
+            case NodesChanged():
+                self._on_nodes(event.nodes)
+            case Asked():
+                self._on_ping(event.request)
+                self._turn.reply(event.id, Pong(self._generation))
+            case Answered():
+                self._on_heard(event.node, event.answer.generation, is_ping=False)
+            case Lost():
+                # What was sent and not answered is silence, which every beat counts.
+                if not event.was_sent:
+                    self._on_refused(event.node)
+            case Woken():
+                for _ in self._turn.passed():
+                    self._on_beat()
+            case _:
+                assert_never(event)
+        self._turn.finish()
+        return effects
+
+    def _on_nodes(self, nodes: tuple[NodeId, ...]) -> None:
+        self._is_member = self._me in nodes
+        known = self._others
+        self._others = {node: known.get(node) or _Other() for node in sorted(nodes) if node != self._me}
+
+    def _on_ping(self, ping: Ping) -> None:
+        if ping.generation < 0:
+            self._on_left(ping.node, -ping.generation)
+        else:
+            self._on_heard(ping.node, ping.generation, is_ping=True)
+
+    def _on_heard(self, node: NodeId, generation: int, *, is_ping: bool) -> None:
+        other = self._others.get(node)
+        if other is None or (other.has_left and generation == other.generation):
+            return  # Z4: what a process that has left still sends does not bring it back
+        was_alive = self.is_alive(node)
+        is_new = generation != other.generation  # Z3
+        other.missed, other.generation, other.has_left = 0, generation, False
+        other.refused = 0
+        other.has_pinged |= is_ping
+        if is_new or not was_alive:
+            self._turn.emit(DeclareAlive(node))
+
+    def _on_left(self, node: NodeId, generation: int) -> None:
+        other = self._others.get(node)
+        if other is None or generation < (other.generation or 0):
+            return  # the last word of a process that has a successor
+        was_alive = self.is_alive(node)
+        other.generation, other.has_left = generation, True
+        if was_alive:
+            self._turn.emit(DeclareDead(node))
+
+    def _on_refused(self, node: NodeId) -> None:
+        other = self._others.get(node)
+        if other is None:
+            return
+        was_alive = self.is_alive(node)
+        other.refused += 1
+        if was_alive and not self.is_alive(node):
+            self._turn.emit(DeclareDead(node))
+
+    def _on_beat(self) -> None:
+        """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""
+        self._turn.arm(_BEAT, self._settings.ping_interval_ms)
+        for node, other in self._others.items():
+            if other.has_pinged:  # Z9
+                other.has_pinged = False
+                continue
+            was_alive = self.is_alive(node)
+            other.missed += 1
+            if was_alive and not self.is_alive(node):
+                self._turn.emit(DeclareDead(node))
+            self._turn.ask(node, Ping(self._me, self._generation))

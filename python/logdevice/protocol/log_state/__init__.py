@@ -1,0 +1,1 @@
+"""One log on one storage node: what it stores, refuses, drops and gives back."""

@@ -1,0 +1,99 @@
+"""One call of a log state's `handle`, and what the log state waits for: writes and reads of its store.
+
+The parts of a log state share one LogTurn, as they share one StoredLog. Each says what it goes on with when
+its write is durable or its read has come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.log_state.events import Effect
+from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
+from logdevice.protocol.log_state.store_write import (
+    Persist,
+    Persisted,
+    PersistError,
+    PersistFailed,
+    StoreWrite,
+)
+from logdevice.settings import RecoverySettings
+from logdevice.types import LogId, Lsn
+
+FLUSH: Final = "FLUSH"
+PURGE: Final = "PURGE"
+
+FromStore = Persisted | PersistFailed | RecordsRead | ReadFailed
+
+
+def _nothing() -> None:
+    pass
+
+
+def _ignore(error: PersistError) -> None:
+    pass
+
+
+class LogTurn(Turn[Effect]):
+    def __init__(self, log: LogId, settings: RecoverySettings) -> None:
+        super().__init__()
+        self._log = log
+        self._settings = settings
+        self._id = 0
+        self._waiting: dict[int, Callable[[FromStore], None]] = {}
+
+    def persist(
+        self,
+        writes: Sequence[StoreWrite],
+        done: Callable[[], None] = _nothing,
+        failed: Callable[[PersistError], None] = _ignore,
+    ) -> None:
+        """J7: what has to be durable first goes into `done`."""
+
+        def resume(event: FromStore) -> None:
+            if isinstance(event, PersistFailed):
+                failed(event.error)
+            else:
+                done()
+
+        self._id += 1
+        self._waiting[self._id] = resume
+        self.effects.append(Persist(self._id, tuple(writes)))
+
+    def read(
+        self,
+        start: Lsn,
+        end: Lsn,
+        done: Callable[[RecordsRead | None], None],
+        *,
+        headers_only: bool = True,
+        bytes_max: int | None = None,
+    ) -> None:
+        """Every copy of [start, end), or as many as fit; None if the store cannot be read."""
+
+        def resume(event: FromStore) -> None:
+            done(event if isinstance(event, RecordsRead) else None)
+
+        self._id += 1
+        self._waiting[self._id] = resume
+        read = StoreRead(
+            read_id=self._id,
+            log=self._log,
+            start=start,
+            end=end,
+            gap_end=end,
+            bytes_max=bytes_max or self._settings.digest_bytes_max,
+            headers_only=headers_only,
+        )
+        self.effects.append(read)
+
+    def flush_later(self) -> None:
+        """Progress is worth a write now and then, not one each time it is made."""
+        if not self.is_armed(FLUSH):
+            self.arm(FLUSH, self._settings.state_flush_ms)
+
+    def resume(self, id: int, event: FromStore) -> None:
+        """What the store says, to the part that waits for it."""
+        self._waiting.pop(id)(event)

@@ -1,0 +1,61 @@
+"""How fast one node copies for a rebuilding: one budget for all of its logs.
+
+There are two limits (P66). So many bytes a second are never exceeded. And while the node serves readers
+it copies one chunk of a log at a time and rests after it, so that copying takes a small part of the time
+whatever the machine can do: where disks, network or processors are short, chunks take longer, and so do the
+rests. It is told what was copied, how long that took and how much readers were sent, and lives as long as
+the node. It has no clock.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from logdevice.settings import RebuildSettings
+
+_LOOK_MS_MIN: Final = 50  # a shorter time says little about a rate
+_SERVING_MS: Final = 1_000  # readers take what they get in turns, so a pause is not their end
+
+
+class CopyBudget:
+    def __init__(self, settings: RebuildSettings) -> None:
+        self.next_ms = 0  # when something may be read again in order to be copied
+        self._settings = settings
+        self._sent_bytes = 0
+        self._looked_ms: int | None = None
+        self._served_ms: int | None = None  # when readers last took so much that copying gives way
+        self._now_ms = 0
+
+    @property
+    def is_serving(self) -> bool:
+        return self._served_ms is not None and self._now_ms - self._served_ms < _SERVING_MS
+
+    @property
+    def chunks_max(self) -> int:
+        """How many chunks of a log may be on their way."""
+        return 1 if self.is_serving else self._settings.rebuild_chunks_max
+
+    def look(self, sent_bytes: int, now_ms: int) -> None:
+        """`sent_bytes`: what readers were ever sent."""
+        self._now_ms = now_ms
+        elapsed_ms = 0 if self._looked_ms is None else now_ms - self._looked_ms
+        if self._looked_ms is None or elapsed_ms >= _LOOK_MS_MIN:
+            bytes_per_s = (sent_bytes - self._sent_bytes) * 1000 // elapsed_ms if elapsed_ms else 0
+            if bytes_per_s >= self._settings.rebuild_yield_bytes_per_s:
+                self._served_ms = now_ms
+            self._sent_bytes, self._looked_ms = sent_bytes, now_ms
+
+    def copied(self, size: int, now_ms: int) -> None:
+        self._rest(size * 1000 // self._settings.rebuild_bytes_per_s_max, now_ms)
+
+    def worked(self, began_ms: int, now_ms: int) -> None:
+        """A read that found nothing, or a chunk from its read to its last answer."""
+        if self.is_serving:
+            # Whatever took longer than a retry was waiting, not work.
+            work_ms = min(now_ms - began_ms, self._settings.rebuild_retry_ms)
+            percent = self._settings.rebuild_busy_percent_max
+            self._rest(work_ms * (100 - percent) // percent, now_ms)
+
+    def _rest(self, duration_ms: int, now_ms: int) -> None:
+        """Rests add up: several logs together copy no more than one would."""
+        self.next_ms = max(self.next_ms, now_ms) + duration_ms

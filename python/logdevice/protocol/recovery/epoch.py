@@ -1,0 +1,204 @@
+"""Epoch recovery: making the end of one epoch definite.
+
+Seals are counted until they are an f-majority; then copies are read (digest), every LSN above what is
+known to be good is decided and brought to R nodes (mutation), and the nodes that took part note it
+(clean). Each stage is an object with what only it needs; when a node that took part is lost a new attempt
+begins with a new first stage. It is a part of the log's recovery and lives until the epoch is clean. It
+promises that no record that was acknowledged becomes a hole, and that a hole stays one. Rules V3 to V15 and
+V20 are in docs/protocol/recovery.md, O11 in writers.md beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.write import Cleaned, DigestRecords, EpochTail, Sealed, SealStatus, Stored
+from logdevice.protocol.quorum import Quorum, places
+from logdevice.protocol.recovery.context import Effect, RecoveryContext, recovery_quorum
+from logdevice.protocol.recovery.digest import Decisions
+from logdevice.protocol.recovery.stages import Cleaning, Digesting, Done, Mutating, Sealing, Stage
+from logdevice.protocol.writers.received_table import ReceivedTable
+from logdevice.types import (
+    AuthoritativeStatus,
+    Epoch,
+    EpochMetadata,
+    Location,
+    LogPoint,
+    Lsn,
+    NodeId,
+    epoch_start,
+)
+
+_LOST = AuthoritativeStatus.UNDERREPLICATION
+
+
+class Known:
+    """What nodes said of the epoch when they were sealed. It stays true when a node is lost, so nothing of it
+    ever moves back.
+    """
+
+    def __init__(self, epoch: Epoch) -> None:
+        self.start = epoch_start(epoch)  # V5: everything of the epoch below is good, or trimmed
+        self.trim_end = Lsn(0)
+        # O11: what the sequencer told the nodes of its received table, and up to where.
+        self.kept_end = Lsn(0)
+        self.kept_writers = b""
+        self._epoch = epoch
+
+    def learn(self, answer: Sealed) -> None:
+        ends = [tail.good_end for tail in answer.tails if tail.epoch == self._epoch]
+        self.start = min(max(self.start, answer.trim_end, *ends), Lsn.of(self._epoch + 1, 0))
+        self.trim_end = max(self.trim_end, answer.trim_end)
+        if answer.writers_end.epoch == self._epoch and answer.writers_end > self.kept_end:
+            self.kept_end, self.kept_writers = answer.writers_end, answer.writers
+
+
+class EpochRecovery:
+    """`writers_before` is the received table that the epoch before ended with; None: not known yet.
+
+    `sealed` are the nodes that take part, `lossy` those of them (or of those that took part) which may have
+    lost records here.
+    """
+
+    def __init__(
+        self,
+        context: RecoveryContext,
+        turn: Turn[Effect],
+        epoch: Epoch,
+        metadata: EpochMetadata,
+        before: LogPoint,
+        writers_before: ReceivedTable | None,
+        statuses: Mapping[NodeId, AuthoritativeStatus],
+        sealed: Mapping[NodeId, Sealed],
+    ) -> None:
+        self.context = context
+        self.turn = turn
+        self.epoch = epoch
+        self.end = Lsn.of(epoch + 1, 0)
+        self.metadata = metadata
+        self.before = before
+        self.writers_before = writers_before
+        self.statuses = statuses
+        self.attempt = 1
+        self.sealed: dict[NodeId, Sealed] = {}
+        self.lossy: set[NodeId] = set()
+        self.known = Known(epoch)
+        self.decided: Decisions | None = None  # by this attempt or an earlier one
+        # L29: from where on it was decided without authority, so that records may be gone that were read.
+        self.doubtful_from: Lsn | None = None
+        self.stage: Stage = Sealing(self)
+        for node, answer in sealed.items():
+            self.take_part(node, answer)
+
+    @property
+    def is_sealing(self) -> bool:
+        return isinstance(self.stage, Sealing)
+
+    @property
+    def is_done(self) -> bool:
+        return isinstance(self.stage, Done)
+
+    @property
+    def outcome(self) -> Decisions:
+        """What becomes of the epoch."""
+        assert self.decided is not None, "it is asked for once everything is decided"
+        return self.decided
+
+    @property
+    def grace_end_ms(self) -> int | None:
+        """When the digest waits no longer."""
+        return self.stage.grace_end_ms if isinstance(self.stage, Digesting) else None
+
+    @property
+    def silent(self) -> list[NodeId]:
+        """The nodes that have been asked something and have not answered."""
+        return sorted(self.stage.silent)
+
+    def advance(self) -> None:
+        """Whatever has become possible."""
+        while (stage := self.stage.advance()) is not self.stage:
+            self.stage = stage
+
+    def know_writers(self, table: ReceivedTable | None) -> None:
+        if self.writers_before is None:
+            self.writers_before = table
+
+    def take_part(self, node: NodeId, answer: Sealed) -> None:
+        """A node that comes while copies are read takes part; one that comes later will purge (V3)."""
+        if node not in self.metadata.nodeset or not isinstance(self.stage, Sealing | Digesting):
+            return
+        self.sealed[node] = answer
+        if answer.status is SealStatus.REBUILDING:
+            self.lossy.add(node)  # V21
+        self.known.learn(answer)
+        if isinstance(self.stage, Digesting):
+            self.stage.join(node)
+
+    def digest(self, node: NodeId, answer: DigestRecords) -> None:
+        if isinstance(self.stage, Digesting) and self.stage.is_awaited(node, answer):
+            if answer.has_failed:
+                self.lose(node)
+            else:
+                self.stage.take(node, answer)
+
+    def is_current(self, answer: Stored | Cleaned) -> bool:
+        """V15: answers to an earlier attempt say nothing about this one."""
+        return answer.attempt == self.attempt
+
+    def stored(self, node: NodeId, lsn: Lsn) -> None:
+        if isinstance(self.stage, Mutating):
+            self.stage.stored(node, lsn)
+
+    def cleaned(self, node: NodeId) -> None:
+        if isinstance(self.stage, Cleaning):
+            self.stage.silent.discard(node)
+
+    def lose(self, node: NodeId) -> None:
+        """V15: without a node that took part, begin again."""
+        if self.sealed.pop(node, None) is not None:
+            if isinstance(self.stage, Digesting):
+                self.stage.leave(node)
+            elif isinstance(self.stage, Mutating | Cleaning):
+                self.restart(self.statuses)
+
+    def restart(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+        self.attempt += 1
+        self.statuses = statuses
+        self.lossy.clear()
+        self.stage = Sealing(self)
+
+    def ask_again(self) -> None:
+        """Everything that was asked and has not been answered."""
+        self.stage.ask_again()
+
+    # ---- what the stages ask for --------------------------------------------------------------------
+
+    def quorum(self, voters: Collection[NodeId]) -> Quorum:
+        quorum = recovery_quorum(self.metadata, self.context.locations, self.statuses, self.sealed, voters)
+        for node in sorted(self.lossy):
+            quorum.set_status(node, _LOST)  # V10
+        return quorum
+
+    def tails(self) -> list[EpochTail]:
+        """What the nodes that take part said of the epoch, by node."""
+        answers = (answer for _, answer in sorted(self.sealed.items()))
+        return [tail for answer in answers for tail in answer.tails if tail.epoch == self.epoch]
+
+    def tags_start(self) -> Lsn | None:
+        """O11: from where on records have tags that the table at hand does not know; None: there are none.
+
+        A good record is on so many nodes that at least one of those asked knows of it.
+        """
+        starts = [tail.tagged_start for tail in self.tails() if tail.tagged_start]
+        return max(min(starts), self.known.kept_end) if starts else None
+
+    def takers(self, nodes: Iterable[NodeId]) -> dict[NodeId, Location]:
+        """Those of the nodes that copies can be brought to, and where they are.
+
+        V23: a node that is empty refuses them, or throws them away with the others.
+        """
+        empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
+        return places(
+            (node for node in nodes if self.statuses.get(node) is not empty), self.context.locations
+        )

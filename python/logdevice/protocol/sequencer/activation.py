@@ -1,0 +1,222 @@
+"""Activation: taking the next epoch of a log from the epoch store.
+
+Read, then compare-and-set: of several nodes that try, one wins; the others pause, and longer each
+time. The opening of an epoch is what has to follow before it may be released: its metadata is written,
+its predecessor has drained, all earlier epochs are recovered. Both are parts of the sequencer. Rules U1
+to U3, U12, U13 and U17 are in docs/protocol/write_path.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.write import Barrier, GetTail, GetWriter
+from logdevice.protocol.sequencer.epoch_state import (
+    EpochState,
+    EpochStoreRead,
+    EpochStoreWritten,
+    MetadataLogRead,
+    MetadataLogWritten,
+    ReadEpochStore,
+    ReadMetadataLog,
+    WriteEpochStore,
+    WriteMetadataLog,
+)
+from logdevice.protocol.sequencer.events import (
+    ChainConfig,
+    Effect,
+    Question,
+    SequencerConfig,
+    SequencerContext,
+    StartRecovery,
+)
+from logdevice.protocol.timers import back_off_ms
+from logdevice.types import Epoch, EpochMetadata, NodeId
+
+
+class Timer(Enum):
+    """The deadlines of a sequencer that are no part's own."""
+
+    ACTIVATION = "ACTIVATION"
+    METADATA = "METADATA"
+    TAIL = "TAIL"
+    DRAINING = "DRAINING"
+
+
+class Phase(Enum):
+    IDLE = "IDLE"
+    READING = "READING"  # the epoch store is asked
+    RECORDING = "RECORDING"  # the nodeset that will be replaced is being written to the metadata log
+    WRITING = "WRITING"  # the new epoch is being written
+
+
+class Activation:
+    """The dialogue with the epoch store, one attempt at a time."""
+
+    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
+        self.phase = Phase.IDLE
+        self.not_before_ms = 0  # when the next attempt may begin
+        self._context = context
+        self._turn = turn
+        self._wanted: EpochState | None = None  # being written
+        self._replaced: EpochMetadata | None = None  # being recorded
+        self._version = 0  # of the value that was read
+        self._failures = 0  # attempts in a row that came to nothing
+
+    @property
+    def is_running(self) -> bool:
+        return self.phase is not Phase.IDLE
+
+    def begin(self) -> bool:
+        """Whether an attempt has begun: one at a time, with pauses between them (U3)."""
+        if self.is_running or self._turn.now_ms < self.not_before_ms:
+            return False
+        self.phase = Phase.READING
+        self._turn.emit(ReadEpochStore(self._context.log))
+        self._turn.arm(Timer.ACTIVATION, self._context.settings.activation_timeout_ms)
+        return True
+
+    def take_next(self, read: EpochStoreRead, state: EpochState, config: SequencerConfig) -> None:
+        """U2: the epoch after the highest that was ever given out, with the nodeset that is wanted now."""
+        epoch = Epoch(state.epoch + 1)
+        metadata = state.metadata
+        if (metadata.nodeset, metadata.replication) != (config.nodeset, config.replication):
+            metadata = EpochMetadata(epoch, config.nodeset, config.replication)
+        self._wanted = replace(state, epoch=epoch, owner=self._context.me, metadata=metadata)
+        self._version = read.version
+        if metadata == state.metadata or state.epoch == 0:
+            self._write(self._wanted)
+            return
+        # U17: the epoch store holds one nodeset only. Who stored the epochs so far must not be forgotten.
+        self.phase = Phase.RECORDING
+        self._replaced = state.metadata
+        self._turn.emit(WriteMetadataLog(self._context.log, state.metadata))
+
+    def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
+        """The metadata log has answered: what comes next, if the activation waits for that."""
+        if self.phase is not Phase.RECORDING or not isinstance(event, MetadataLogWritten):
+            return
+        if event.metadata == self._replaced and event.is_done:  # else the activation's deadline covers it
+            assert self._wanted is not None, "an epoch is to be taken"
+            self._write(self._wanted)
+
+    def _write(self, wanted: EpochState) -> None:
+        self.phase = Phase.WRITING
+        self._turn.emit(WriteEpochStore(self._context.log, self._version, wanted))
+
+    def end(self, event: EpochStoreWritten) -> EpochState | None:
+        """The epoch that is ours now, if it is."""
+        wanted, self._wanted = self._wanted, None
+        self.phase = Phase.IDLE
+        return wanted if event.is_done else None
+
+    def fail(self) -> None:
+        """U3: pauses grow, so that nodes which compete for a log do not preempt each other for ever."""
+        settings = self._context.settings
+        self.phase = Phase.IDLE
+        self._wanted = None
+        self._turn.disarm(Timer.ACTIVATION)
+        self.not_before_ms = self._turn.now_ms + back_off_ms(
+            self._failures, settings.activation_pause_ms_min, settings.activation_pause_ms_max
+        )
+        self._failures += 1
+
+    def succeed(self) -> None:
+        """An epoch came so far as to be released."""
+        self._failures = 0
+
+
+class Opening:
+    """What is still missing before the records of a new epoch may be released."""
+
+    def __init__(
+        self,
+        context: SequencerContext,
+        turn: Turn[Effect],
+        state: EpochState,
+        chain: ChainConfig | None,
+        *,
+        knows_tail: bool,
+    ) -> None:
+        self.history: tuple[EpochMetadata, ...] | None = None
+        self.is_recovered = False
+        self.knows_tail = knows_tail  # where the counters of the epoch begin
+        self._context = context
+        self._turn = turn
+        self._state = state
+        self._chain = chain
+        self._is_metadata_written = False
+        self._is_recovery_started = False
+
+    @property
+    def may_release(self) -> bool:
+        return self._is_metadata_written and self.is_recovered  # U12, U13
+
+    def can_tell(self, question: Question) -> bool:
+        """Whether the past is known as far as this is about it."""
+        match question:
+            case GetTail():
+                return self.knows_tail
+            case Barrier():
+                return self.may_release  # T16
+            case GetWriter():
+                return self.is_recovered  # O10
+            case _:
+                return True
+
+    def is_outdated(self, config: SequencerConfig) -> bool:
+        """Whether another nodeset, replication or way of writing is wanted than that of this epoch."""
+        metadata = self._state.metadata
+        is_same = (metadata.nodeset, metadata.replication) == (config.nodeset, config.replication)
+        return not is_same or self._chain != config.chain
+
+    @property
+    def nodes(self) -> list[NodeId]:
+        """All nodes of this nodeset and of those before it."""
+        return [node for entry in self.history or (self._state.metadata,) for node in entry.nodeset]
+
+    def ask_metadata_log(self) -> None:
+        """The next question to the metadata log; asked again, it does no harm."""
+        if self.history is None:
+            self._turn.emit(ReadMetadataLog(self._context.log, epoch=self._state.epoch))
+        elif not self._is_metadata_written:
+            self._turn.emit(WriteMetadataLog(self._context.log, self._state.metadata))
+        else:
+            return
+        self._turn.arm(Timer.METADATA, self._context.settings.activation_timeout_ms)
+
+    def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
+        """The metadata log has answered; where it has failed it is asked again after a pause."""
+        if isinstance(event, MetadataLogRead) and event.epoch != self._state.epoch:
+            return  # U20: asked for an earlier epoch, before that epoch's own nodeset was written
+        metadata = self._state.metadata
+        if isinstance(event, MetadataLogWritten):
+            is_done = event.is_done
+            if is_done and event.metadata == metadata:
+                self._is_metadata_written = True
+        else:
+            is_done = event.history is not None
+            if event.history is not None and self.history is None:
+                self._is_metadata_written = metadata in event.history
+                self.history = event.history if self._is_metadata_written else (*event.history, metadata)
+        self._turn.disarm(Timer.METADATA)
+        if is_done:
+            self.ask_metadata_log()
+        else:
+            self._turn.arm(Timer.METADATA, self._context.settings.activation_pause_ms_max)
+
+    def start_recovery(self) -> None:
+        """Once, when it can begin."""
+        if self.history is None or self._is_recovery_started:
+            return
+        self._is_recovery_started = True
+        start = StartRecovery(
+            log=self._context.log,
+            epoch=self._state.epoch,
+            last_clean=self._state.last_clean,
+            history=self.history,
+            tail_end=self._state.tail.lsn,
+        )
+        self._turn.emit(start)

@@ -1,0 +1,289 @@
+"""Appender: one record, from its LSN until it is stored as well as it should be.
+
+It sends the record to a copyset (a wave) and waits for answers in three stages: any R of R + X
+stored, then the client has its answer (replication); the left-most `sync_leaders` stored, then the
+record may be released (sync leaders); the left-most `leaders` stored, then copies too many are deleted
+(leader redundancy). It lives until the last stage ends. It promises that a record it acknowledges is on
+nodes that satisfy the replication, and that no later stage keeps it forever. Rules E1 to E12 are in
+docs/protocol/write_path.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Protocol
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.io import Lost
+from logdevice.protocol.messages.write import Delete, Store, Stored, StoreStatus
+from logdevice.protocol.quorum import can_replicate
+from logdevice.protocol.sequencer.copysets import Cause, StickyCopysets
+from logdevice.protocol.sequencer.events import SequencerConfig, SequencerContext
+from logdevice.protocol.timers import Timers, back_off_ms
+from logdevice.types import Lsn, NodeId, Record
+
+_CAUSES = {
+    StoreStatus.NO_SPACE: Cause.NO_SPACE,
+    StoreStatus.REBUILDING: Cause.REBUILDING,
+    StoreStatus.OVERLOADED: Cause.OVERLOADED,
+    StoreStatus.FAILED: Cause.UNREACHABLE,
+}
+# A node that answers with one of these has certainly not stored the copy.
+_REFUSALS = frozenset(
+    {StoreStatus.PREEMPTED, StoreStatus.NO_SPACE, StoreStatus.REBUILDING, StoreStatus.OVERLOADED}
+)
+
+
+class RecordOwner(Protocol):
+    """The epoch that an Appender is a part of: it is told how far a record has come."""
+
+    def acknowledge(self, lsn: Lsn) -> None:
+        """The record is stored well enough for the client to be told."""
+
+    def retire(self, lsn: Lsn) -> None:
+        """The record may be released."""
+
+    def finish(self, lsn: Lsn) -> None:
+        """The Appender may be forgotten."""
+
+    def preempt(self, refusal: Stored) -> None:
+        """A higher epoch has sealed: the sequencer has to step down. The Appender is done."""
+
+
+class Stage(Enum):
+    REPLICATION = "REPLICATION"
+    SYNC_LEADERS = "SYNC_LEADERS"
+    LEADERS = "LEADERS"
+    DONE = "DONE"
+
+
+class Appender:
+    """`request_id` is the append that brought the record. `config` is that of the epoch, and so are `timers`,
+    one for each record by its LSN.
+    """
+
+    def __init__(
+        self,
+        context: SequencerContext,
+        config: SequencerConfig,
+        request_id: int,
+        record: Record,
+        copysets: StickyCopysets,
+        good_end: Callable[[], Lsn],
+        turn: Turn[Any],
+        timers: Timers[Lsn],
+        owner: RecordOwner,
+    ) -> None:
+        self.request_id = request_id
+        self.record = record
+        self.stage = Stage.REPLICATION
+        self.is_acknowledged = False
+        self._context = context
+        self._config = config
+        self._copysets = copysets
+        self._good_end = good_end
+        self._is_draining = False
+        self._wave = 0
+        self._copyset: tuple[NodeId, ...] = ()
+        self._wave_record = record  # with this wave's header
+        self._stored: set[NodeId] = set()  # of this wave
+        self._failed: set[NodeId] = set()  # of this wave
+        self._deleted: set[NodeId] = set()
+        self._has_body: set[NodeId] = set()  # from any wave: a header is enough for them (E5)
+        self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
+        self._preempted: Stored | None = None  # what a sealed node has answered
+        self._retries = 0  # of the stage
+        self._turn = turn
+        self._timers = timers
+        self._owner = owner
+
+    @property
+    def may_be_stored(self) -> bool:
+        """Whether any node may have a copy, now or later (E9)."""
+        return bool(self._unrefused)
+
+    def start(self) -> None:
+        self._send_wave()
+
+    def drain(self) -> None:
+        """The sequencer has begun a new epoch; this record belongs to the one before."""
+        self._is_draining = True
+
+    def answered(self, node: NodeId, stored: Stored) -> None:
+        is_ok = stored.status is StoreStatus.OK
+        if is_ok:
+            self._has_body.add(node)
+        elif stored.status in _REFUSALS:
+            self._unrefused.discard((node, stored.wave))
+        # E4: what an older wave brings does not count.
+        if self.stage is Stage.DONE or stored.wave != self._wave or not self._is_outstanding(node):
+            return
+        if is_ok:
+            self._stored.add(node)
+        elif stored.status is StoreStatus.PREEMPTED and not (stored.is_soft and self._is_draining):
+            self._failed.add(node)
+            self._preempted = stored
+        else:
+            self._note_failure(node, _CAUSES.get(stored.status))
+        self._go_on()
+
+    def lost(self, event: Lost[Store]) -> None:
+        node, wave = event.node, event.request.record.wave
+        if not event.was_sent:
+            self._unrefused.discard((node, wave))
+        if self.stage is Stage.DONE or wave != self._wave or not self._is_outstanding(node):
+            return
+        self._note_failure(node, Cause.UNREACHABLE)
+        self._go_on()
+
+    def _note_failure(self, node: NodeId, cause: Cause | None) -> None:
+        # An amend that failed may have failed because there is nothing to amend.
+        self._has_body.discard(node)
+        self._failed.add(node)
+        if cause is not None:
+            self._copysets.health.penalise(node, cause, self._turn.now_ms)
+
+    def _go_on(self) -> None:
+        """Ends every stage that can end, and a wave that cannot succeed."""
+        if self.stage is Stage.REPLICATION:
+            if self._satisfies(self._stored):
+                self._acknowledge()
+            elif self._preempted is not None:
+                # E8: the rest of the wave may still tell that a copy exists, or that none does.
+                if not self._outstanding():
+                    self._preempt(self._preempted)
+            elif not self._satisfies(self._stored | set(self._outstanding())):
+                self._copysets.has_failed(self._copyset)
+                if self._wave < self._context.settings.immediate_waves_max:
+                    self._send_wave()  # E3
+        if self._preempted is not None and self.stage in (Stage.SYNC_LEADERS, Stage.LEADERS):
+            self._preempt(self._preempted)
+        self._end_later_stages()
+
+    def _end_later_stages(self) -> None:
+        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._config.sync_leaders):
+            self._retire()
+        if self.stage is Stage.LEADERS and self._have_stored(self._config.leader_count):
+            self._finish()
+
+    def woken(self) -> None:
+        if self.stage is Stage.REPLICATION:
+            self._on_wave_timeout()
+        elif self._retries < self._context.settings.leader_retries_max:
+            self._ask_leaders_again()
+        elif self.stage is Stage.SYNC_LEADERS:
+            # E7: availability comes first. Readers fail over from a leader that has no copy.
+            self._retire()
+            self._arm(0)
+            self._end_later_stages()
+        else:
+            self._finish()
+
+    def _on_wave_timeout(self) -> None:
+        if self._preempted is not None:
+            self._preempt(self._preempted)
+            return
+        outstanding = self._outstanding()
+        # E6: where nobody answered, it is not the node that is slow.
+        if outstanding and len(outstanding) < len(self._copyset):
+            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._turn.now_ms)
+        self._copysets.has_failed(self._copyset)
+        self._send_wave()
+
+    def _send_wave(self) -> None:
+        self._stored.clear()
+        self._failed.clear()
+        self._copyset = self._copysets.current(self.record.size, self._turn.now_ms) or ()
+        self._wave += 1
+        self._wave_record = replace(self.record, copyset=self._copyset, wave=self._wave)
+        for node in self._copyset:
+            self._send_store(node)
+        self._arm(self._wave - 1)  # E2; where there is no copyset, this is when to look again
+
+    def _send_store(self, node: NodeId) -> None:
+        record = self._wave_record
+        is_amend = node in self._has_body
+        store = Store(
+            log=self._context.log,
+            record=replace(record, body=b"") if is_amend else record,
+            good_end=self._good_end(),
+            sequencer=self._context.me,
+            is_amend=is_amend,
+            is_draining=self._is_draining,
+        )
+        self._unrefused.add((node, self._wave))
+        self._turn.ask(node, store)
+
+    def _arm(self, attempts: int) -> None:
+        settings = self._context.settings
+        delay_ms = back_off_ms(attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max)
+        self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)
+
+    def _acknowledge(self) -> None:
+        self.is_acknowledged = True
+        self._owner.acknowledge(self.record.lsn)
+        self.stage = Stage.SYNC_LEADERS
+        self._retries = 0
+
+    def _retire(self) -> None:
+        self._delete_surplus()
+        self._owner.retire(self.record.lsn)
+        self.stage = Stage.LEADERS
+        self._retries = 0
+
+    def _finish(self) -> None:
+        self._delete_surplus()
+        self._delete_unanswered()
+        self._end()
+        self._owner.finish(self.record.lsn)
+
+    def _preempt(self, refusal: Stored) -> None:
+        self._end()
+        self._owner.preempt(refusal)
+
+    def _end(self) -> None:
+        self.stage = Stage.DONE
+        self._timers.disarm(self.record.lsn)
+
+    def _ask_leaders_again(self) -> None:
+        self._retries += 1
+        count = self._config.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._config.leader_count
+        for node in self._copyset[:count]:
+            if node not in self._stored:
+                self._failed.discard(node)
+                self._send_store(node)
+        self._arm(self._retries)
+
+    def _delete_surplus(self) -> None:
+        """E10: copies beyond the replication go, the right-most first."""
+        for node in reversed(self._copyset):
+            if node in self._stored and self._satisfies(self._stored - {node}):
+                self._stored.discard(node)
+                self._send_delete(node)
+
+    def _delete_unanswered(self) -> None:
+        # A leader that is still silent is welcome to its copy.
+        for node in reversed(self._copyset[self._config.leader_count :]):
+            if self._is_outstanding(node):
+                self._send_delete(node)
+
+    def _send_delete(self, node: NodeId) -> None:
+        self._deleted.add(node)
+        self._turn.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
+
+    def _is_outstanding(self, node: NodeId) -> bool:
+        return node in self._copyset and node not in self._stored | self._failed | self._deleted
+
+    def _outstanding(self) -> list[NodeId]:
+        return [node for node in self._copyset if self._is_outstanding(node)]
+
+    def _have_stored(self, leaders: int) -> bool:
+        return all(node in self._stored for node in self._copyset[:leaders])
+
+    def _satisfies(self, members: set[NodeId]) -> bool:
+        replication, locations = self._config.replication, self._config.candidates.locations
+        return len(members) >= replication.copies and can_replicate(
+            {node: locations[node] for node in members}, replication
+        )

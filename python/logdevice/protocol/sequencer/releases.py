@@ -1,0 +1,59 @@
+"""Releases: telling every storage node up to where a log may be read.
+
+A part of the sequencer, and as old as it. A new release goes out at once, or shortly after the one
+before it, so that a busy log does not send one per record. The last one is repeated: RELEASE has no
+answer, and a node that missed it would keep its readers waiting. Rules U14 and U15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from logdevice.protocol.effects import Turn
+from logdevice.protocol.messages.write import Release
+from logdevice.protocol.sequencer.events import Effect, SequencerContext
+from logdevice.types import Lsn, NodeId
+
+
+class Releases:
+    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
+        self.end = Lsn(0)  # everything below may be delivered
+        self._context = context
+        self._turn = turn
+        self._nodes: tuple[NodeId, ...] = ()
+        self._sent_end = Lsn(0)
+        self._sent_ms: int | None = None
+
+    def set_nodes(self, nodes: Iterable[NodeId]) -> None:
+        """All nodes of current and historical nodesets."""
+        self._nodes = tuple(sorted(set(nodes)))
+
+    def advance(self, end: Lsn) -> None:
+        self.end = max(self.end, end)
+
+    def deadline_ms(self) -> int | None:
+        """When something is to be sent next."""
+        settings = self._context.settings
+        if self.end == 0:
+            return None
+        if self._sent_ms is None:
+            return 0
+        is_new = self.end > self._sent_end
+        return self._sent_ms + (settings.release_interval_ms if is_new else settings.release_repeat_ms)
+
+    def send_due(self) -> None:
+        deadline_ms = self.deadline_ms()
+        if deadline_ms is not None and self._turn.now_ms >= deadline_ms:
+            self._sent_ms = self._turn.now_ms
+            self._sent_end = self.end
+            for node in self._nodes:
+                self.tell(node)
+
+    def tell(self, node: NodeId) -> None:
+        """What every node needs to hear now, and again when it has just come (back)."""
+        if self.end and node in self._nodes:
+            self._turn.tell(node, Release(self._context.log, self.end, self._context.me))
+
+    def stop(self) -> None:
+        """Another sequencer releases from now on."""
+        self.end = Lsn(0)

@@ -1,0 +1,119 @@
+"""The settings of the write path: sequencers and Appenders, recovery and purge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from logdevice.settings.declarations import Settings, setting
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings(Settings):
+    """A log's sequencer and its Appenders."""
+
+    body_bytes_max: int = setting(
+        32 * MIB,
+        "The largest body of a record that is accepted. Larger allows bigger batches, smaller bounds memory.",
+    )
+    window_bytes_max: int = setting(
+        128 * MIB,
+        "How many bytes of a log's records may be in flight; a single record may go over. Larger hides more"
+        " latency, smaller needs less memory.",
+    )
+    writers_max: int = setting(
+        10_000,
+        "How many writers of tagged appends a log remembers; who was idle longest is forgotten, and refused "
+        "when it sends old numbers. Larger bears more writers, smaller needs less memory and smaller bridge "
+        "records.",
+    )
+    writer_window_max: int = setting(
+        64,
+        "How many tagged appends of one writer may be on their way at a time; for so many a duplicate is "
+        "told its position. Larger hides more latency, smaller needs less memory.",
+    )
+    clock_ahead_ms_max: int = setting(
+        600_000,
+        "How far a log's clock may be put ahead of its node's by what a client or a barrier has seen; beyond "
+        "that they are refused. Larger bears worse clocks, smaller keeps times of records closer to the true "
+        "ones.",
+    )
+    barriers_max: int = setting(
+        1_000,
+        "How many barriers of a log and questions for its tail may wait for their answer. Larger serves more "
+        "clients at a time, smaller needs less memory.",
+    )
+
+    # Attributes of the log say the next three: writes_in_flight_max and sticky_copyset_*.
+    window_records_max: int = 1_000
+    sticky_bytes_max: int = 32 * MIB
+    sticky_ms_max: int = 600_000
+    store_timeout_ms_min: int = 200  # of a first wave; it doubles with every wave
+    # Shorter than the penalties of nodes that failed, or a wave would forget what the last one learnt.
+    store_timeout_ms_max: int = 3_000
+    immediate_waves_max: int = 3  # later waves wait for the time-out, to spare a cluster in trouble
+    leader_retries_max: int = 2  # so often leaders without a copy are asked again, for single copy delivery
+    # How long a node is passed over: for as long as its kind of trouble usually lasts.
+    slow_store_penalty_ms: int = 60_000
+    overloaded_penalty_ms: int = 1_000
+    no_space_penalty_ms: int = 60_000
+    rebuilding_penalty_ms: int = 30_000
+    unreachable_penalty_ms: int = 5_000  # or until there is a new connection
+    slow_nodes_share_max: float = 0.25  # of the nodeset; if more were slow it is not the nodes: all forgiven
+    activation_timeout_ms: int = 5_000  # then the epoch store or the metadata log is asked again
+    # Between activations that failed or were preempted, doubling: nodes that compete for a log calm down.
+    activation_pause_ms_min: int = 100
+    activation_pause_ms_max: int = 10_000
+    tail_wait_ms: int = 1_000  # the first appends of an epoch wait for the counters before it, not longer
+    draining_timeout_ms: int = 2_000  # then recovery takes over what an epoch left unfinished
+    release_interval_ms: int = 2  # between two RELEASEs of a busy log
+    release_repeat_ms: int = 2_000  # heals a RELEASE that was lost
+    # Storage nodes are told of writers after so much, which bounds what recovery has to read.
+    writers_keep_ms: int = 1_000
+    writers_keep_records: int = 4_096
+    clock_places_max: int = 4_096  # for so many milliseconds with appends a barrier finds where they began
+    barrier_timeout_ms: int = 5_000  # then a client that waits for a barrier or a tail is told to ask again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySettings(Settings):
+    """The recovery of a log's earlier epochs, and the purge of nodes that missed one."""
+
+    recovery_timeout_ms: int = setting(
+        30_000,
+        "After how long without progress the recovery of an epoch begins again with the nodes that are "
+        "there. Larger bears slow nodes, smaller gets around dead ones sooner.",
+    )
+
+    # Between two askings of a question without an answer, doubling.
+    retry_ms_min: int = 500
+    retry_ms_max: int = 5_000
+    digest_grace_ms: int = 100  # for nodes beyond the f-majority: each that answers needs no purge
+    digest_bytes_max: int = 4 * MIB  # of copies in one answer, which is held in memory
+    mutations_max: int = 64  # LSNs written at a time, to leave the nodes to others too
+    state_flush_ms: int = 1_000  # what a node learnt since then, a crash makes it learn again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSettings(Settings):
+    """Logs that are written along chains, as their sequencer sees to them."""
+
+    ordered: ClassVar[tuple[tuple[str, str], ...]] = (("chain_look_ms", "chain_fill_ms"),)
+
+    chain_look_ms: int = setting(
+        1_000,
+        "How long after a position was given out its sequencer looks whether it was written. Larger leaves "
+        "slow writers alone, smaller sooner completes what a writer left unfinished.",
+    )
+    chain_fill_ms: int = setting(
+        5_000,
+        "How long after a position was given out it is filled, if nothing was written there. Larger bears "
+        "slower writers, smaller makes readers wait less for one that died.",
+    )
+
+    chain_answer_ms: int = 1_000  # then a node of a chain is asked again: longer than a slow sync takes
+    chain_attempts_max: int = 2  # questions without an answer; then the next chain goes without the node
+    chain_suspicion_ms: int = 10_000  # a node stays left out so long: chains should not change too often
+    chain_regrow_ms: int = 5_000  # how often a chain that is too short is looked at

@@ -1,0 +1,40 @@
+"""One run of the whole cluster from a seed: faults, heal, converge, verdict."""
+
+from __future__ import annotations
+
+from logdevice.simulation.cluster import verdict
+from logdevice.simulation.cluster.cluster import Cluster
+from logdevice.simulation.cluster.injector import ClusterInjector
+from logdevice.simulation.cluster.plan import ClusterPlan
+from logdevice.simulation.reading.run import Outcome, Run
+from logdevice.simulation.world import World
+
+LAST_APPENDS_MAX = 20
+
+
+def simulate_cluster(seed: int, trace: list[str] | None = None) -> Outcome:
+    plan = ClusterPlan.draw(seed)
+    cluster = Cluster(plan, World(seed, trace, plan.reading.faults))
+    return ClusterRun(cluster, ClusterInjector(cluster)).play()
+
+
+class ClusterRun(Run):
+    cluster: Cluster
+
+    def _converge(self) -> None:
+        """Until everybody has what was promised; then a last record, which has to get through to all."""
+        self._run_while(lambda: verdict.unfinished_clients(self.cluster))
+        client = self.cluster.clients[0]
+        for _ in range(LAST_APPENDS_MAX):
+            # A sequencer that was preempted meanwhile leaves the outcome of an append open.
+            count = len(self.cluster.ledger.promised)
+            client.append_one()
+            self._run_while(lambda: verdict.unfinished_clients(self.cluster))
+            if len(self.cluster.ledger.promised) > count or not client.is_done:
+                break
+        if self.cluster.ledger.trim_end:
+            self.cluster.trim(self.cluster.ledger.trim_end)
+        self._run_while(lambda: verdict.unfinished(self.cluster))
+
+    def _judge(self) -> None:
+        verdict.judge(self.cluster)

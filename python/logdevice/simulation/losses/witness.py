@@ -1,0 +1,44 @@
+"""The witness of a cluster that loses disks: what was promised holds, but not by disks that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from logdevice.protocol.log_state.store_write import AmendRecord, PutRecord, StoreWrite
+from logdevice.protocol.sequencer.epoch_state import EpochState
+from logdevice.simulation.cluster.ledger import Ledger, Promises
+from logdevice.simulation.cluster.witness import Witness
+from logdevice.simulation.world import World
+from logdevice.types import Lsn, NodeId
+
+
+class LossWitness(Witness):
+    """`missing` are the nodes whose disk was lost and is not restored."""
+
+    def __init__(self, ledger: Ledger, world: World, missing: Callable[[], set[NodeId]]) -> None:
+        super().__init__(ledger, world)
+        self._missing = missing
+
+    def lost(self, node: NodeId) -> None:
+        """Its disk is gone, and with it everything the node has promised about itself."""
+        self._promises[node] = Promises()
+
+    def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
+        """Recovery may have to do without so many that it cannot know whether something is lost."""
+        self.ledger.has_branched |= before.lineage != after.lineage
+        return None
+
+    def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
+        """A copy that was acknowledged, and lost since, is restored before its node counts again."""
+        return sorted({*super().holders(lsn, content), *self._missing()})
+
+    def wrote(self, node: NodeId, write: StoreWrite) -> None:
+        """Copies of what was released long ago come to sealed epochs, too."""
+        if isinstance(write, PutRecord | AmendRecord):
+            lsn = write.record.lsn if isinstance(write, PutRecord) else write.lsn
+            if lsn < self.nodes[node].stored.released_end:
+                copy = self.nodes[node].store.get(write.log, lsn)
+                if copy is not None:
+                    self.release_seen(str(node), copy)
+                return
+        super().wrote(node, write)

@@ -1,0 +1,263 @@
+"""What a reader is promised, one small check per promise.
+
+Each check is a function of the truth and of what an outside observer saw; it answers with the words
+of a complaint, or None. None of them looks into a machine, and quorums are counted here anew, in
+the plainest way, rather than with the code under test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logdevice.protocol.messages.read import ReadMode, Start, Window
+from logdevice.protocol.read_stream.health import StreamHealth, Waiting
+from logdevice.simulation.reading.oracle import is_f_majority
+from logdevice.simulation.reading.truth import Slot, SlotKind, Truth
+from logdevice.simulation.reading.view import ReaderView
+from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Record, epoch_start
+
+Item = Record | Gap
+_COUNTS = (AuthoritativeStatus.FULLY_AUTHORITATIVE, AuthoritativeStatus.UNAVAILABLE)
+_FINAL = (GapType.ACCESS, GapType.NOTINCONFIG)
+_BY_SILENCE = (GapType.DATALOSS, GapType.BRIDGE)
+
+
+def out_of_order(view: ReaderView, item: Item) -> str | None:
+    """LSNs strictly increase, and there is a record or a gap for each, exactly once."""
+    expected = view.request.start if view.next is None else view.next
+    start = item.lsn if isinstance(item, Record) else item.start
+    if start != expected:
+        return f"expected {expected} next, got {_name(item)}"
+    if isinstance(item, Gap) and item.end <= item.start:
+        return f"{item} is empty"
+    if (item.lsn.next if isinstance(item, Record) else item.end) > view.request.end:
+        return f"{_name(item)} goes past the end {view.request.end}"
+    return None
+
+
+def wrong_content(truth: Truth, view: ReaderView, record: Record) -> str | None:
+    """A record is what was written at its LSN."""
+    slot = truth.slots.get(record.lsn)
+    if slot is None or slot.kind is not SlotKind.DATA:
+        return f"record {record.lsn} was never written"
+    body = b"" if view.request.headers_only else slot.record.body
+    if (record.body, record.timestamp_ms, record.flags) != (
+        body,
+        slot.record.timestamp_ms,
+        slot.record.flags,
+    ):
+        return f"record {record.lsn} is not what was written"
+    time_range = view.request.time_range
+    if time_range is not None and record.timestamp_ms not in time_range:
+        return f"record {record.lsn} is outside the time range of the reader"
+    return None
+
+
+def unreleased(truth: Truth, item: Item) -> str | None:
+    """Nothing at or above the released LSN; a bridge that was released speaks for its whole epoch."""
+    if isinstance(item, Record):
+        is_early = item.lsn >= truth.released_end
+    elif item.type is GapType.BRIDGE:
+        # Epoch 0 and ESN 0 are never used: no release is needed to know that.
+        first = max(item.start, epoch_start(max(1, item.start.epoch)))
+        is_early = truth.released_end <= first < item.end
+    else:
+        is_early = item.end > truth.released_end and item.type not in _FINAL
+    return f"{_name(item)} delivered, but only {truth.released_end} is released" if is_early else None
+
+
+def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
+    """A gap of each type covers only what that type means."""
+    slots = truth.slots_in(gap.start, gap.end)
+    time_range = view.request.time_range
+    match gap.type:
+        case GapType.TRIM:
+            is_true = gap.end <= truth.trim_end
+        case GapType.HOLE:
+            is_true = len(slots) == gap.end - gap.start and all(slot.kind is SlotKind.HOLE for slot in slots)
+        case GapType.FILTERED_OUT:
+            is_true = len(slots) == gap.end - gap.start and all(
+                slot.kind is SlotKind.DATA
+                and time_range is not None
+                and slot.record.timestamp_ms not in time_range
+                for slot in slots
+            )
+        case GapType.DATALOSS:
+            # Behind the last LSN of an epoch nothing can be lost, unless the bridge that says so is
+            # out of reach as well, or the reader's own end hides it.
+            is_bridge_gone = _is_bridge_gone(truth, view, gap)
+            is_true = len(slots) == gap.end - gap.start or is_bridge_gone or gap.end == view.request.end
+        case GapType.BRIDGE:
+            is_true = True  # whether it hides a record is the business of `invented_loss`
+        case _:
+            is_true = gap.type is view.ends_by and gap.end == view.request.end
+    return None if is_true else f"{gap} is not true: there is {_content(slots)}"
+
+
+def mistaken_trim(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
+    """What every node had trimmed before it was asked is called trimmed, not lost."""
+    if gap.type is GapType.DATALOSS and gap.start < truth.trim_end:
+        metadata = truth.metadata_of(gap.start.epoch)
+        if all(
+            node in view.starts and truth.had_trimmed(node, gap.start, view.starts[node])
+            for node in metadata.nodeset
+        ):
+            return f"{gap}, but {gap.start} was trimmed, as every node knew"
+    return None
+
+
+def _is_bridge_gone(truth: Truth, view: ReaderView, gap: Gap) -> bool:
+    """Whether this reader had reason to miss the bridge record of the gap's epoch."""
+    spoiled = {lsn for _, _, lsn in view.spoiled}
+    slots = truth.slots_in(Lsn.of(gap.start.epoch, 0), gap.end)
+    return any(
+        slot.kind is SlotKind.BRIDGE and (slot.is_damaged or slot.record.lsn in spoiled) for slot in slots
+    )
+
+
+def invented_loss(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
+    """A record that enough nodes would have sent is never declared lost, nor hidden under a bridge."""
+    if gap.type not in _BY_SILENCE:
+        return None
+    for slot in truth.slots_in(max(gap.start, truth.trim_end), gap.end):
+        if slot.kind is SlotKind.BRIDGE and gap.type is GapType.BRIDGE:
+            continue
+        witnesses = _holders_that_count(view, slot)
+        if witnesses and not _is_loss_excusable(truth, view, slot):
+            return f"{gap} covers {slot.record.lsn}, which {_names(witnesses)} had all the time"
+    return None
+
+
+def _holders_that_count(view: ReaderView, slot: Slot) -> list[NodeId]:
+    """Nodes with a good copy since before they were asked, whose word counts for this reader."""
+    return [
+        node
+        for node, since_ms in sorted(slot.intact_since_ms.items())
+        if view.status(node) in _COUNTS
+        and since_ms <= view.starts.get(node, since_ms)
+        and (view.filter_version, node, slot.record.lsn) not in view.spoiled
+    ]
+
+
+def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
+    """Whether the nodes that could honestly say "I have nothing here" are an f-majority."""
+    lsn = slot.record.lsn
+    metadata = truth.metadata_of(lsn.epoch)
+    holders = _holders_that_count(view, slot)
+    voters = {
+        node
+        for node in metadata.nodeset
+        if node in view.starts
+        and node not in holders
+        and node not in slot.spoiled
+        and view.status(node) in _COUNTS
+        and not truth.is_dirty(node, lsn, view.starts[node])
+        and not truth.was_rebuilding(node, view.starts[node])
+    }
+    empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
+    counted = [node for node in metadata.nodeset if view.status(node) is not empty]
+    return is_f_majority(voters, counted, metadata.replication, truth.locations)
+
+
+def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
+    """In single-copy delivery nobody's silence proves anything."""
+    if gap.type not in _BY_SILENCE or ReadMode.ALL_SEND_ALL in (view.mode, view.mode_before):
+        return None
+    if gap.type is GapType.BRIDGE:
+        slot = truth.slots.get(gap.start)
+        is_bridge_record = slot is not None and slot.kind is SlotKind.BRIDGE
+        # The unused start of an epoch shows by its first record, in any mode.
+        is_epoch_start = gap.end.esn <= 1 and not truth.slots_in(gap.start, gap.end)
+        if is_bridge_record or is_epoch_start:
+            return None
+    return f"{gap} delivered in {view.mode.value if view.mode else 'no mode'}"
+
+
+def window_too_wide(view: ReaderView, message: Start | Window) -> str | None:
+    """Nodes may not send further ahead of what the application consumed than the window is wide."""
+    consumed = view.request.start if view.next is None else view.next
+    limit = Lsn(consumed + view.window_lsns)
+    return f"window to {message.window_end}, consumed {consumed}" if message.window_end > limit else None
+
+
+def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | None:
+    """What one reader got as a record another one may miss only if a copy was lost or trimmed."""
+    for one, other in ((first, second), (second, first)):
+        for gap in other.gaps:
+            if gap.type not in _BY_SILENCE:
+                continue
+            for slot in truth.slots_in(gap.start, gap.end):
+                was_read = slot.record.lsn in one.records
+                spoiled = any(lsn == slot.record.lsn for _, _, lsn in other.spoiled)
+                if was_read and not slot.is_damaged and not spoiled:
+                    return f"{one.name} read {slot.record.lsn}, {other.name} got {gap}, and nothing was lost"
+    return None
+
+
+def stall_without_cause(
+    health: StreamHealth, *, has_unread: bool, released_end: Lsn, is_settled: bool
+) -> str | None:
+    """A head that does not move has a named cause, and the cause is true."""
+    if health.violations:
+        return f"{health.violations} messages of honest nodes were taken for violations"
+    match health.waiting:
+        case Waiting.APPLICATION | Waiting.ENDED:
+            is_true = has_unread
+        case Waiting.RELEASE:
+            is_true = not is_settled or health.head >= released_end
+        case _:
+            is_true = bool(health.waiting_for)
+    return None if is_true else f"stands still without a true cause: {health}"
+
+
+def not_converged(truth: Truth, view: ReaderView) -> str | None:
+    """Once faults have stopped, a reader gets everything that is released, and then ends."""
+    if view.is_ended:
+        return None if view.next == view.request.end else f"ended at {view.next} before {view.request.end}"
+    reached = view.request.start if view.next is None else view.next
+    if reached < min(truth.released_end, view.request.end):
+        return f"is still at {reached}, released is {truth.released_end}"
+    return f"has everything up to {reached}, but did not end" if reached >= view.request.end else None
+
+
+def wasted_copies(view: ReaderView, wire: Mapping[Lsn, int], *, rewinds: int) -> str | None:
+    """In the healed steady state each record crosses the wire once, and nothing is rewound."""
+    if rewinds:
+        return f"rewound {rewinds} times although nothing was wrong"
+    wrong = [lsn for lsn in view.records if wire.get(lsn, 0) != 1]
+    return f"{wrong[0]} crossed the wire {wire.get(wrong[0], 0)} times" if wrong else None
+
+
+def limped_badly(view: ReaderView, victim: NodeId, *, copies: int) -> str | None:
+    """One node that fails is no reason to give up single-copy delivery, as long as there are other copies."""
+    if copies > 1 and ReadMode.ALL_SEND_ALL in view.modes:
+        return f"went to all-send-all because of {victim} alone"
+    return None
+
+
+def not_forgiven(victim: NodeId, health: StreamHealth) -> str | None:
+    """A node that is back, and sends what it should, leaves the known-down list."""
+    return f"{victim} is back, but still listed in {health}" if victim in health.known_down else None
+
+
+def second_copy(slot: Slot, view: ReaderView, *, earlier: NodeId, sender: NodeId) -> str | None:
+    """With nobody known down, no two nodes send the same record under one filter version."""
+    start = view.latest
+    if start is None or start.mode is ReadMode.ALL_SEND_ALL or start.known_down:
+        return None
+    has_extras = len(slot.record.copyset) > start.replication
+    if earlier == sender or slot.kind is not SlotKind.DATA or slot.is_moved or has_extras:
+        return None
+    return f"{slot.record.lsn} sent by {earlier} and {sender} under version {start.filter_version}"
+
+
+def _name(item: Item) -> str:
+    return f"record {item.lsn}" if isinstance(item, Record) else str(item)
+
+
+def _names(nodes: list[NodeId]) -> str:
+    return " and ".join(str(node) for node in nodes)
+
+
+def _content(slots: list[Slot]) -> str:
+    return ", ".join(f"{slot.kind.value} {slot.record.lsn}" for slot in slots[:4]) or "nothing"

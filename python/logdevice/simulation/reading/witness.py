@@ -1,0 +1,91 @@
+"""Looks over the shoulders of all readers during a run and writes down every broken promise.
+
+Lives as long as the run. It calls the checks of checkers.py at the moment a thing happens, while
+the truth is still the truth of that moment.
+"""
+
+from __future__ import annotations
+
+from logdevice.protocol.messages.read import Records, Start, Window
+from logdevice.simulation.reading import checkers
+from logdevice.simulation.reading.truth import Truth
+from logdevice.simulation.reading.view import ReaderView
+from logdevice.simulation.world import World
+from logdevice.types import Gap, Lsn, NodeId, Record
+
+Item = Record | Gap
+
+
+class ReaderWitness:
+    """Collects violations, each with its time and who suffered it; knows what every reader got."""
+
+    def __init__(self, world: World) -> None:
+        self.violations: list[str] = []
+        self.views: dict[str, ReaderView] = {}  # by the names of the readers
+        self._world = world
+
+    def complain(self, who: str, complaint: str | None) -> None:
+        if complaint is not None:
+            self._world.say("VIOLATION", f"{who}: {complaint}")
+            self.violations.append(f"{self._world.now_ms} ms {who}: {complaint}")
+
+    def asked(self, view: ReaderView, message: Start | Window) -> None:
+        self.complain(view.name, checkers.window_too_wide(view, message))
+
+    def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
+        """A node puts records for this reader on the wire."""
+
+    def delivered(self, view: ReaderView, item: Item) -> None:
+        raise NotImplementedError
+
+    def accepted(self, view: ReaderView, item: Item) -> None:
+        self.complain(view.name, checkers.out_of_order(view, item))
+        if isinstance(item, Record):
+            view.records[item.lsn] = item
+            view.next = item.lsn.next
+        else:
+            view.gaps.append(item)
+            view.next = item.end
+
+
+class Witness(ReaderWitness):
+    """Holds what readers of an oracle's log get against the truth."""
+
+    def __init__(self, truth: Truth, world: World) -> None:
+        super().__init__(world)
+        self.wire: dict[str, dict[Lsn, int]] = {}  # by reader: how often each record was sent to it
+        self._senders: dict[str, tuple[int, dict[Lsn, NodeId]]] = {}  # by reader, of one version
+        self._truth = truth
+
+    def delivered(self, view: ReaderView, item: Item) -> None:
+        self.complain(view.name, checkers.unreleased(self._truth, item))
+        if isinstance(item, Record):
+            self.complain(view.name, checkers.wrong_content(self._truth, view, item))
+            return
+        self.complain(view.name, checkers.untrue_gap(self._truth, view, item))
+        self.complain(view.name, checkers.mistaken_trim(self._truth, view, item))
+        self.complain(view.name, checkers.invented_loss(self._truth, view, item))
+        self.complain(view.name, checkers.gap_by_silence_in_scd(self._truth, view, item))
+
+    def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
+        """A node puts records for this reader on the wire."""
+        wire = self.wire.setdefault(view.name, {})
+        version, senders = self._senders.get(view.name, (0, {}))
+        if version != message.filter_version:
+            if message.filter_version < version:
+                return  # a straggler; its version was watched while it was current
+            senders = {}
+            self._senders[view.name] = (message.filter_version, senders)
+        for record in message.records:
+            lsn = record.lsn
+            wire[lsn] = wire.get(lsn, 0) + 1
+            earlier = senders.setdefault(lsn, node)
+            if earlier != node and view.filter_version == message.filter_version:
+                slot = self._truth.slots[lsn]
+                self.complain(view.name, checkers.second_copy(slot, view, earlier=earlier, sender=node))
+
+    def compare(self, views: list[ReaderView]) -> None:
+        for index, first in enumerate(views):
+            for second in views[index + 1 :]:
+                name = f"{first.name} and {second.name}"
+                self.complain(name, checkers.disagreement(self._truth, first, second))

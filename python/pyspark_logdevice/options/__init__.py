@@ -1,0 +1,1 @@
+"""What users write as options: checked once, kept as values."""

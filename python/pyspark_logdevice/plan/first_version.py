@@ -1,0 +1,48 @@
+"""Tasks of a batch whose end offset is of version 1, which said where tasks may begin, not where they end.
+
+A batch that was planned before an upgrade and runs again after it must be cut as it was: a sink knows rows by
+their task. Written no more; needed as long as there are checkpoints whose last batch is of that version.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from logdevice.types import LogPoint
+from pyspark_logdevice.options.read import ReadOptions
+from pyspark_logdevice.plan.admission import NOTHING, Span
+from pyspark_logdevice.plan.division import Division
+from pyspark_logdevice.plan.offsets import Offsets, Position, TaskEnd
+
+
+def task_ends(start: Offsets | None, end: Offsets, options: ReadOptions) -> tuple[TaskEnd, ...]:
+    """What `Offsets.tasks` is of a later version: neighbours share a task as long as it has room."""
+    pieces = []
+    for log in sorted(end.logs):
+        points = _points(None if start is None else start.logs.get(log), end.logs[log], end.marks[log])
+        if end.logs[log].undone:
+            pieces.append((TaskEnd(log, points[0].lsn), NOTHING))
+        for first, last in pairwise(points):
+            pieces.append((TaskEnd(log, last.lsn), Span(first, last).amount))
+    division = Division(sum(amount.bytes for _, amount in pieces), options)
+    ends, taken, reached = [], NOTHING, None
+    for piece, amount in pieces:
+        if reached is not None and not (taken + amount).fits(division.room):
+            ends.append(reached)
+            division.end_task(taken)
+            taken = NOTHING
+        taken, reached = taken + amount, piece
+    return tuple(ends)
+
+
+def _points(before: Position | None, position: Position, marks: tuple[LogPoint, ...]) -> list[LogPoint]:
+    """Where the batch begins in a log, where tasks may begin, and where it ends."""
+    start = position.since if before is None else before.next
+    if position.undone and marks[0].lsn <= start:
+        return list(marks)
+    inside = [mark for mark in marks if mark.lsn > start]
+    exact = next((mark for mark in marks if mark.lsn == start), None)
+    if exact is None:
+        # Spark may run several old batches as one: then the start is not in the end's own marks.
+        exact = (marks[0] if before is None else before.at).at(start)
+    return [exact, *inside]

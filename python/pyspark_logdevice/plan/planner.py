@@ -1,0 +1,279 @@
+"""Decides what the next batch of a query reads, by asking the cluster. Lives on the driver.
+
+One planner serves one query, or one batch read, from one thread. Nothing that a later batch depends on is
+kept here: it is all in the offsets, so a query that is started again goes on as if nothing had happened.
+Questions that fail for the moment are asked again by the client, until `retryTimeout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from logdevice.client.blocking import Client
+from logdevice.client.client import LogTail
+from logdevice.cuts import CutEnd, CutKind
+from logdevice.errors import CheckpointAheadError, CheckpointClusterError, CheckpointTrimmedError
+from logdevice.types import CountedRecord, LogId, LogPoint, Lsn
+from pyspark_logdevice.options.read import ReadOptions
+from pyspark_logdevice.options.values import Edge
+from pyspark_logdevice.plan.admission import NO_LIMIT, NOTHING, Amount, Span, Taken, admit
+from pyspark_logdevice.plan.consistent_batches import align
+from pyspark_logdevice.plan.division import divide
+from pyspark_logdevice.plan.lag import Lag, lag_of
+from pyspark_logdevice.plan.offsets import Offsets, Position
+from pyspark_logdevice.plan.pushdown import Comparison, lsns
+from pyspark_logdevice.plan.range_ends import Endpoints
+from pyspark_logdevice.plan.rollbacks import checked, made_again
+from pyspark_logdevice.plan.selection import Selection
+from pyspark_logdevice.plan.tasks import ReadSplit, splits
+
+Result = TypeVar("Result")
+_QUESTIONS_AT_A_TIME: Final = 16
+_ALL: Final = Amount(NO_LIMIT, NO_LIMIT)
+
+
+class Planner:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
+        self._options, self._client = options, client
+        self._selection = Selection(options, client)
+        self._endpoints = Endpoints(options, client)
+        self._threads: ThreadPoolExecutor | None = None
+        self._is_checked = False
+        self._target: dict[LogId, LogTail] | None = None
+        self._left: dict[LogId, CountedRecord] = {}  # the first record behind the last end that was planned
+        self.lag: dict[LogId, Lag] = {}  # behind the last end that was planned
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def plan_batch(self, filters: Sequence[Comparison] = ()) -> tuple[list[ReadSplit], Amount]:
+        """The tasks of a batch read of all that the filters let through, and how much they read."""
+        start, tails = self._begin(Edge.EARLIEST)
+        paths = {log: position.path for log, position in start.logs.items()}
+        if self._is_cut:
+            tails = self._ends(paths)
+
+        def wanted(log: LogId) -> Span:
+            at = start.logs[log].at
+            end = self._endpoints.end(log, paths[log], tails[log], at.lsn)
+            first, behind = lsns(filters, log, paths[log], self._client.find_time)
+            if max(first, at.lsn) >= min(behind, end.lsn):
+                return Span(at, at)
+            return Span(
+                at if first <= at.lsn else self._endpoints.counted(log, first, tails[log]),
+                end if behind >= end.lsn else self._endpoints.counted(log, behind, tails[log]),
+            )
+
+        spans = {log: span for log, span in self._each(paths, wanted).items() if span}
+        begun = {log: start.logs[log].moved(paths[log], span.start) for log, span in spans.items()}
+        start = Offsets(start.cluster, begun)
+        end = self._end(start, paths, {log: Taken(span) for log, span in spans.items()})
+        return splits(start, end, self._options), sum((span.amount for span in spans.values()), NOTHING)
+
+    def begin(self, default: Edge) -> Offsets:
+        """Where a query without a checkpoint begins: fixed from now on."""
+        return self._begin(default)[0]
+
+    def _begin(self, default: Edge) -> tuple[Offsets, dict[LogId, LogTail]]:
+        """And where the logs ended when it began."""
+        paths = self._selection.logs({})
+        tails = self._tails(paths)
+        self._endpoints.check_names(paths)
+        begun = self._begun(paths, lambda log: self._endpoints.start(log, paths[log], tails[log], default))
+        self._is_checked = True
+        return Offsets(self._client.cluster().cluster, begun), tails
+
+    def hold_target(self) -> None:
+        """From now on nothing is read that is appended later."""
+        self._target = self._ends(self._selection.chosen())
+
+    @property
+    def has_target(self) -> bool:
+        return self._target is not None
+
+    def next_end(self, start: Offsets, *, limited: bool) -> Offsets | None:
+        """The end of the next batch; None if there is nothing new.
+
+        `start` may be behind what was last planned, or from a checkpoint: it alone decides.
+        """
+        self.resume(start, start)
+        paths, tails = self._readable(start, limited=limited)
+        start = self._still_true(start, paths, tails)
+        ends = {log: _end_of(tails[log], wait=self.has_target or not limited) for log in paths}
+        taken = self._admitted(start, _waiting(start, ends), limited=limited)
+        self.lag = {log: lag_of(start.logs[log], tails[log], taken.get(log)) for log in paths}
+        is_something = bool(taken) or any(position.undone for position in start.logs.values())
+        return self._end(start, paths, taken) if is_something else None
+
+    def _readable(self, start: Offsets, *, limited: bool) -> tuple[dict[LogId, str], Mapping[LogId, LogTail]]:
+        """First step: which logs there are to read, and where they end."""
+        paths = self._selection.logs(start.logs)
+        if self._target is None:
+            # What a sequencer that was just replaced does not know of comes with a later batch.
+            tails = self._tails(paths, confirm=not limited)
+            if self._is_cut and any(log not in start.logs or _has_more(start, log, tails) for log in paths):
+                tails = self._ends(paths)
+            return paths, tails
+        # Logs that were read under another name were not among those that the target was made of.
+        missing = [log for log in start.logs if log in paths and log not in self._target]
+        self._target |= self._ends(missing) if missing else {}
+        return {log: path for log, path in paths.items() if log in self._target}, self._target
+
+    def _still_true(
+        self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
+    ) -> Offsets:
+        """Second step: the start in the history that logs have now, with those that have joined since."""
+        settled = {log: replace(position, undone=None) for log, position in start.logs.items()}
+        looked_at = self._each(
+            [log for log in paths if log in settled],
+            lambda log: checked(self._client, self._options, log, settled[log], self._counted),
+        )
+        start = Offsets(start.cluster, {**settled, **looked_at})
+        if any(position.undone for position in start.logs.values()):
+            self._left = {}  # of a history that is over
+        return self._with_new_logs(start, paths, tails)
+
+    def _admitted(
+        self, start: Offsets, waiting: Mapping[LogId, Span], *, limited: bool
+    ) -> Mapping[LogId, Taken]:
+        """Third step: what the batch takes of that which waits."""
+        if not waiting:
+            self._left = {}
+            return {}
+        turn = sum(position.at.entry_end for position in start.logs.values())
+        taken = admit(waiting, self._limit if limited else _ALL, self._find, self._each, turn)
+        self._left = {log: part.left for log, part in taken.items() if part.left is not None}
+        if self._is_cut:
+            return align(waiting, taken, self._find, self._client.find_time, self._each)
+        return taken
+
+    def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
+        """Last step: the offsets behind what is taken, with all that decides how the batch is read."""
+        spans = {log: part.span for log, part in taken.items() if part.span}
+        moved = {log: start.logs[log].moved(paths[log], span.end) for log, span in spans.items()}
+        tasks = divide(spans, self._options, self._find)
+        return Offsets(start.cluster, {**start.logs, **moved}, tasks)
+
+    def resume(self, start: Offsets | None, end: Offsets) -> None:
+        """Before anything is read on the strength of a checkpoint: whether it fits what is there now."""
+        if self._is_checked:
+            return
+        cluster = self._client.cluster().cluster
+        if end.cluster != cluster:
+            raise CheckpointClusterError(
+                f"the checkpoint is of cluster {end.cluster!r}; {self._options.endpoint} is of {cluster!r}"
+            )
+        paths = self._selection.logs(end.logs)
+        before = {} if start is None else start.logs
+        known = [log for log in paths if log in end.logs]
+        self._each(known, lambda log: self._check(log, before.get(log), end.logs[log]))
+        self._is_checked = True
+
+    def is_there(self, log: LogId) -> bool:
+        """Whether the log is not known to have been removed."""
+        return self._selection.is_there(log)
+
+    @property
+    def _limit(self) -> Amount:
+        return Amount(self._options.max_records_per_trigger or NO_LIMIT, self._options.max_bytes_per_trigger)
+
+    def _check(self, log: LogId, before: Position | None, end: Position) -> None:
+        start, tail = end.since if before is None else before.next, self._client.tail(log)
+        if end.next > tail.next:
+            raise CheckpointAheadError(
+                f"the checkpoint has {end.path} read up to {end.next}, and the log ends at {tail.next}",
+                log=log,
+                lsn=end.next,
+            )
+        first = self._client.first_lsn(log) if self._options.fail_on_data_loss else start
+        if first > start:
+            raise CheckpointTrimmedError(
+                f"{end.path} was trimmed up to {first}, and the query goes on at {start}",
+                log=log,
+                lsn=start,
+            )
+
+    def _with_new_logs(
+        self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
+    ) -> Offsets:
+        """The same start, with the beginning of every log that has joined since."""
+        new = {log: path for log, path in paths.items() if log not in start.logs}
+        joining = self._begun(new, lambda log: self._endpoints.beginning(log, tails[log]))
+        for log, position in start.logs.items():
+            again = next((other for other, path in new.items() if path == position.path), None)
+            if again is not None and not self.is_there(log):
+                joining[again] = made_again(self._options, log, position, joining[again])
+        return Offsets(start.cluster, {**start.logs, **joining})
+
+    def _begun(
+        self, paths: Mapping[LogId, str], beginning: Callable[[LogId], LogPoint]
+    ) -> dict[LogId, Position]:
+        """Where the query begins in each of the logs."""
+
+        def position(log: LogId) -> Position:
+            lineage, at = self._client.lineage(int(log)).shown, beginning(log)
+            seen = self._client.purged_end(log)
+            return Position(path=paths[log], since=at.lsn, at=at, lineage=lineage, purged_seen=seen)
+
+        return self._each(paths, position)
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._options.cut == "consistent"
+
+    def _ends(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
+        """Where the logs end, or with option cut where a consistent cut does."""
+        listed = list(logs)
+        if not self._is_cut or not listed:
+            return self._tails(listed)
+        cut = self._client.barrier(listed, CutKind.CONSISTENT)
+        return {end.log: _tail_at(end, cut.time_ms) for end in cut.ends}
+
+    def _tails(self, logs: Iterable[LogId], *, confirm: bool = True) -> dict[LogId, LogTail]:
+        listed = list(logs)
+        return dict(zip(listed, self._client.tails(listed, confirm=confirm), strict=True))
+
+    def _counted(self, log: LogId, lsn: Lsn) -> LogPoint:
+        return self._endpoints.counted(log, lsn, self._client.tail(log))
+
+    def _find(
+        self, log: LogId, start: Lsn, *, entries: int | None = None, bytes: int | None = None
+    ) -> CountedRecord | None:
+        known = self._left.get(log)
+        if known is not None and known.lsn == start and entries is None and bytes is None:
+            return known  # what is counted at a record never changes
+        return self._client.find_record(log, start, entries=entries, bytes=bytes)
+
+    def _each(self, logs: Iterable[LogId], ask: Callable[[LogId], Result]) -> dict[LogId, Result]:
+        """Asks about several logs at a time; the order is theirs."""
+        listed = list(logs)
+        if len(listed) < 2:
+            return {log: ask(log) for log in listed}
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_QUESTIONS_AT_A_TIME, "logdevice-planner")
+        return dict(zip(listed, self._threads.map(ask, listed), strict=True))
+
+
+def _has_more(start: Offsets, log: LogId, tails: Mapping[LogId, LogTail]) -> bool:
+    return start.logs[log].next < tails[log].next
+
+
+def _waiting(start: Offsets, ends: Mapping[LogId, LogPoint]) -> dict[LogId, Span]:
+    """What waits in each log in which something does."""
+    spans = {log: Span(start.logs[log].at, end) for log, end in ends.items()}
+    return {log: span for log, span in spans.items() if span}
+
+
+def _tail_at(end: CutEnd, time_ms: int) -> LogTail:
+    return LogTail(end.end, end.entry_end, end.byte_end, time_ms, released_end=end.end)
+
+
+def _end_of(tail: LogTail, *, wait: bool) -> LogPoint:
+    """Where a batch may end. What is not released yet can be read by those who wait for it: one who wants
+    all there is, and not just something, does. A new sequencer knows at first of nothing that is released.
+    """
+    return tail.at(tail.next if wait else tail.released_end)

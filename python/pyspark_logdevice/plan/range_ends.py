@@ -1,0 +1,102 @@
+"""Where a query begins and where a batch read ends, in each log: what the options mean at this moment.
+
+Asked once, when a query starts without a checkpoint; the answers are kept in the offsets from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logdevice.client.blocking import Client
+from logdevice.client.client import LogTail
+from logdevice.client.read.lineages import Checkpoint
+from logdevice.cuts import Cut
+from logdevice.errors import InvalidOptionError, TrimmedError
+from logdevice.types import LogId, LogPoint, Lsn
+from pyspark_logdevice.options.read import ReadOptions
+from pyspark_logdevice.options.values import AtCut, Edge, Places
+
+
+class Endpoints:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
+        self._options, self._client = options, client
+        self._cuts: dict[str, Cut] = {}
+
+    def check_names(self, paths: Mapping[LogId, str]) -> None:
+        """Every log has a position and every position a log: else a slip of the pen begins somewhere else."""
+        known = {*paths.values(), *(str(int(log)) for log in paths)}
+        named = (
+            ("startingOffsets", self._options.starting_offsets),
+            ("endingOffsets", self._options.ending_offsets),
+        )
+        for option, places in named:
+            if places is None:
+                continue
+            for name, _ in places.by_log:
+                if name not in known:
+                    raise InvalidOptionError(f"option {option} names {name}, which is not read")
+            for log, path in paths.items():
+                if places.of(path, log) is None:
+                    raise InvalidOptionError(
+                        f'option {option} says nothing about {path}; name it, or say "*" for all others'
+                    )
+
+    def start(self, log: LogId, path: str, tail: LogTail, default: Edge) -> LogPoint:
+        if self._options.starting_timestamp_ms is not None:
+            lsn = self._client.find_time(log, self._options.starting_timestamp_ms)
+            return self.counted(log, min(max(lsn, self._client.first_lsn(log)), tail.next), tail)
+        place = self._place("startingOffsets", self._options.starting_offsets, path, log, default)
+        if place is Edge.EARLIEST:
+            return self.beginning(log, tail)
+        if isinstance(place, Edge):
+            return self.counted(log, tail.next, tail)
+        self._check_range("startingOffsets", path, place, tail)
+        if self._options.fail_on_data_loss and place < (first := self._client.first_lsn(log)):
+            raise TrimmedError(
+                f"option startingOffsets begins with {path} at {place}, which is trimmed up to {first}, and "
+                "failOnDataLoss is true",
+                log=log,
+            )
+        return self.counted(log, place, tail)
+
+    def beginning(self, log: LogId, tail: LogTail) -> LogPoint:
+        """The first record that is not trimmed."""
+        return self.counted(log, min(self._client.first_lsn(log), tail.next), tail)
+
+    def end(self, log: LogId, path: str, tail: LogTail, start: Lsn) -> LogPoint:
+        """Not below the start."""
+        if self._options.ending_timestamp_ms is not None:
+            lsn = self._client.find_time(log, self._options.ending_timestamp_ms)
+            return self.counted(log, max(start, min(lsn, tail.next)), tail)
+        place = self._place("endingOffsets", self._options.ending_offsets, path, log, Edge.LATEST)
+        if isinstance(place, Edge):
+            return tail.at(max(start, tail.next))
+        self._check_range("endingOffsets", path, place, tail)
+        if place < start:
+            raise InvalidOptionError(f"option endingOffsets ends {path} at {place}, before its start {start}")
+        return self.counted(log, place, tail)
+
+    def counted(self, log: LogId, lsn: Lsn, tail: LogTail) -> LogPoint:
+        """The counters of a place: those of the first record there, or of the log's end."""
+        found = self._client.find_record(log, lsn)
+        return (tail if found is None else found.start).at(lsn)
+
+    def _check_range(self, option: str, path: str, place: Lsn, tail: LogTail) -> None:
+        if place > tail.next:
+            raise InvalidOptionError(f"option {option} puts {path} at {place}, behind its end {tail.next}")
+
+    def _place(self, option: str, places: Places | None, path: str, log: LogId, default: Edge) -> Edge | Lsn:
+        found = None if places is None else places.of(path, log)
+        if not isinstance(found, AtCut):
+            return default if found is None else found
+        if found.name not in self._cuts:
+            self._cuts[found.name] = self._client.cut(found.name)
+        end = self._cuts[found.name].of(log)
+        if end is None:
+            raise InvalidOptionError(f"option {option} names cut {found.name!r}, which has nothing of {path}")
+        if end.lineage is not None:
+            # In another history than the log has now the position would mean something else.
+            checked = self._client.check(Checkpoint(path=path, log=log, next=end.end, lineage=end.lineage))
+            if checked.is_rollback:
+                raise checked.error()
+        return end.end

@@ -1,0 +1,98 @@
+"""Which logs a query reads: those that its options name or match, as they are now. Lives with the planner.
+
+A log is itself by its number. Under a new name it is read on; one that was removed and made again under its
+old name is another.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from logdevice.client.blocking import Client
+from logdevice.errors import LogRemovedError, UnknownLogError
+from logdevice.types import LogId
+from pyspark_logdevice.options.read import ReadOptions
+from pyspark_logdevice.plan.offsets import Position
+
+# Together some times what nodes take to hear of a change.
+_LOOKS_MAX: Final = 4
+_LOOK_PAUSE_MS: Final = 500
+
+
+class Selection:
+    def __init__(self, options: ReadOptions, client: Client) -> None:
+        self._options, self._client = options, client
+        self._listed: dict[LogId, str] = {}
+        self._listed_ms: float | None = None
+        self._gone: set[LogId] = set()  # for ever: numbers are not given out again
+
+    def chosen(self) -> dict[LogId, str]:
+        """The logs that the options choose by what they are called now, and their paths."""
+        return {log: path for log, path in sorted(self._list().items()) if self._chooses(log, path)}
+
+    def logs(self, positions: Mapping[LogId, Position]) -> dict[LogId, str]:
+        """The logs to read and their paths; `positions` has those that the query has been reading.
+
+        LogRemovedError if one of those is gone and that matters, UnknownLogError if a name was never there.
+        """
+        self._look_for([log for log in positions if self.is_there(log)])
+        chosen, listed = self.chosen(), self._list()
+        for log, position in positions.items():
+            if log in listed and self._options.logs and self._chooses(log, position.path):
+                chosen[log] = listed[log]
+        names = {*chosen.values(), *(str(int(log)) for log in chosen)}
+        names |= {position.path for log, position in positions.items() if log in chosen}
+        for log, position in positions.items():
+            if log in self._gone and self._is_missed(log, position.path, names):
+                raise _removed(log, position, chosen)
+        for name in self._options.logs:
+            if name not in names:
+                raise UnknownLogError(f"option logs names {name!r}, which does not exist")
+        return dict(sorted(chosen.items()))
+
+    def is_there(self, log: LogId) -> bool:
+        """Whether the log is not known to have been removed."""
+        return log not in self._gone
+
+    def _chooses(self, log: LogId, path: str) -> bool:
+        if self._options.logs_pattern is not None:
+            return re.fullmatch(self._options.logs_pattern, path) is not None
+        return path in self._options.logs or str(int(log)) in self._options.logs
+
+    def _is_missed(self, log: LogId, path: str, names: set[str]) -> bool:
+        """Of a log that is gone: whether the query cannot go on without it, or was told not to."""
+        if not self._chooses(log, path):
+            return False  # the user has taken it out of the options
+        is_named_in_vain = bool(self._options.logs) and names.isdisjoint((path, str(int(log))))
+        return self._options.fail_on_data_loss or is_named_in_vain
+
+    def _look_for(self, logs: list[LogId]) -> None:
+        """Any node may answer, also one that has not heard of a new log yet: only a log that is missing for
+        longer than that takes has been removed.
+        """
+        missing = [log for log in logs if log not in self._list()]
+        for _ in range(_LOOKS_MAX):
+            if not missing:
+                return
+            time.sleep(_LOOK_PAUSE_MS / 1000)
+            self._listed_ms = None
+            missing = [log for log in missing if log not in self._list()]
+        self._gone.update(missing)
+
+    def _list(self) -> dict[LogId, str]:
+        """What is there, as of not longer ago than `logRefresh`."""
+        now_ms = time.monotonic() * 1000
+        if self._listed_ms is None or now_ms >= self._listed_ms + self._options.log_refresh_ms:
+            views = self._client.logs("/")
+            self._listed = {view.log: view.path for view in views if view.log is not None}
+            self._listed_ms = now_ms
+        return self._listed
+
+
+def _removed(log: LogId, position: Position, chosen: Mapping[LogId, str]) -> LogRemovedError:
+    again = next((new for new, path in chosen.items() if path == position.path), None)
+    what = "was removed" if again is None else f"was removed and made again as log {again}"
+    return LogRemovedError(f"{position.path} {what}; the query had read it up to {position.next}", log=log)

@@ -1,0 +1,1 @@
+"""The sink: rows become tagged appends, each in the log once."""

@@ -1,0 +1,136 @@
+"""Rows become records: which columns may be written, where rows go, where they are cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from logdevice.errors import InvalidArgumentError, InvalidOptionError
+from pyspark_logdevice.write.chunks import Cutter, are_same, check_columns, entries_by_log
+
+
+def columns(**kinds: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+
+def refusal(schema: StructType, log: str | None = "/x") -> str:
+    with pytest.raises(InvalidOptionError) as refused:
+        check_columns(schema, log)
+    return refused.value.message
+
+
+def entries(*payloads: bytes, keys: list[bytes | None] | None = None) -> pa.RecordBatch:
+    rows = pa.record_batch(
+        {
+            "payload": pa.array(payloads, pa.binary()),
+            "key": pa.array(keys or [None] * len(payloads), pa.binary()),
+        }
+    )
+    return dict(entries_by_log(rows, "/x"))["/x"]
+
+
+def test_payload_alone_is_enough_when_the_log_is_named() -> None:
+    check_columns(columns(payload=StringType()), "/x")
+    check_columns(
+        columns(
+            log=StringType(),
+            key=BinaryType(),
+            payload=BinaryType(),
+            attributes=MapType(StringType(), StringType()),
+        ),
+        None,
+    )
+
+
+def test_columns_that_cannot_be_written_are_named() -> None:
+    assert refusal(columns(payload=BinaryType(), lsn=LongType())) == (
+        "column lsn cannot be written to a log; there are: payload (binary or string), key (the same), "
+        "attributes (map<string,string>), log (string)"
+    )
+    assert refusal(columns(payload=LongType())) == "column payload must be binary or string, it is bigint"
+    assert refusal(columns(key=BinaryType())) == "there is no column payload; the columns are key"
+    assert refusal(columns(payload=BinaryType()), log=None) == (
+        "nothing says where to write: give option log, or a column log"
+    )
+
+
+def test_rows_go_to_the_log_they_name_in_their_order() -> None:
+    rows = pa.record_batch(
+        {"log": ["/b", "/a", None, "/b"], "payload": ["1", "2", "3", "4"], "key": ["k", None, None, "l"]}
+    )
+    divided = {log: part.to_pylist() for log, part in entries_by_log(rows, "/c")}
+    assert divided == {
+        "/b": [{"key": b"k", "payload": b"1"}, {"key": b"l", "payload": b"4"}],
+        "/a": [{"key": None, "payload": b"2"}],
+        "/c": [{"key": None, "payload": b"3"}],
+    }
+
+
+def test_rows_without_a_payload_or_a_log_are_refused() -> None:
+    nothing = pa.record_batch({"payload": pa.array([b"x", None], pa.binary())})
+    with pytest.raises(InvalidArgumentError, match="1 rows have no payload; an empty one is X''"):
+        list(entries_by_log(nothing, "/x"))
+    nowhere = pa.record_batch({"payload": [b"x"], "log": pa.nulls(1, pa.string())})
+    with pytest.raises(InvalidArgumentError, match="1 rows have no log, and there is no option log"):
+        list(entries_by_log(nowhere, None))
+
+
+def test_attributes_are_kept() -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    rows = pa.record_batch({"payload": [b"x"], "attributes": pa.array([[("a", "b")]], kind)})
+    assert [part.column("attributes").to_pylist() for _, part in entries_by_log(rows, "/x")] == [
+        [[("a", "b")]]
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=9), st.one_of(st.none(), st.binary(max_size=5))), max_size=40),
+    st.lists(st.integers(0, 40), max_size=6),
+    st.integers(1, 30),
+    st.integers(1, 8),
+)
+def test_where_rows_are_cut_does_not_depend_on_how_they_come(
+    rows: list[tuple[bytes, bytes | None]], slices: list[int], size: int, count: int
+) -> None:
+    whole = entries(*(payload for payload, _ in rows), keys=[key for _, key in rows])
+    places = sorted({0, len(rows), *(place for place in slices if place < len(rows))})
+    cutter = Cutter(size, count)
+    records = [
+        record.to_pylist()
+        for start, end in pairwise(places)
+        for record in cutter.add(whole.slice(start, end - start))
+    ]
+    records += [record.to_pylist() for record in cutter.rest()]
+    assert records == cut_one_by_one(whole.to_pylist(), size, count)
+
+
+def cut_one_by_one(rows: list[dict[str, bytes | None]], size: int, count: int) -> list[object]:
+    records, record, bytes_in = [], [], 0
+    for row in rows:
+        record.append(row)
+        bytes_in += len(row["payload"] or b"") + len(row["key"] or b"")
+        if bytes_in >= size or len(record) >= count:
+            records.append(record)
+            record, bytes_in = [], 0
+    return [*records, record] if record else [*records]
+
+
+def test_records_are_the_same_in_any_order_and_only_then() -> None:
+    one = entries(b"a", b"b", b"b")
+    assert are_same(one, entries(b"b", b"a", b"b"))
+    assert not are_same(one, entries(b"b", b"a", b"a"))
+    assert not are_same(one, entries(b"a", b"b"))
+    assert not are_same(entries(b"a", keys=[b"k"]), entries(b"a", keys=[b"l"]))
