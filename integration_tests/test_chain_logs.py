@@ -23,7 +23,7 @@ from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, Unavaila
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
 from logdevice.protocol.messages.chain import Settle
-from logdevice.protocol.messages.write import Append, Claim, Position, Store, StoreStatus
+from logdevice.protocol.messages.write import Append, Claim, Store, StoreStatus, WritePosition
 from logdevice.records import batch as batches
 from logdevice.types import GapType, LogId, Lsn, NodeId, RecordFlags
 
@@ -40,13 +40,13 @@ class Hand:
     log: LogId
     token: int
 
-    async def position(self) -> Position:
+    async def position(self) -> WritePosition:
         asked = Append(log=self.log, body=b"", entries=1, claim=Claim(self.token, 4))
         issued = await self.client.context.routing.ask(asked, PATIENCE_MS)
         assert issued.position is not None, issued
         return issued.position
 
-    async def store(self, position: Position, nodes: int, body: bytes) -> list[StoreStatus]:
+    async def store(self, position: WritePosition, nodes: int, body: bytes) -> list[StoreStatus]:
         """On the first so many nodes of the chain; what each answered."""
         walk = Walk(self.log, position, record_at(position, body, 1))
         request: Store = walk.store()
@@ -55,7 +55,7 @@ class Hand:
             for node in position.chain[:nodes]
         ]
 
-    async def give_up(self, position: Position) -> None:
+    async def give_up(self, position: WritePosition) -> None:
         settle = Settle(log=self.log, lsn=position.lsn, token=self.token)
         await self.client.context.routing.ask(settle, PATIENCE_MS)
 
@@ -70,10 +70,10 @@ def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]
         return engine.loop.run(run(engine.client))
 
 
-def look(cluster: Cluster, log: str) -> Position:
+def look(cluster: Cluster, log: str) -> WritePosition:
     """A position like those that appends get now: its chain, its sequencer."""
 
-    async def look(hand: Hand) -> Position:
+    async def look(hand: Hand) -> WritePosition:
         position = await hand.position()
         await hand.give_up(position)
         return position
@@ -86,9 +86,9 @@ def chain_of(cluster: Cluster, log: str) -> tuple[NodeId, ...]:
     return look(cluster, log).chain
 
 
-def whole_chain(cluster: Cluster, log: str) -> Position:
+def whole_chain(cluster: Cluster, log: str) -> WritePosition:
     """A position whose chain has three nodes; the next one may be shorter again."""
-    seen: list[Position] = []
+    seen: list[WritePosition] = []
 
     def is_whole() -> bool:
         seen.append(look(cluster, log))
@@ -154,7 +154,7 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
         client.create_log(log, CHAIN)
         client.append(log, b"first")
 
-        async def leave(hand: Hand) -> tuple[Position, Position]:
+        async def leave(hand: Hand) -> tuple[WritePosition, WritePosition]:
             """One position that is not written at all, one that only the head has."""
             unwritten = await hand.position()
             hand.token = 1 << 20
@@ -186,7 +186,7 @@ def test_a_node_that_comes_back_has_what_the_others_decided(cluster: Cluster, lo
         client.create_log(log, CHAIN)
         client.append(log, b"first")
 
-        async def leave_at_head(hand: Hand) -> Position:
+        async def leave_at_head(hand: Hand) -> WritePosition:
             position = await hand.position()
             body = await hand.client.part(Appending).encode(batches.from_entries(None, [b"left"], None))
             assert await hand.store(position, 1, body) == [StoreStatus.OK]

@@ -29,7 +29,7 @@ PURE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What the modules under one path, or some, may import; the first layer that fits a module holds for it."""
+    """What the modules under a path may import; the first layer that fits a module holds for it."""
 
     path: str | tuple[str, ...]
     ours: tuple[str, ...]  # modules of this project
@@ -139,9 +139,9 @@ LAYERS = (
     Layer(
         path="logdevice/client/",
         # Reached over connections only: what a node keeps and how it decides is not the client's business.
-        ours=modules(
-            "types errors cuts settings log_attributes records.batch records.writer_tags runtime protocol wire "
-            "client"
+        ours=(
+            *modules("types errors cuts settings log_attributes records.batch records.writer_tags"),
+            *modules("runtime protocol wire client"),
         ),
         others=None,
     ),

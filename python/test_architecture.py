@@ -166,6 +166,17 @@ def test_the_top_level_holds_only_what_belongs_there() -> None:
     assert not list(top_level_is_known({path.name for path in ROOT.iterdir()}, ignored))
 
 
+def test_a_class_name_says_which_class_is_meant() -> None:
+    places: dict[str, list[str]] = {}
+    for name in filter(lambda name: not is_test(name), MODULES):
+        tree = ast.parse((PYTHON / name).read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert not twice
+
+
 def test_no_layer_allows_what_its_modules_do_not_import() -> None:
     used: dict[Layer, set[str]] = {layer: set() for layer in LAYERS}
     for name in filter(lambda name: not is_test(name), MODULES):

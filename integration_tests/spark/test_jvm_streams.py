@@ -20,7 +20,7 @@ from integration_tests.spark.reading import (
     finish,
     run_available,
 )
-from logdevice.cli.local.processes import Process, ProcessState, wait_until
+from logdevice.cli.local.processes import LocalProcess, ProcessState, wait_until
 from logdevice.client.blocking import Client
 
 PLANNER = "pyspark_logdevice.jvm_surface.planner"
@@ -85,7 +85,7 @@ def planners(source: Source) -> set[int]:
     assert source.spark._jvm is not None
     spark = source.spark._jvm.java.lang.ProcessHandle.current().pid()
     listed = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    found = {pid for pid in listed if Process(pid, PLANNER).state is ProcessState.RUNNING}
+    found = {pid for pid in listed if LocalProcess(pid, PLANNER).state is ProcessState.RUNNING}
     return {pid for pid in found if parent(pid) in found and parent(parent(pid)) == spark}
 
 

@@ -25,7 +25,7 @@ from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.spark import driver
 from integration_tests.spark.reading import Appended, append
 from integration_tests.spark.session import cluster_environment
-from logdevice.cli.local.processes import Process, ProcessState, wait_until
+from logdevice.cli.local.processes import LocalProcess, ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.client.read.arrow_batches import RecordsBatch
 
@@ -114,7 +114,7 @@ def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int)
 
 
 def kill_executor(process: subprocess.Popen[bytes]) -> None:
-    found = [Process(pid, "CoarseGrainedExecutorBackend") for pid in session_members(process.pid)]
+    found = [LocalProcess(pid, "CoarseGrainedExecutorBackend") for pid in session_members(process.pid)]
     executors = [one.pid for one in found if one.state is ProcessState.RUNNING]
     assert executors, "tasks ran, but nowhere"
     kill_all(executors[:1])

@@ -12,7 +12,7 @@ _WIDTH: Final = 30
 _INTERVAL_S: Final = 0.2
 
 
-class Progress:
+class ProgressLine:
     def __init__(self, output: Output) -> None:
         self._is_shown = sys.stderr.isatty() and not output.is_json
         self._next_s = 0.0

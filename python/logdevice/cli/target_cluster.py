@@ -24,7 +24,7 @@ DATA_DEFAULT: Final = Path("logdevice-data")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetCluster:
     """Where a cluster answers; `local` if its processes are ours to handle."""
 
     endpoint: str
@@ -50,13 +50,13 @@ def add_data_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def find(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Place:
+def find(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> TargetCluster:
     if options.endpoint:
-        return Place(options.endpoint)
+        return TargetCluster(options.endpoint)
     if options.data is not None:
         return _local(options.data)
     if endpoint := environment.get(ENDPOINT_VARIABLE):
-        return Place(endpoint)
+        return TargetCluster(endpoint)
     if exists(DATA_DEFAULT):
         return _local(DATA_DEFAULT)
     raise InvalidArgumentError(
@@ -76,6 +76,6 @@ def connect(options: argparse.Namespace) -> Client:
     return connect(find(options).endpoint)
 
 
-def _local(data: Path) -> Place:
+def _local(data: Path) -> TargetCluster:
     cluster = LocalCluster.load(data)
-    return Place(cluster.endpoint, cluster)
+    return TargetCluster(cluster.endpoint, cluster)

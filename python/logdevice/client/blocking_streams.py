@@ -178,11 +178,11 @@ class BlockingWriter(BlockingClosing):
 def _connect(source: asyncio.Future[Lsn], target: Future[Lsn]) -> None:
     """The outcome of one future becomes that of the other, whichever thread waits for it."""
 
-    def settle(done: asyncio.Future[Lsn]) -> None:
+    def resolve(done: asyncio.Future[Lsn]) -> None:
         problem = done.exception()
         if problem is None:
             target.set_result(done.result())
         else:
             target.set_exception(problem)
 
-    source.get_loop().call_soon_threadsafe(source.add_done_callback, settle)
+    source.get_loop().call_soon_threadsafe(source.add_done_callback, resolve)

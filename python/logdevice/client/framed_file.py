@@ -23,7 +23,7 @@ _CHECKSUM: Final = Struct("<I")
 _OWNER: Final = 1  # the kind of the first frame; other kinds are the owner's business
 
 
-class Frame(NamedTuple):
+class FileFrame(NamedTuple):
     kind: int
     number: int
     entries: int = 0
@@ -44,7 +44,7 @@ class FramedFile:
 
     def __init__(self, path: Path, what: str, owner: str) -> None:
         self._path, self._what = path, what
-        self._owner = Frame(_OWNER, 0, 0, owner.encode())
+        self._owner = FileFrame(_OWNER, 0, 0, owner.encode())
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             self._lock()
@@ -57,13 +57,13 @@ class FramedFile:
     def size(self) -> int:
         return os.fstat(self._file).st_size
 
-    def add(self, frames: Iterable[Frame], *, sync: bool) -> None:
+    def add(self, frames: Iterable[FileFrame], *, sync: bool) -> None:
         """Durable, with `sync`, when it returns."""
         self._write(self._file, b"".join(frame.encode() for frame in frames))
         if sync:
             os.fdatasync(self._file)
 
-    def replace(self, frames: Iterable[Frame]) -> None:
+    def replace(self, frames: Iterable[FileFrame]) -> None:
         """Written anew beside it, so that a crash leaves the old frames or the new ones."""
         beside = self._path.with_suffix(self._path.suffix + ".new")
         file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
@@ -86,13 +86,13 @@ class FramedFile:
                 f"{self._what} {self._path} is used by another process; it is for one process at a time"
             ) from None
 
-    def _load(self) -> list[Frame]:
+    def _load(self) -> list[FileFrame]:
         data = self._path.read_bytes()
         offset = 0
-        frames: list[Frame] = []
+        frames: list[FileFrame] = []
         while (end := _frame_end(data, offset)) is not None:
             kind, number, entries, _ = _HEAD.unpack_from(data, offset)
-            frames.append(Frame(kind, number, entries, data[offset + _HEAD.size : end - _CHECKSUM.size]))
+            frames.append(FileFrame(kind, number, entries, data[offset + _HEAD.size : end - _CHECKSUM.size]))
             offset = end
         os.ftruncate(self._file, offset)
         if not frames:

@@ -48,7 +48,7 @@ _TROUBLES: Final[Mapping[Trouble, tuple[type[LogDeviceError], str]]] = {
 class Routing:
     def __init__(self, nodes: Nodes, directory: Directory, settings: ClientSettings) -> None:
         self.nodes, self.directory, self._settings = nodes, directory, settings
-        self.known = routing.Sequencers()
+        self.known = routing.KnownSequencers()
         self._rng = random.Random()
 
     async def append(self, append: Append) -> Appended:
@@ -89,19 +89,19 @@ class Routing:
             timeout_ms=timeout_ms or self._settings.call_timeout_ms,
             is_repeatable=is_repeatable,
         )
-        run = _Run(self, routed)
+        run = _RoutedRequest(self, routed)
         try:
             return cast(Answer, await run.play())
         finally:
             run.close()
 
 
-class _Run(Host[Routed]):
+class _RoutedRequest(Host[Routed]):
     """One request: what its machine orders is done by the task that waits for the answer."""
 
     def __init__(self, owner: Routing, routed: Routed) -> None:
         self._work: asyncio.Queue[routing.Effect] = asyncio.Queue()
-        orders = (routing.FindSequencer, routing.Send, routing.Done, routing.Fail)
+        orders = (routing.LookUpSequencer, routing.Send, routing.RequestDone, routing.Fail)
         super().__init__(routed, dict.fromkeys(orders, self._work.put_nowait), clock=monotonic_ms)
         self._owner, self._request = owner, routed.request
         self._error: LogDeviceError | None = None  # what the latest attempt ended with, if it was one
@@ -110,11 +110,11 @@ class _Run(Host[Routed]):
         self.perform(self.machine.start(self.clock()))
         while True:
             match effect := await self._work.get():
-                case routing.FindSequencer():
+                case routing.LookUpSequencer():
                     self.feed(await self._find(effect.log))
                 case routing.Send():
                     self.feed(await self._send(effect))
-                case routing.Done():
+                case routing.RequestDone():
                     return effect.answer
                 case routing.Fail():
                     raise self._failure(effect)

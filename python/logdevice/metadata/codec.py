@@ -33,7 +33,7 @@ Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Codec(Generic[Value]):
+class ValueCodec(Generic[Value]):
     """How values of one kind are written down, and read: by their fields."""
 
     fields: Callable[[Value], Fields]
@@ -118,23 +118,25 @@ def _checked(state: EpochState) -> EpochState:
     return state
 
 
-def _derived(kind: type[Value], convert: Callable[[Fields], Fields] = lambda fields: fields) -> Codec[Value]:
+def _derived(
+    kind: type[Value], convert: Callable[[Fields], Fields] = lambda fields: fields
+) -> ValueCodec[Value]:
     """Of a dataclass whose fields are stored as they are. `convert` is for what older versions wrote."""
     form = named_fields_of(kind)
-    return Codec(
+    return ValueCodec(
         lambda value: form.pack(value, []),
         lambda fields: form.unpack(convert(fields), Section(memoryview(b""))),
     )
 
 
-EPOCHS: Final = Codec(_epochs_fields, _epochs)
+EPOCHS: Final = ValueCodec(_epochs_fields, _epochs)
 # The weight may have been written as a whole number.
 NODE: Final = _derived(NodeEntry, lambda fields: {**fields, "weight": float(fields["weight"])})
-CLUSTER: Final[Codec[str]] = Codec(lambda name: {"name": name}, lambda fields: str(fields["name"]))
+CLUSTER: Final[ValueCodec[str]] = ValueCodec(lambda name: {"name": name}, lambda fields: str(fields["name"]))
 EVENTS: Final = _derived(NodeEvents)
-INCARNATION: Final[Codec[int]] = Codec(
+INCARNATION: Final[ValueCodec[int]] = ValueCodec(
     lambda number: {"incarnation": number}, lambda fields: int(fields["incarnation"])
 )
-PURGE: Final[Codec[Lsn]] = Codec(lambda end: {"end": int(end)}, lambda fields: Lsn(fields["end"]))
-DIRECTORY: Final = Codec(LogDirectory.to_plain, LogDirectory.from_plain, is_compressed=True)
-CUT: Final = Codec(Cut.to_json, cut_from_json)
+PURGE: Final[ValueCodec[Lsn]] = ValueCodec(lambda end: {"end": int(end)}, lambda fields: Lsn(fields["end"]))
+DIRECTORY: Final = ValueCodec(LogDirectory.to_plain, LogDirectory.from_plain, is_compressed=True)
+CUT: Final = ValueCodec(Cut.to_json, cut_from_json)

@@ -43,7 +43,7 @@ CELL_BYTES_MAX: Final = 1_000_000
 WRITER_NAME_BYTES_MAX: Final = 500
 
 
-class Group(Enum):
+class CellGroup(Enum):
     """Cells that are listed and watched together."""
 
     CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory, the event log
@@ -55,16 +55,16 @@ class Group(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    group: Group
+    group: CellGroup
     name: str
 
     def __str__(self) -> str:
         return f"{self.group.value}/{self.name}"
 
 
-CLUSTER: Final = Cell(Group.CONFIGURATION, "cluster")
-DIRECTORY: Final = Cell(Group.CONFIGURATION, "directory")
-EVENTS: Final = Cell(Group.CONFIGURATION, "events")
+CLUSTER: Final = Cell(CellGroup.CONFIGURATION, "cluster")
+DIRECTORY: Final = Cell(CellGroup.CONFIGURATION, "directory")
+EVENTS: Final = Cell(CellGroup.CONFIGURATION, "events")
 NODE_PREFIX: Final = "node."
 
 
@@ -87,11 +87,11 @@ class EpochStore(ABC):
         """Writes, or with None removes, a cell whose version is `expected`; returns its new version."""
 
     @abstractmethod
-    async def names(self, group: Group) -> list[str]:
+    async def names(self, group: CellGroup) -> list[str]:
         """The names in use in a group, sorted. A removed cell may still be listed."""
 
     @abstractmethod
-    async def cell_changes(self, group: Group, since: Version) -> CellChanges: ...
+    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges: ...
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -115,7 +115,7 @@ class EpochStore(ABC):
 
     async def advance_purge(self, log: LogId, end: Lsn) -> Lsn:
         """Moves the log's `purged_end` on to `end`, never back; gives where it is then."""
-        cell = Cell(Group.PURGES, str(int(log)))
+        cell = Cell(CellGroup.PURGES, str(int(log)))
         return (await self._changed(cell, codec.PURGE, Lsn(0), lambda latest: max(latest, end))).value
 
     async def join_cluster(self, name: str) -> None:
@@ -126,7 +126,7 @@ class EpochStore(ABC):
 
     async def nodes(self) -> dict[NodeId, Versioned[NodeEntry]]:
         """The registered nodes, by number."""
-        names = [name for name in await self.names(Group.CONFIGURATION) if name.startswith(NODE_PREFIX)]
+        names = [name for name in await self.names(CellGroup.CONFIGURATION) if name.startswith(NODE_PREFIX)]
         entries = {}
         for node in sorted(NodeId(_number(name.removeprefix(NODE_PREFIX))) for name in names):
             if found := await self.read_node(node):
@@ -201,13 +201,13 @@ class EpochStore(ABC):
 
     async def _is_full(self, cuts_max: int, before: Version | None = None) -> bool:
         """Whether there are so many, counting those that were written before this version."""
-        if len(await self.names(Group.CUTS)) < cuts_max:
+        if len(await self.names(CellGroup.CUTS)) < cuts_max:
             return False
         found = await self._cuts()
         return sum(before is None or each.version < before for each in found) >= cuts_max
 
     async def _cuts(self) -> list[Versioned[Cut]]:
-        found = [await self.read_cut(unquote(name)) for name in await self.names(Group.CUTS)]
+        found = [await self.read_cut(unquote(name)) for name in await self.names(CellGroup.CUTS)]
         return [each for each in found if each is not None]
 
     async def remove_cut(self, name: str) -> None:
@@ -217,14 +217,14 @@ class EpochStore(ABC):
 
     async def changes_since(self, version: Version) -> CellChanges:
         """Which cells of the configuration to read again. Cheap when nothing changed: meant for polling."""
-        return await self.cell_changes(Group.CONFIGURATION, version)
+        return await self.cell_changes(CellGroup.CONFIGURATION, version)
 
-    async def _read(self, cell: Cell, kind: codec.Codec[Value]) -> Versioned[Value] | None:
+    async def _read(self, cell: Cell, kind: codec.ValueCodec[Value]) -> Versioned[Value] | None:
         found = await self.get(cell)
         return Versioned(kind.decode(found.value, str(cell)), found.version) if found else None
 
     async def _changed(
-        self, cell: Cell, kind: codec.Codec[Value], absent: Value, change: Callable[[Value], Value]
+        self, cell: Cell, kind: codec.ValueCodec[Value], absent: Value, change: Callable[[Value], Value]
     ) -> Versioned[Value]:
         """Applies `change`, again to the newer value where another process was faster. What `change` gives
         back as it was is not written; a cell that is not there counts as `absent`.
@@ -254,11 +254,11 @@ def _too_many(cuts_max: int) -> OutOfRangeError:
 
 
 def _log(log: LogId) -> Cell:
-    return Cell(Group.LOGS, str(int(log)))
+    return Cell(CellGroup.LOGS, str(int(log)))
 
 
 def _node(node: NodeId) -> Cell:
-    return Cell(Group.CONFIGURATION, f"{NODE_PREFIX}{int(node)}")
+    return Cell(CellGroup.CONFIGURATION, f"{NODE_PREFIX}{int(node)}")
 
 
 def _number(name: str) -> int:
@@ -268,7 +268,7 @@ def _number(name: str) -> int:
 
 
 def _cut(name: str) -> Cell:
-    return Cell(Group.CUTS, check_cut_name(name).replace(".", "%2E"))
+    return Cell(CellGroup.CUTS, check_cut_name(name).replace(".", "%2E"))
 
 
 def _writer(writer: str) -> Cell:
@@ -283,4 +283,4 @@ def _writer(writer: str) -> Cell:
             f"writer name {writer!r} must be text of 1 to {WRITER_NAME_BYTES_MAX} bytes, "
             "of which all but letters, digits, '_', '-' and '~' count three times"
         )
-    return Cell(Group.WRITERS, name)
+    return Cell(CellGroup.WRITERS, name)

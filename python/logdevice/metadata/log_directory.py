@@ -27,7 +27,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_.-]{1,100}){1,20}")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """A log, or a directory if `log` is None, and what was set on it itself."""
 
     log: LogId | None = None
@@ -44,14 +44,14 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    entries: Mapping[str, Entry] = field(default_factory=lambda: {ROOT: Entry()})
+    entries: Mapping[str, DirectoryEntry] = field(default_factory=lambda: {ROOT: DirectoryEntry()})
     next_log: LogId = LogId(1)
 
     def logs(self) -> dict[str, LogId]:
         """Every log by its path, in the order of the paths."""
         return {path: entry.log for path, entry in sorted(self.entries.items()) if entry.log is not None}
 
-    def find(self, path: str) -> Entry:
+    def find(self, path: str) -> DirectoryEntry:
         """UnknownLogError, with the nearest path there is, if there is nothing of this name."""
         if path not in self.entries:
             nearest = get_close_matches(path, sorted(self.entries), n=1)
@@ -75,11 +75,11 @@ class LogDirectory:
 
     def with_log(self, path: str, attributes: Mapping[str, object] | None = None) -> LogDirectory:
         """A new log under the next number. Directories on the way to it are made."""
-        made = self._with_entry(path, Entry(self.next_log, _checked(path, attributes or {})))
+        made = self._with_entry(path, DirectoryEntry(self.next_log, _checked(path, attributes or {})))
         return replace(made, next_log=LogId(self.next_log + 1))._sensible(path)
 
     def with_directory(self, path: str, attributes: Mapping[str, object] | None = None) -> LogDirectory:
-        return self._with_entry(path, Entry(None, _checked(path, attributes or {})))._sensible(path)
+        return self._with_entry(path, DirectoryEntry(None, _checked(path, attributes or {})))._sensible(path)
 
     def without(self, path: str, *, recursive: bool = False) -> LogDirectory:
         """Removes a log, or a directory; with what is in it only if that is asked for."""
@@ -149,7 +149,7 @@ class LogDirectory:
                 if log in seen or not 1 <= log < plain["next_log"]:
                     raise ValueError(f"{path}: log number {log} is taken or was never given out")
                 seen.add(log)
-            entries[path] = Entry(log, _checked(path, entry["attributes"]))
+            entries[path] = DirectoryEntry(log, _checked(path, entry["attributes"]))
         for path in entries.keys() - {ROOT}:
             _check_path(path)
             if entries[next(_ancestors(path))].log is not None:
@@ -158,7 +158,7 @@ class LogDirectory:
             raise ValueError("the root '/' cannot be a log")
         return cls(entries, LogId(plain["next_log"]))._sensible(ROOT)
 
-    def _with_entry(self, path: str, entry: Entry) -> LogDirectory:
+    def _with_entry(self, path: str, entry: DirectoryEntry) -> LogDirectory:
         _check_path(path)
         if path in self.entries:
             kind = "directory" if self.entries[path].log is None else "log"
@@ -168,7 +168,7 @@ class LogDirectory:
         made = {path: entry}
         for ancestor in _ancestors(path):
             if ancestor not in self.entries:
-                made[ancestor] = Entry()
+                made[ancestor] = DirectoryEntry()
             elif self.entries[ancestor].log is not None:
                 raise InvalidArgumentError(f"{path}: {ancestor} is a log; nothing can be inside it")
         return replace(self, entries={**self.entries, **made})

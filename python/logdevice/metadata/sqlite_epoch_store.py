@@ -23,7 +23,7 @@ from logdevice.errors import (
     MetadataUnavailableError,
     UnreadableMetadataError,
 )
-from logdevice.metadata.epoch_store import Cell, CellChanges, EpochStore, Group, conflict
+from logdevice.metadata.epoch_store import Cell, CellChanges, CellGroup, EpochStore, conflict
 from logdevice.metadata.values import ABSENT, Version, Versioned
 from logdevice.settings import MetadataSettings
 
@@ -66,10 +66,10 @@ class SqliteEpochStore(EpochStore):
     async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         return await self._run(lambda: self._put(cell, value, expected))
 
-    async def names(self, group: Group) -> list[str]:
+    async def names(self, group: CellGroup) -> list[str]:
         return await self._run(lambda: self._names(group))
 
-    async def cell_changes(self, group: Group, since: Version) -> CellChanges:
+    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
         return await self._run(lambda: self._cell_changes(group, since))
 
     async def close(self) -> None:
@@ -103,13 +103,13 @@ class SqliteEpochStore(EpochStore):
             )
         return next_version
 
-    def _names(self, group: Group) -> list[str]:
+    def _names(self, group: CellGroup) -> list[str]:
         rows = self._connection.execute(
             "SELECT name FROM cells WHERE cell_group = ? ORDER BY name", (group.value,)
         )
         return [name for (name,) in rows]
 
-    def _cell_changes(self, group: Group, since: Version) -> CellChanges:
+    def _cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
         # In this order: what is written in between has a higher version and is found the next time.
         version = max(since, self._newest())
         rows = self._connection.execute(

@@ -44,7 +44,7 @@ from logdevice.errors import (
     UnreadableMetadataError,
 )
 from logdevice.metadata.addresses import ZookeeperAddress
-from logdevice.metadata.epoch_store import Cell, CellChanges, EpochStore, Group, conflict
+from logdevice.metadata.epoch_store import Cell, CellChanges, CellGroup, EpochStore, conflict
 from logdevice.metadata.values import ABSENT, Version, Versioned
 from logdevice.settings import MetadataSettings
 
@@ -108,10 +108,10 @@ class ZookeeperEpochStore(EpochStore):
     async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         return await self._run(lambda: self._put(cell, value, expected))
 
-    async def names(self, group: Group) -> list[str]:
+    async def names(self, group: CellGroup) -> list[str]:
         return await self._run(lambda: sorted(self._ask(self._client.get_children_async, self._path(group))))
 
-    async def cell_changes(self, group: Group, since: Version) -> CellChanges:
+    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
         return await self._run(lambda: self._cell_changes(group, since))
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class ZookeeperEpochStore(EpochStore):
 
     def _start(self) -> None:
         self._client.start(timeout=self._timeout_s)
-        for group in Group:
+        for group in CellGroup:
             self._ask(self._client.ensure_path_async, self._path(group))
 
     def _stop(self) -> None:
@@ -204,7 +204,7 @@ class ZookeeperEpochStore(EpochStore):
         found = self._fetch(cell)
         return found.zxid if found and found.value is not None else ABSENT
 
-    def _cell_changes(self, group: Group, since: Version) -> CellChanges:
+    def _cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
         self._ask(self._client.sync_async, self._root)
         # In this order: what is written after the group was looked at is found again the next time.
         version = Version(self._ask(self._client.get_async, self._path(group))[1].mzxid)
@@ -225,5 +225,5 @@ class ZookeeperEpochStore(EpochStore):
         )
         return retrying(lambda: request(path).get(timeout=self._timeout_s))
 
-    def _path(self, group: Group, name: str = "") -> str:
+    def _path(self, group: CellGroup, name: str = "") -> str:
         return f"{self._root}/{group.value}/{name}".rstrip("/")

@@ -19,20 +19,20 @@ from logdevice.errors import ConflictError, LogDeviceError, MetadataOutcomeUnkno
 from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.values import ABSENT, NodeRole
 from logdevice.node import identity
-from logdevice.node.cluster_view import Configuration
+from logdevice.node.cluster_view import NodeClusterView
 from logdevice.node.config import NodeConfig
 from logdevice.node.context import NodeContext
 from logdevice.node.disk import Disk
-from logdevice.node.event_log import Statuses
+from logdevice.node.event_log import EventLog
 from logdevice.node.log_host import Logs
 from logdevice.node.membership import MembershipHost
 from logdevice.node.peers import Peers
 from logdevice.node.rebuilds import Rebuilds, seal_like_others
-from logdevice.node.requests.dispatch import Talk
+from logdevice.node.requests.dispatch import RequestDispatch
 from logdevice.node.requests.reading import ReadService
-from logdevice.node.sequencing.epochs import Epochs
-from logdevice.node.sequencing.lineages import Lineages
-from logdevice.node.sequencing.metadata_log import MetadataLog
+from logdevice.node.sequencing.epochs import EpochQuestions
+from logdevice.node.sequencing.lineages import NodeLineages
+from logdevice.node.sequencing.metadata_log import MetadataLogHost
 from logdevice.node.sequencing.sequencer_configs import nodeset_for, sequenced_logs
 from logdevice.node.sequencing.sequencers import Sequencers
 from logdevice.protocol.metadata_log.log import AdoptMetadataLogs
@@ -61,7 +61,7 @@ class Node(NodeContext):
         self.address = ""  # as others reach it, once it has started
         self._disk: Disk | None = None
         self._rebuilds: Rebuilds | None = None
-        self._chores = Tasks()
+        self._periodic = Tasks()
         self._events_seen = NodeEvents()
         self._open = AsyncExitStack()  # how to close what is open, last opened first
 
@@ -97,23 +97,23 @@ class Node(NodeContext):
         was_there = await store.read_node(config.node) is not None
         self._assemble_parts()
         if store_directory is not None:
-            await self.statuses.begin(is_empty=is_new and was_there)
+            await self.event_log.begin(is_empty=is_new and was_there)
         await asyncio.to_thread(identity.claim, *whose)
         if store_directory is not None:
             await self._open_disk(store_directory)
         self._assemble()
-        await self.configuration.refresh()
+        await self.cluster_view.refresh()
         self._statuses_changed()
         if self.logs is not None:
             await self.logs.restore()
             if is_new and was_there:
-                logs = sorted(self.configuration.directory.logs().values())
+                logs = sorted(self.cluster_view.directory.logs().values())
                 await seal_like_others(self.logs, store, logs)
         port = await self._server.start(config.address)
         self._open.push_async_callback(self._server.stop)
         await self._serve_data()
         await self._register(port, is_new)
-        await self.configuration.refresh()
+        await self.cluster_view.refresh()
         self._begin()
 
     async def _serve_data(self) -> None:
@@ -136,15 +136,15 @@ class Node(NodeContext):
         self._hello = Hello(cluster=self.config.cluster, caller=self.id, location=self.config.location)
         self.peers = Peers(self.id, Channels(self._hello, self.settings.wire), self.settings.node)
         self._open.push_async_callback(self.peers.close)
-        self.configuration = Configuration(self.epoch_store)
+        self.cluster_view = NodeClusterView(self.epoch_store)
         self.membership = MembershipHost(self, self._node_changed)
-        self.statuses = Statuses(self)
+        self.event_log = EventLog(self)
 
     def _assemble(self) -> None:
         # Peers give up earlier, except on what a node asks itself.
-        self.metadata_log = MetadataLog(self.id, self.peers, 3 * self.settings.node.peer_timeout_ms)
-        self.epochs = Epochs(self.epoch_store, self._unprovisioned)
-        self.lineages = Lineages(self)
+        self.metadata_log = MetadataLogHost(self.id, self.peers, 3 * self.settings.node.peer_timeout_ms)
+        self.epochs = EpochQuestions(self.epoch_store, self._unprovisioned)
+        self.lineages = NodeLineages(self)
         if self._disk is not None:
             self.logs = Logs(self, self._disk)
             self._open.callback(self.logs.close)
@@ -152,14 +152,14 @@ class Node(NodeContext):
         self._open.push_async_callback(self.epochs.close)
         self.sequencers = Sequencers(self)
         self.reads = ReadService(self)
-        talk = Talk(self)
+        talk = RequestDispatch(self)
         self.peers.local = talk.answer_node
         self._server = WireServer(self._hello, self.settings.wire)
         self._server.add_stream(conversation.METHOD, partial(self._serve_talk, talk))
         self._server.add_stream(READ_METHOD, self.reads.serve)
         self._data_server = DataServer(self._hello, self.settings.wire, self.reads.serve)
 
-    async def _serve_talk(self, talk: Talk, caller: Hello, stream: ServerStream) -> None:
+    async def _serve_talk(self, talk: RequestDispatch, caller: Hello, stream: ServerStream) -> None:
         await conversation.serve(
             caller, stream, talk.answer, waiting_bytes_max=self.settings.node.peer_queue_bytes_max
         )
@@ -182,7 +182,7 @@ class Node(NodeContext):
     def _begin(self) -> None:
         settings = self.settings.node
         self._open.callback(self.sequencers.close)
-        self.configuration.on_change = self._configuration_changed
+        self.cluster_view.on_change = self._configuration_changed
         self._configuration_changed()
         self.membership.start()
         self._open.callback(self.membership.close)
@@ -190,8 +190,8 @@ class Node(NodeContext):
             self.address, self.config.cluster, self._keyed_logs, self.settings.node
         )
         self._open.push_async_callback(self.compaction.close)
-        self._open.push_async_callback(self._chores.stop)  # before what chores use
-        self._repeat("the look at the configuration", settings.configuration_poll_ms, self.statuses.look)
+        self._open.push_async_callback(self._periodic.stop)  # before what these use
+        self._repeat("the look at the configuration", settings.configuration_poll_ms, self.event_log.poll)
         self._repeat("compaction", settings.compaction_interval_ms, self.compaction.compact_all)
         self._repeat("the activation of sequencers", settings.activation_check_ms, self.sequencers.nudge)
         self._watch()
@@ -214,19 +214,19 @@ class Node(NodeContext):
                 except Exception:
                     _logger.exception("%s failed", name)
 
-        self._chores.start(repeat())
+        self._periodic.start(repeat())
 
     def _keyed_logs(self) -> dict[LogId, int]:
         """Those that this node numbers, and how long each keeps deletions."""
         mine = [log for log, host in self.sequencers.known().items() if host.epoch is not None]
-        found = ((log, self.configuration.attributes(log)) for log in mine)
+        found = ((log, self.cluster_view.attributes(log)) for log in mine)
         return {log: known.tombstone_grace_ms for log, known in found if known.compaction == "keyed"}
 
     def _begin_rebuilding(self, logs: Logs) -> None:
         self._rebuilds = Rebuilds(self, logs)
         self._open.push_async_callback(self._rebuilds.close)
         interval_ms = self.settings.node.activation_check_ms
-        self._repeat("the watch for lost nodes", interval_ms, self.statuses.watch)
+        self._repeat("the watch for lost nodes", interval_ms, self.event_log.watch)
         self._repeat("the copying of metadata logs", interval_ms, partial(self._adopt, logs))
         self._rebuilds.follow()
 
@@ -243,21 +243,21 @@ class Node(NodeContext):
         self._open.callback(self.metrics.close)
 
     def _configuration_changed(self) -> None:
-        nodes = self.configuration.nodes
+        nodes = self.cluster_view.nodes
         self.peers.set_addresses({node: entry.address for node, entry in nodes.items()})
         self.membership.set_nodes(tuple(nodes))
-        self.metadata_log.follow(self.configuration.storage_nodes, self.statuses.by_node)
+        self.metadata_log.follow(self.cluster_view.storage_nodes, self.event_log.by_node)
         self._plan()
-        if self.configuration.events != self._events_seen:
+        if self.cluster_view.events != self._events_seen:
             self._statuses_changed()
 
     def _statuses_changed(self) -> None:
-        self._events_seen = self.configuration.events
+        self._events_seen = self.cluster_view.events
         self.lineages.forget()
-        self.metadata_log.follow(self.configuration.storage_nodes, self.statuses.by_node)
+        self.metadata_log.follow(self.cluster_view.storage_nodes, self.event_log.by_node)
         if self.logs is not None:
-            self.logs.set_rebuilding(self.statuses.is_rebuilding)
-            self.logs.is_fenced = self.statuses.is_fenced
+            self.logs.set_rebuilding(self.event_log.is_rebuilding)
+            self.logs.is_fenced = self.event_log.is_fenced
         self.reads.statuses_changed()
         self.sequencers.statuses_changed()
         if self._rebuilds is not None:
@@ -271,16 +271,16 @@ class Node(NodeContext):
             self.sequencers.node_connected(came)
 
     def _plan(self) -> None:
-        logs = sequenced_logs(self.configuration, self.membership.alive, self.settings.write)
+        logs = sequenced_logs(self.cluster_view, self.membership.alive, self.settings.write)
         self.sequencers.follow(logs)
 
     def _unprovisioned(self, log: LogId) -> tuple[tuple[NodeId, ...], Replication]:
-        return nodeset_for(log, self.configuration, self.configuration.attributes(log))
+        return nodeset_for(log, self.cluster_view, self.cluster_view.attributes(log))
 
     async def _adopt(self, logs: Logs) -> None:
         """Copies the metadata logs to this node, from every other storage node once it is there."""
-        known = tuple(self.configuration.directory.logs().values())
-        alive = frozenset(filter(self.membership.is_alive, self.configuration.storage_nodes))
+        known = tuple(self.cluster_view.directory.logs().values())
+        alive = frozenset(filter(self.membership.is_alive, self.cluster_view.storage_nodes))
         logs.has_metadata = await self.metadata_log.adopt(AdoptMetadataLogs(known, alive))
         if self._rebuilds is not None:
             self._rebuilds.metadata_adopted(is_enough=logs.has_metadata)

@@ -18,7 +18,7 @@ from logdevice.protocol.rebuilding.node_status import NodeEvents
 from logdevice.types import Location, LogId, NodeId
 
 
-class Configuration:
+class NodeClusterView:
     def __init__(self, store: EpochStore) -> None:
         self.nodes: Mapping[NodeId, NodeEntry] = {}
         self.directory = LogDirectory()

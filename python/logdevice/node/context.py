@@ -12,15 +12,15 @@ from logdevice.node.metrics import Metrics
 
 if TYPE_CHECKING:
     from logdevice.metadata.epoch_store import EpochStore
-    from logdevice.node.cluster_view import Configuration
-    from logdevice.node.event_log import Statuses
+    from logdevice.node.cluster_view import NodeClusterView
+    from logdevice.node.event_log import EventLog
     from logdevice.node.log_host import Logs
     from logdevice.node.membership import MembershipHost
     from logdevice.node.peers import Peers
     from logdevice.node.requests.reading import ReadService
-    from logdevice.node.sequencing.epochs import Epochs
-    from logdevice.node.sequencing.lineages import Lineages
-    from logdevice.node.sequencing.metadata_log import MetadataLog
+    from logdevice.node.sequencing.epochs import EpochQuestions
+    from logdevice.node.sequencing.lineages import NodeLineages
+    from logdevice.node.sequencing.metadata_log import MetadataLogHost
     from logdevice.node.sequencing.sequencers import Sequencers
 
 
@@ -28,12 +28,12 @@ class NodeContext:
     started_ms: int  # also tells this process from earlier ones of the node
     epoch_store: EpochStore
     peers: Peers
-    configuration: Configuration
+    cluster_view: NodeClusterView
     membership: MembershipHost
-    statuses: Statuses
-    metadata_log: MetadataLog
-    epochs: Epochs
-    lineages: Lineages
+    event_log: EventLog
+    metadata_log: MetadataLogHost
+    epochs: EpochQuestions
+    lineages: NodeLineages
     sequencers: Sequencers
     reads: ReadService
 

@@ -34,18 +34,18 @@ from logdevice.types import AuthoritativeStatus, NodeId
 _logger = logging.getLogger(__name__)
 
 
-class Statuses:
+class EventLog:
     def __init__(self, node: NodeContext) -> None:
         self._me = node.id
         self._node = node
         self._store = node.epoch_store
-        self._configuration = node.configuration
+        self._cluster_view = node.cluster_view
         self._away_since_ms: dict[NodeId, int] = {}
         self._lost_since_ms: dict[NodeId, int] = {}
 
     @property
     def events(self) -> NodeEvents:
-        return self._configuration.events
+        return self._cluster_view.events
 
     @property
     def notice(self) -> StatusNotice:
@@ -78,9 +78,9 @@ class Statuses:
         mine = self.mine
         return mine is not None and mine.mode is CaseMode.RESTORE and not mine.is_ready
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """From time to time: follows the configuration, and objects if this node is taken for lost."""
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
         if self.is_given_up:
             await self._return()
 
@@ -88,7 +88,7 @@ class Statuses:
         """From time to time: looks whether a node has been away for so long that its copies are to be
         restored elsewhere. Every storage node watches; the lowest that is alive writes into the event log.
         """
-        storage, now = self._configuration.storage_nodes, wall_ms()
+        storage, now = self._cluster_view.storage_nodes, wall_ms()
         away = [node for node in storage if not self._node.membership.is_alive(node)]
         self._away_since_ms = {node: self._away_since_ms.get(node, now) for node in away}
         self._lost_since_ms = {node: self._lost_since_ms.get(node, now) for node in self.events.lost}
@@ -104,7 +104,7 @@ class Statuses:
 
         A node that came back empty before and is still being restored has nothing new to say.
         """
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
         if is_empty:
             _logger.warning("%s comes back with an empty disk", self._me, extra={"node": int(self._me)})
             await self.record(EventKind.RETURNED_EMPTY)
@@ -124,11 +124,11 @@ class Statuses:
         await self._store.record_event(
             NodeEvent(kind=kind, node=about, version=version, is_authoritative=is_authoritative)
         )
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
 
     async def change(self, request: ChangeNode) -> NodeStates:
         """What an operator orders."""
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
         self._check(request)
         node = request.node
         is_back = node in self.events.refilled and self._node.membership.is_alive(node)
@@ -147,10 +147,10 @@ class Statuses:
 
     async def _give_up(self, node: NodeId) -> None:
         """L30: what may be gone by it is known to readers before any of them is told that it is gone."""
-        storage = self._configuration.storage_nodes
+        storage = self._cluster_view.storage_nodes
         event = NodeEvent(kind=EventKind.UNRECOVERABLE, node=node)
         lost = given_up(self.events, apply(self.events, event, storage))
-        logs = sorted(self._configuration.directory.logs().values())
+        logs = sorted(self._cluster_view.directory.logs().values())
         await self._node.lineages.branch_lost(logs, storage, lost)
         await self.record(EventKind.UNRECOVERABLE, node)
 
@@ -161,9 +161,9 @@ class Statuses:
         await self.record(EventKind.REMOVED, node)
 
     def _check(self, request: ChangeNode) -> None:
-        entry = self._configuration.nodes.get(request.node)
+        entry = self._cluster_view.nodes.get(request.node)
         if entry is None or NodeRole.STORAGE not in entry.roles:
-            there = ", ".join(str(node) for node in self._configuration.storage_nodes)
+            there = ", ".join(str(node) for node in self._cluster_view.storage_nodes)
             raise InvalidArgumentError(
                 f"{request.node} is no storage node of this cluster; there are: {there}", node=request.node
             )
@@ -193,7 +193,7 @@ class Statuses:
     def view(self) -> NodeStates:
         """Every node that is not as it should be."""
         events, found = self.events, self.by_node
-        donors = events.donors(self._configuration.storage_nodes)
+        donors = events.donors(self._cluster_view.storage_nodes)
         done = dict(events.done)
         return NodeStates(
             version=events.version,

@@ -125,7 +125,7 @@ class Logs:
         """Retention: trims what is older than its log keeps it, by a TRIM to the log state, so that readers
         hear of it before anything goes.
         """
-        directory = self.node.configuration.directory
+        directory = self.node.cluster_view.directory
         for path, log in directory.logs().items():
             backlog_s = directory.attributes(path).backlog_s
             if backlog_s and log in self._hosts:

@@ -53,7 +53,7 @@ class Rebuilds:
         self._donor = Host(
             Donor(node.id, settings, node.metrics.sent_to_readers),
             {
-                LookAtLog: lambda effect: self._tasks.start(self._look(effect)),
+                LookAtLog: lambda effect: self._tasks.start(self._list_log(effect)),
                 PutOff: self._note_put_off,
                 CopyingEnded: lambda effect: node.metrics.rebuild_seconds.inc(effect.duration_ms / 1000),
                 StoreRead: lambda read: logs.disk.read(read, self._donor.feed),
@@ -75,7 +75,7 @@ class Rebuilds:
     def follow(self) -> None:
         """The event log has moved."""
         moved = EventLogMoved(
-            self._node.statuses.events, tuple(sorted(self._node.configuration.directory.logs().values()))
+            self._node.event_log.events, tuple(sorted(self._node.cluster_view.directory.logs().values()))
         )
         for host in (self._donor, self._own_data):
             host.feed(moved)
@@ -90,7 +90,7 @@ class Rebuilds:
             host.close()
         await self._tasks.stop()
 
-    async def _look(self, effect: LookAtLog) -> None:
+    async def _list_log(self, effect: LookAtLog) -> None:
         sight: LogSight | None = None
         try:
             sight = await self._sight(effect.log)
@@ -101,7 +101,7 @@ class Rebuilds:
         self._donor.feed(LogSeen(effect.id, sight))
 
     async def _sight(self, log: LogId) -> LogSight:
-        node, configuration = self._node, self._node.configuration
+        node, cluster = self._node, self._node.cluster_view
         found = await node.epoch_store.read(log) if self._is_there(log) else None
         history = () if found is None else await node.metadata_log.history(log)
         if found is not None and found.value.metadata not in history:
@@ -114,14 +114,14 @@ class Rebuilds:
             epoch=Epoch(0) if found is None else found.value.epoch,
             released_end=Lsn(0) if stored is None else stored.released_end,
             trim_end=Lsn(0) if stored is None else stored.trim_end,
-            locations=configuration.storage_nodes,
-            alive=frozenset(filter(is_alive, configuration.storage_nodes)),
-            owner=owner_of(log, filter(is_alive, configuration.sequencer_nodes)),
+            locations=cluster.storage_nodes,
+            alive=frozenset(filter(is_alive, cluster.storage_nodes)),
+            owner=owner_of(log, filter(is_alive, cluster.sequencer_nodes)),
         )
 
     def _is_there(self, log: LogId) -> bool:
         try:
-            self._node.configuration.path(log)
+            self._node.cluster_view.path(log)
         except UnknownLogError:
             return False  # it was removed meanwhile
         return True
@@ -129,7 +129,7 @@ class Rebuilds:
     async def _record(self, host: Host[Donor] | Host[OwnData], effect: RecordEvent) -> None:
         event, is_done = effect.event, False
         try:
-            await self._node.statuses.record(
+            await self._node.event_log.record(
                 event.kind, version=event.version, is_authoritative=event.is_authoritative
             )
             is_done = True

@@ -6,7 +6,7 @@ Four contracts make the machines compose:
    changes nowhere else. A machine that is asked about itself (`health()`) only answers.
 2. Events are facts in the past tense (`ConnectionLost`), effects are orders (`Deliver`). Both are
    frozen and complete at birth, so tests compare lists and traces can be replayed. What is only a
-   message on its way is one of the six kinds of `io.py`; parts of a machine share one `turn.Turn`.
+   message on its way is one of the six kinds of `io.py`; parts of a machine share one `effects.Effects`.
 3. Time, chance and disk are correspondents. The time of an event is handed in with it; a machine
    that wants to be woken says `WakeAt` and gets `Woken` (a late, early or doubled wake-up is
    harmless: the machine looks at its own deadlines). Chance is a `random.Random` or a seed handed

@@ -1,7 +1,7 @@
 """One call of `handle`: when it happens, what the machine has asked for so far, and its deadlines.
 
-The parts of a machine share one Turn, so that a decision made three calls deep can say what it wants done
-without carrying lists back up. A part that is a machine of its own has its own Turn; `finish` takes its
+The parts of a machine share one Effects, so that a decision made three calls deep can say what it wants done
+without carrying lists back up. A part that is a machine of its own has Effects of its own; `finish` takes its
 deadline, so that the whole asks for one wake-up call.
 """
 
@@ -17,30 +17,30 @@ from logdevice.types import NodeId
 Effect = TypeVar("Effect")
 
 
-class Turn(Timers[Hashable], Generic[Effect]):
+class Effects(Timers[Hashable], Generic[Effect]):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 0
-        self.effects: list[Effect] = []
+        self.orders: list[Effect] = []
         self._promised_ms: int | None = None  # the earliest wake-up call on its way
 
     def begin(self, now_ms: int) -> list[Effect]:
         """The list that this call of `handle` returns."""
         self.now_ms = now_ms
-        self.effects = []
-        return self.effects
+        self.orders = []
+        return self.orders
 
     def emit(self, effect: Effect) -> None:
-        self.effects.append(effect)
+        self.orders.append(effect)
 
     def reply(self, id: int, answer: Any) -> None:
-        self.effects.append(cast(Effect, Reply(id, answer)))
+        self.orders.append(cast(Effect, Reply(id, answer)))
 
     def ask(self, node: NodeId, request: Any, id: int = 0) -> None:
-        self.effects.append(cast(Effect, Ask(node, request, id)))
+        self.orders.append(cast(Effect, Ask(node, request, id)))
 
     def tell(self, node: NodeId, message: Any) -> None:
-        self.effects.append(cast(Effect, Tell(node, message)))
+        self.orders.append(cast(Effect, Tell(node, message)))
 
     def finish(self, *deadlines_ms: int | None) -> None:
         """Asks for a wake-up call if the next deadline, the machine's or one of these, needs one."""
@@ -51,7 +51,7 @@ class Turn(Timers[Hashable], Generic[Effect]):
         if earliest_ms is None or (self._promised_ms is not None and self._promised_ms <= earliest_ms):
             return
         self._promised_ms = earliest_ms
-        self.effects.append(cast(Effect, WakeAt(earliest_ms)))
+        self.orders.append(cast(Effect, WakeAt(earliest_ms)))
 
     def arm(self, timer: Hashable, delay_ms: int) -> None:
         self.arm_at(timer, self.now_ms + delay_ms)

@@ -9,12 +9,18 @@ something says `Ask`; that ends in `Answered`, in `Lost`, or in silence that a d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from logdevice.types import NodeId
 
 Message = TypeVar("Message", covariant=True)
 Answer = TypeVar("Answer", covariant=True)
+
+
+class Machine(Protocol):
+    """What a host runs."""
+
+    def handle(self, event: Any, now_ms: int) -> list[Any]: ...
 
 
 class Request(Generic[Answer]):

@@ -12,19 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from logdevice.errors import LogDeviceError, UnavailableError
-from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Machine, Reply, Tell
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.runtime.clock import Alarms, Clock, wall_ms
 from logdevice.types import NodeId
 
-Machine_ = TypeVar("Machine_", bound="Machine")
+Machine_ = TypeVar("Machine_", bound=Machine)
 
 
-class Machine(Protocol):
-    def handle(self, event: Any, now_ms: int) -> list[Any]: ...
-
-
-class Peers(Protocol):
+class Correspondents(Protocol):
     """Other nodes. Each request ends in one call back: with its answer, or why there is none."""
 
     def ask(
@@ -43,7 +39,7 @@ class Host(Generic[Machine_]):
         self,
         machine: Machine_,
         on: Mapping[type[Any], Callable[[Any], None]],
-        peers: Peers | None = None,
+        peers: Correspondents | None = None,
         clock: Clock = wall_ms,
     ) -> None:
         self.machine, self.clock = machine, clock

@@ -25,16 +25,16 @@ from logdevice.simulation.cluster.run import simulate_cluster
 from logdevice.simulation.histories.run import simulate_histories
 from logdevice.simulation.losses.run import simulate_rebuilding
 from logdevice.simulation.reading.plan import Plan, lines_of
-from logdevice.simulation.reading.run import Outcome, simulate
+from logdevice.simulation.reading.run import RunOutcome, simulate
 
 PROGRESS_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class WorldChoice:
     """What is simulated, and how a person repeats it."""
 
-    simulate: Callable[..., Outcome]
+    simulate: Callable[..., RunOutcome]
     draw: Callable[[int], object] | None  # its plan; None: it has none
     command: str
     text: str
@@ -44,26 +44,28 @@ class World:
 
 
 WORLDS = {
-    "read": World(simulate, Plan.draw, "make sim", "the read path alone"),
-    "cluster": World(
+    "read": WorldChoice(simulate, Plan.draw, "make sim", "the read path alone"),
+    "cluster": WorldChoice(
         simulate_cluster,
         ClusterPlan.draw,
         "make sim CLUSTER=1",
         "the whole cluster, not only the read path",
     ),
-    "losses": World(
+    "losses": WorldChoice(
         simulate_rebuilding,
         ClusterPlan.draw,
         "make sim LOSSES=1",
         "the whole cluster, with lost disks and nodes that are drained",
     ),
-    "chain": World(
+    "chain": WorldChoice(
         simulate_chain,
         ChainPlan.draw,
         "make sim CHAIN=1",
         "the whole cluster, with a chain log",
     ),
-    "histories": World(simulate_histories, None, "make sim HISTORIES=1", "a log whose history branches"),
+    "histories": WorldChoice(
+        simulate_histories, None, "make sim HISTORIES=1", "a log whose history branches"
+    ),
 }
 
 
@@ -92,12 +94,12 @@ def main(arguments: list[str] | None = None) -> int:
         return report(runs, pool.imap(run, runs, chunksize=10))
 
 
-def run(which: tuple[str, int]) -> Outcome:
+def run(which: tuple[str, int]) -> RunOutcome:
     name, seed = which
     return WORLDS[name].simulate(seed)
 
 
-def report(runs: list[tuple[str, int]], outcomes: Iterable[Outcome]) -> int:
+def report(runs: list[tuple[str, int]], outcomes: Iterable[RunOutcome]) -> int:
     done = events = broken = 0
     for (name, seed), outcome in zip(runs, outcomes, strict=True):
         done += 1
@@ -117,7 +119,7 @@ def report(runs: list[tuple[str, int]], outcomes: Iterable[Outcome]) -> int:
     return 1 if broken else 0
 
 
-def show(seed: int, world: World) -> int:
+def show(seed: int, world: WorldChoice) -> int:
     for line in world.lines(seed):
         print(f"| {line}")
     trace: list[str] = []

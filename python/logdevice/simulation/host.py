@@ -7,24 +7,20 @@ machine was replaced, or whose process has ended, performs nothing more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply, Tell
+from logdevice.protocol.io import Answered, Ask, Asked, Lost, Machine, Reply, Tell
 from logdevice.protocol.timers import WakeAt, Woken
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 
-Machine_ = TypeVar("Machine_", bound="Machine")
-
-
-class Machine(Protocol):
-    def handle(self, event: Any, now_ms: int) -> list[Any]: ...
+Machine_ = TypeVar("Machine_", bound=Machine)
 
 
 class SimHost(Generic[Machine_]):
     """It belongs to the life of the process in which it was made."""
 
     def __init__(
-        self, machine: Machine_, process: Process, on: Mapping[type[Any], Callable[[Any], None]]
+        self, machine: Machine_, process: SimProcess, on: Mapping[type[Any], Callable[[Any], None]]
     ) -> None:
         self.machine = machine
         self._is_closed = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
@@ -25,7 +25,7 @@ Lost = Callable[[bool], None]  # whether the question was sent
 class Server(Protocol):
     """What those who ask need of the node at the other end."""
 
-    process: Process
+    process: SimProcess
 
     def receive(self, question: Any, reply: Reply) -> None: ...
 
@@ -34,8 +34,8 @@ class Server(Protocol):
 class Connection:
     """From the process that opened it to another; `lost` and `closed` tell the ends that it is dead."""
 
-    source: Process
-    target: Process
+    source: SimProcess
+    target: SimProcess
     lost: Action
     closed: Action | None = None  # None: the other end need not know
     heard: Reply = lambda message: None  # takes what a stream sends back
@@ -63,7 +63,7 @@ class Network:
         self.world = world
         self.servers: Mapping[NodeId, Server] = {}
         self.extra_ms: dict[str, int] = {}  # slow processes, by name
-        self.on_connected: Callable[[Process, NodeId], None] = lambda source, target: None
+        self.on_connected: Callable[[SimProcess, NodeId], None] = lambda source, target: None
         self._cut: set[tuple[str, str]] = set()  # partitions; only asked for membership
         self._open: dict[Connection, None] = {}  # in the order of opening
         self._links: dict[tuple[str, NodeId], Connection] = {}  # for questions
@@ -124,7 +124,7 @@ class Network:
         last_ms = max(connection.next_ms["out"], self.world.now_ms)
         self.world.at(last_ms + self._latency_ms(*connection.ends), lambda: self._end_at_target(connection))
 
-    def died(self, process: Process) -> None:
+    def died(self, process: SimProcess) -> None:
         for connection in list(self._open):
             if connection.source is process:
                 connection.is_black_hole = connection.ended_at_source = True
@@ -158,7 +158,7 @@ class Network:
 
     def ask(
         self,
-        source: Process,
+        source: SimProcess,
         target: NodeId,
         question: Any,
         done: Reply | None = None,
@@ -192,7 +192,7 @@ class Network:
 
         self.to_target(link, lambda: server.receive(question, reply))
 
-    def _link(self, source: Process, target: Process) -> Connection:
+    def _link(self, source: SimProcess, target: SimProcess) -> Connection:
         link = Connection(source, target, lambda: _lose_questions(link))
         self.open(link)
         return link

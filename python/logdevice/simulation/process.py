@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from logdevice.simulation.network import Network
 
 
-class Process:
+class SimProcess:
     def __init__(self, name: str, network: Network, *, clock_skew_ms: int = 0) -> None:
         self.name = name
         self.network = network

@@ -31,7 +31,7 @@ from rocksdict import (
 
 from logdevice.settings import StorageSettings
 from logdevice.storage import index_layout as layout
-from logdevice.storage.index_layout import Position, Usage
+from logdevice.storage.index_layout import IndexPosition, Usage
 from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange
 
 # The name under which the ranges are kept in which this store may have lost records.
@@ -76,7 +76,7 @@ class Index:
         self._settings = settings
         self.facts: dict[LogId, LogFacts] = {}
         self.usage: dict[int, Usage] = {}
-        self.position: Position | None = None
+        self.position: IndexPosition | None = None
         self._no_log = WriteOptions()
         # A method in the type stubs, a property in fact.
         setattr(self._no_log, "disable_wal", True)  # noqa: B010
@@ -167,7 +167,7 @@ class Index:
         self._db = Rdict(str(self._directory), _options(self._settings))
         position = self.get(layout.POSITION_KEY)
         if position is not None:
-            self.position = Position(*layout.POSITION.unpack(position))
+            self.position = IndexPosition(*layout.POSITION.unpack(position))
         self._load()
 
     def _load(self) -> None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from logdevice.types import LogId, Lsn, LsnRange, NodeId
 
 
-class Location(NamedTuple):
+class BodyLocation(NamedTuple):
     """Where the parts of a stored record are."""
 
     body_segment: int
@@ -32,7 +32,7 @@ _SHORT_KEY: Final = Struct(">cQ")
 
 _LOCATION: Final = Struct("<QQIQ")
 USAGE: Final = Struct("<QQQQ")  # the fields of a Usage
-POSITION: Final = Struct("<QQQQ")  # those of a Position
+POSITION: Final = Struct("<QQQQ")  # those of an IndexPosition
 LSN: Final = Struct("<Q")
 _ROUTE_HEAD: Final = Struct("<BH")
 
@@ -72,7 +72,7 @@ def encode_route(copyset: tuple[NodeId, ...], flags: int) -> bytes:
     return _ROUTE_HEAD.pack(len(copyset), flags) + _nodes(len(copyset)).pack(*copyset)
 
 
-def encode_entry(route: bytes, location: Location, header: bytes) -> bytes:
+def encode_entry(route: bytes, location: BodyLocation, header: bytes) -> bytes:
     return route + _LOCATION.pack(*location) + header
 
 
@@ -87,8 +87,8 @@ def decode_route(route: bytes) -> tuple[tuple[NodeId, ...], int]:
     return tuple(NodeId(node) for node in _nodes(count).unpack_from(route, _ROUTE_HEAD.size)), flags
 
 
-def entry_location(entry: bytes) -> Location:
-    return Location(*_LOCATION.unpack_from(entry, route_bytes(entry)))
+def entry_location(entry: bytes) -> BodyLocation:
+    return BodyLocation(*_LOCATION.unpack_from(entry, route_bytes(entry)))
 
 
 def entry_header(entry: bytes) -> bytes:
@@ -108,7 +108,7 @@ class Usage(NamedTuple):
     deletes: int = 0  # they keep records of older segments away when an index is rebuilt
 
 
-class Position(NamedTuple):
+class IndexPosition(NamedTuple):
     """Up to where the index has seen the segments."""
 
     store: int

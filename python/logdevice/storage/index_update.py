@@ -18,7 +18,7 @@ from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords,
 from logdevice.records.format import decode_header, encode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import UNDER_REPLICATED, Index, LogFacts
-from logdevice.storage.index_layout import Location, Position, Usage
+from logdevice.storage.index_layout import BodyLocation, IndexPosition, Usage
 from logdevice.storage.layout import Change, RecordPut
 from logdevice.storage.read_items import amended_flags, trimmed_to
 from logdevice.types import LogId, Lsn, RecordFlags
@@ -39,7 +39,7 @@ class IndexUpdate:
         self._usage: dict[int, list[int]] = {}  # what is added to the use of each segment
         self._segment = 0
         self._body_offset = 0
-        self.dead: list[Location] = []
+        self.dead: list[BodyLocation] = []
         self.moved_trims: dict[int, TrimLog] = {}  # by their place among the changes
 
     def apply(self, changes: Iterable[Change], segment: int, bodies_offset: int) -> None:
@@ -66,7 +66,7 @@ class IndexUpdate:
         self.dead.append(location)
         self._note_bridge(layout.key_log(key), layout.key_lsn(key), 0)
 
-    def commit(self, position: Position | None = None) -> None:
+    def commit(self, position: IndexPosition | None = None) -> None:
         """Writes everything at once. `position`: up to where the segments are in the index with it. If it
         raises, nothing has changed and it may be called again.
         """
@@ -86,7 +86,7 @@ class IndexUpdate:
         self._index.facts.update(self._facts)
 
     def _on_put(self, put: RecordPut) -> None:
-        location = Location(self._segment, self._body_offset, put.body_bytes, self._segment)
+        location = BodyLocation(self._segment, self._body_offset, put.body_bytes, self._segment)
         self._body_offset += put.body_bytes
         facts = self._log(put.log)
         route = put.route or _route(put.header)
@@ -170,11 +170,11 @@ class IndexUpdate:
     def _get(self, key: bytes) -> bytes | None:
         return self._values[key] if key in self._values else self._index.get(key)
 
-    def _set(self, key: bytes, entry: bytes, location: Location) -> None:
+    def _set(self, key: bytes, entry: bytes, location: BodyLocation) -> None:
         self._values[key] = entry
         self._count(entry, location, 1)
 
-    def _count(self, entry: bytes, location: Location, sign: int) -> None:
+    def _count(self, entry: bytes, location: BodyLocation, sign: int) -> None:
         """Adds a record to the segments that hold its parts, or takes it away from them."""
         body_segment, _, body_bytes, header_segment = location
         usage = self._usage_of(body_segment)

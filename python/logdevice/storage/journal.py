@@ -15,7 +15,7 @@ from typing import Final
 
 from logdevice.protocol.log_state.store_write import PersistError, PutState, TrimLog
 from logdevice.storage.index import UNDER_REPLICATED, Index
-from logdevice.storage.index_layout import Location, Position, encode_ranges
+from logdevice.storage.index_layout import BodyLocation, IndexPosition, encode_ranges
 from logdevice.storage.index_update import IndexUpdate
 from logdevice.storage.layout import GROUP_HEAD_BYTES, Buffer, Change, decode_changes, encode_change
 from logdevice.storage.segment_scan import Damage
@@ -33,7 +33,7 @@ class Journal:
         self._unpublished: IndexUpdate | None = None  # durable, but the index could not take it yet
         # Bodies that nothing refers to any more, for who gives space back. Those that are forgotten are
         # given back with their segment.
-        self.dead: deque[Location] = deque(maxlen=_DEAD_MAX)
+        self.dead: deque[BodyLocation] = deque(maxlen=_DEAD_MAX)
         self.counts: Counter[str] = Counter()  # by the names of StoreStats
 
     def append(
@@ -102,7 +102,7 @@ class Journal:
             update = IndexUpdate(self._index, is_replay=True)
             update.apply(decode_changes(group.changes), group.segment, group.bodies_offset)
             # Behind a damaged place the index goes on only together with the confession.
-            after = Position(self._segments.store, group.segment, group.end, number)
+            after = IndexPosition(self._segments.store, group.segment, group.end, number)
             update.commit(None if is_damaged else after)
         if is_damaged:
             self._confess()

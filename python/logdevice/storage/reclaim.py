@@ -18,11 +18,11 @@ from logdevice.protocol.log_state.store_write import AmendRecord
 from logdevice.settings import StorageSettings
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index
-from logdevice.storage.index_layout import Location, Usage
+from logdevice.storage.index_layout import BodyLocation, Usage
 from logdevice.storage.index_update import IndexUpdate
 from logdevice.storage.journal import Journal
 from logdevice.storage.layout import RecordPut, decode_changes
-from logdevice.storage.segment_scan import Group
+from logdevice.storage.segment_scan import SegmentGroup
 from logdevice.storage.segments import Segments
 from logdevice.types import LogId, Lsn
 
@@ -49,7 +49,7 @@ class Reclaimer:
         self._journal.dead.clear()
         return self._remove_entries() or self._drop_dead() or self._compact_one()
 
-    def _punch(self, dead: Iterable[Location]) -> None:
+    def _punch(self, dead: Iterable[BodyLocation]) -> None:
         """Gives back what dead bodies took, where enough of them lie together."""
         newest = self._segments.position.segment
         for segment, start, end in _stretches(dead):
@@ -154,13 +154,13 @@ class Reclaimer:
 
     def _mentioned(self, number: int) -> Iterator[tuple[LogId, Lsn]]:
         for group in self._segments.scan_segment(number):
-            if isinstance(group, Group):
+            if isinstance(group, SegmentGroup):
                 for change in decode_changes(group.changes):
                     if isinstance(change, RecordPut | AmendRecord):
                         yield change.log, change.lsn
 
 
-def _stretches(dead: Iterable[Location]) -> Iterator[tuple[int, int, int]]:
+def _stretches(dead: Iterable[BodyLocation]) -> Iterator[tuple[int, int, int]]:
     """Segment, start and end of dead bodies that lie side by side, taken together."""
     pieces = sorted((place.body_segment, place.body_offset, place.body_bytes) for place in dead)
     segment, start, end = -1, 0, 0

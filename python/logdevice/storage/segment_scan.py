@@ -21,7 +21,7 @@ _STEP: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SegmentGroup:
     """A group whose changes are whole."""
 
     head: GroupHead
@@ -56,7 +56,7 @@ class SegmentScan:
         self._end = end
         self._limit = file.size if end is None else end
 
-    def groups(self, start: int) -> Generator[Group | Damage, None, int]:
+    def groups(self, start: int) -> Generator[SegmentGroup | Damage, None, int]:
         """Everything from `start` on, in order; returns where the segment ends."""
         offset = start
         while offset < self._limit:
@@ -81,20 +81,20 @@ class SegmentScan:
     def has_groups(self) -> bool:
         return self._next_head(SECTOR) is not None
 
-    def _is_last_to_doubt(self, group: Group) -> bool:
+    def _is_last_to_doubt(self, group: SegmentGroup) -> bool:
         """Whether nothing right behind this group proves it durable, and its bodies are not whole."""
         if self._end is not None or self._head_at(group.end) is not None:
             return False
         return not self._bodies_are_whole(group)
 
-    def _group_at(self, offset: int) -> Group | None:
+    def _group_at(self, offset: int) -> SegmentGroup | None:
         head = self._head_at(offset)
         if head is None:
             return None
         changes = self._file.read(offset + GROUP_HEAD_BYTES, head.changes_bytes)
         if len(changes) != head.changes_bytes or crc32c(changes) != head.changes_crc:
             return None
-        return Group(head, self._file.number, offset, changes)
+        return SegmentGroup(head, self._file.number, offset, changes)
 
     def _head_at(self, offset: int) -> GroupHead | None:
         return self._decode(self._file.read(offset, GROUP_HEAD_BYTES), offset)
@@ -102,7 +102,7 @@ class SegmentScan:
     def _decode(self, buffer: bytes, offset: int) -> GroupHead | None:
         return decode_group_head(buffer, store=self._store, segment=self._file.number, offset=offset)
 
-    def _bodies_are_whole(self, group: Group) -> bool:
+    def _bodies_are_whole(self, group: SegmentGroup) -> bool:
         crc, offset, missing = 0, group.bodies_offset, group.head.bodies_bytes
         while missing:
             piece = self._file.read(offset, min(missing, _STEP))

@@ -21,7 +21,7 @@ from crc32c import crc32c
 from logdevice.errors import DataError
 from logdevice.records.stored import StoredBody
 from logdevice.settings import StorageSettings
-from logdevice.storage.index_layout import Location, Position
+from logdevice.storage.index_layout import BodyLocation, IndexPosition
 from logdevice.storage.layout import (
     GROUP_HEAD_BYTES,
     SECTOR,
@@ -35,12 +35,12 @@ from logdevice.storage.layout import (
 )
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_file import SegmentFile
-from logdevice.storage.segment_scan import Damage, Group, SegmentScan
+from logdevice.storage.segment_scan import Damage, SegmentGroup, SegmentScan
 
 _SUFFIX: Final = ".segment"
 
 
-class Place(NamedTuple):
+class SegmentPlace(NamedTuple):
     """Where a group goes."""
 
     segment: int
@@ -68,10 +68,10 @@ class Segments:
         return sorted(self._headers)
 
     @property
-    def position(self) -> Position:
+    def position(self) -> IndexPosition:
         """Where the next group will go."""
         newest = max(self._headers, default=0)
-        return Position(self.store, newest, self._offset, self._group)
+        return IndexPosition(self.store, newest, self._offset, self._group)
 
     def file(self, number: int) -> SegmentFile | None:
         """The open file of a segment; None if there is no such segment."""
@@ -84,19 +84,19 @@ class Segments:
             self._keep_open(file)
             return file
 
-    def read_body(self, location: Location) -> bytes | None:
+    def read_body(self, location: BodyLocation) -> bytes | None:
         """The bytes of a body, less if the file ends early; None if its segment is gone."""
         file = self.file(location.body_segment)
         return None if file is None else file.read(location.body_offset, location.body_bytes)
 
-    def cached_body(self, location: Location) -> StoredBody | None:
+    def cached_body(self, location: BodyLocation) -> StoredBody | None:
         """A body that can be sent from where it lies; None if its segment is gone, or not in memory."""
         file = self.file(location.body_segment)
         if file is None or not file.is_cached(location.body_offset, location.body_bytes):
             return None
         return StoredBody(file, location.body_offset, location.body_bytes)
 
-    def replay(self, start: Position | None) -> Iterator[Group | Damage]:
+    def replay(self, start: IndexPosition | None) -> Iterator[SegmentGroup | Damage]:
         """Everything behind `start`, oldest first. Only after its end may anything be appended."""
         numbers = self.numbers
         for number in numbers:
@@ -111,7 +111,7 @@ class Segments:
         """The number of the next group, once everything has been replayed."""
         self._group = group
 
-    def reserve(self, size: int, snapshot: Callable[[], list[bytes]], *, keeps_floor: bool) -> Place:
+    def reserve(self, size: int, snapshot: Callable[[], list[bytes]], *, keeps_floor: bool) -> SegmentPlace:
         """Makes room for a group of so many bytes and says where it will go. Raises OSError if it cannot.
 
         A group that `keeps_floor` is refused when the disk would be left with too little free space.
@@ -120,7 +120,7 @@ class Segments:
         if self._needs_rotation(size):
             self._rotate(snapshot(), keeps_floor)
         self._make_room(size, keeps_floor)
-        return Place(max(self._headers), self._offset)
+        return SegmentPlace(max(self._headers), self._offset)
 
     def write(self, changes: Sequence[bytes], bodies: Sequence[Buffer], bodies_crc: int = 0) -> int:
         """Makes the group for which room was reserved durable; returns its size. Raises OSError if it cannot;
@@ -138,7 +138,7 @@ class Segments:
             self._disk.remove(self._path(number))
         self._disk.sync_directory(self._directory)
 
-    def scan_segment(self, number: int) -> Iterator[Group | Damage]:
+    def scan_segment(self, number: int) -> Iterator[SegmentGroup | Damage]:
         """The groups of one segment other than the newest."""
         file = self.file(number)
         if file is not None:

@@ -52,7 +52,7 @@ class _Stream(Protocol):
     async def receive(self) -> bytes | None: ...
 
 
-class _Waiting(NamedTuple):
+class _WaitingCall(NamedTuple):
     """A message in pieces: bodies are copied once, into the frame."""
 
     size: int
@@ -64,7 +64,7 @@ class Outbox:
 
     def __init__(self, stream: _Stream, bytes_max: int) -> None:
         self._stream, self._bytes_max = stream, bytes_max
-        self._waiting: OrderedDict[int, _Waiting] = OrderedDict()  # by ticket
+        self._waiting: OrderedDict[int, _WaitingCall] = OrderedDict()  # by ticket
         self._tickets = 0
         self._bytes = 0
         self._has_work = asyncio.Event()
@@ -90,7 +90,7 @@ class Outbox:
                 f"{type(message).__name__} has {size} bytes, allowed are {limit - _PART.size}"
             )
         self._tickets += 1
-        self._waiting[self._tickets] = _Waiting(_PART.size + size, [_PART.pack(number, size), *parts])
+        self._waiting[self._tickets] = _WaitingCall(_PART.size + size, [_PART.pack(number, size), *parts])
         self._bytes += _PART.size + size
         self._has_work.set()
         if self.is_full:

@@ -13,7 +13,7 @@ from typing import Any
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.frames import Frame, Frames, Kind
+from logdevice.wire.frames import Frame, FrameKind, Frames
 from logdevice.wire.hello import Hello
 from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.status import reported
@@ -25,7 +25,7 @@ class DataStream:
         self.message_bytes_max = frames.message_bytes_max
 
     async def send(self, data: bytes) -> None:
-        await self._frames.send(Kind.MESSAGE, (data,))
+        await self._frames.send(FrameKind.MESSAGE, (data,))
 
     async def receive(self) -> memoryview | None:
         """The next message; None once the node has ended the stream as it should."""
@@ -60,7 +60,7 @@ async def _greeted(
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, address)
         frames = Frames(connection, settings)
-        await frames.send(Kind.MESSAGE, (encode(hello),))
+        await frames.send(FrameKind.MESSAGE, (encode(hello),))
         frame = await frames.receive()
         if frame is None or not isinstance(decode(_message(frame)), Hello):
             raise RemoteProtocolError(f"{address} does not answer the hello as a node does")
@@ -71,6 +71,6 @@ async def _greeted(
 
 
 def _message(frame: Frame) -> memoryview:
-    if frame.kind is Kind.MESSAGE:
+    if frame.kind is FrameKind.MESSAGE:
         return frame.data
     raise reported(frame.data)

@@ -18,7 +18,7 @@ from logdevice.records.stored import Part
 from logdevice.runtime.tasks import Tasks
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.frames import Frames, Kind
+from logdevice.wire.frames import FrameKind, Frames
 from logdevice.wire.hello import Hello, checked
 from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.status import failure_of, told
@@ -47,7 +47,7 @@ class DataServerStream:
         return None if frame is None else frame.data
 
     async def send_parts(self, parts: Sequence[Part]) -> None:
-        await self._frames.send(Kind.MESSAGE, parts)
+        await self._frames.send(FrameKind.MESSAGE, parts)
 
 
 Handler = Callable[[Hello, DataServerStream], Awaitable[None]]
@@ -133,7 +133,7 @@ class DataServer:
             async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
                 frame = await frames.receive(_HELLO_BYTES_MAX)
                 hello = checked(None if frame is None else decode(frame.data), self._hello)
-                await frames.send(Kind.MESSAGE, (encode(self._hello),))
+                await frames.send(FrameKind.MESSAGE, (encode(self._hello),))
         except TimeoutError:
             raise RemoteProtocolError("the caller did not say hello in time") from None
         return hello
@@ -144,7 +144,7 @@ async def _tell(frames: Frames, error: Exception) -> None:
     problem = told(error, "a data stream")
     with suppress(LogDeviceError, TimeoutError):
         async with asyncio.timeout(_SETTLE_S):
-            await frames.send(Kind.FAILURE, (encode(failure_of(problem)),))
+            await frames.send(FrameKind.FAILURE, (encode(failure_of(problem)),))
             frames.end()
             # A socket that is closed with something unread in it takes back what it has sent.
             await frames.drain()

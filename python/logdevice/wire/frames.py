@@ -38,7 +38,7 @@ _SCRATCH_BYTES: Final = 64 * 1024
 _LOW_MARK_MAX: Final = 256 * 1024
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame holds."""
 
     MESSAGE = 0
@@ -46,7 +46,7 @@ class Kind(IntEnum):
 
 
 class Frame(NamedTuple):
-    kind: Kind
+    kind: FrameKind
     data: memoryview
 
 
@@ -65,7 +65,7 @@ class Frames:
         else:
             _notice_vanished_peers(connection, settings)
 
-    async def send(self, kind: Kind, parts: Sequence[Part]) -> None:
+    async def send(self, kind: FrameKind, parts: Sequence[Part]) -> None:
         """Returns once the kernel has taken all of it: a peer that does not read makes us wait here."""
         size = sum(map(len, parts))
         if size > self.message_bytes_max:
@@ -117,7 +117,7 @@ class Frames:
             return None
         size, kind = _HEAD.unpack(self._head)
         limit = self.message_bytes_max if bytes_max is None else bytes_max
-        if kind > max(Kind) or size > limit:
+        if kind > max(FrameKind) or size > limit:
             raise RemoteProtocolError(
                 f"a frame of kind {kind} with {size} bytes was announced, known are kinds 0 and 1, allowed "
                 f"are {limit} bytes; the peer is none of ours, or its message_bytes_max is larger"
@@ -125,7 +125,7 @@ class Frames:
         # Not zeroed first, as a bytearray is.
         data: memoryview = np.empty(size, np.uint8).data
         await self._fill(data, may_end=False)
-        return Frame(Kind(kind), data)
+        return Frame(FrameKind(kind), data)
 
     def end(self) -> None:
         """Says that nothing more will be sent."""

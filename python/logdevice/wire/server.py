@@ -58,7 +58,7 @@ class ServerStream:
         """Returns once there is room for more: a caller that does not read makes us wait here."""
         # Shielded: a write cannot be taken back, and `settle` has to know of it.
         self._writing = asyncio.ensure_future(self._context.write(check_size(data, self._settings)))
-        self._writing.add_done_callback(_looked_at)
+        self._writing.add_done_callback(_forget_error)
         try:
             await asyncio.shield(self._writing)
         except grpc.aio.BaseError:
@@ -68,13 +68,13 @@ class ServerStream:
         """One message, in the pieces that `encode_parts` makes."""
         await self.send(joined(parts))
 
-    async def settle(self) -> None:
+    async def flush_writes(self) -> None:
         """Waits, not for ever, for what is being written: gRPC cannot end a call in the middle of that."""
         if self._writing is not None and not self._writing.done():
             await asyncio.wait({self._writing}, timeout=_SETTLE_S)
 
 
-def _looked_at(writing: asyncio.Future[None]) -> None:
+def _forget_error(writing: asyncio.Future[None]) -> None:
     """How a write ended that nobody waited for to the end is of no interest."""
     if not writing.cancelled():
         writing.exception()
@@ -98,9 +98,9 @@ class WireServer:
             stream = ServerStream(context, self._settings)
             try:
                 await handler(self._greet(context), stream)
-                await stream.settle()
+                await stream.flush_writes()
             except Exception as error:
-                await stream.settle()
+                await stream.flush_writes()
                 await _fail(context, method, error)
 
         self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)

@@ -12,7 +12,7 @@ from logdevice.types import LogPoint
 from pyspark_logdevice.options.read import ReadOptions
 from pyspark_logdevice.plan.admission import NOTHING, Span
 from pyspark_logdevice.plan.division import Division
-from pyspark_logdevice.plan.offsets import Offsets, Position, TaskEnd
+from pyspark_logdevice.plan.offsets import LogPosition, Offsets, TaskEnd
 
 
 def task_ends(start: Offsets | None, end: Offsets, options: ReadOptions) -> tuple[TaskEnd, ...]:
@@ -35,7 +35,7 @@ def task_ends(start: Offsets | None, end: Offsets, options: ReadOptions) -> tupl
     return tuple(ends)
 
 
-def _points(before: Position | None, position: Position, marks: tuple[LogPoint, ...]) -> list[LogPoint]:
+def _points(before: LogPosition | None, position: LogPosition, marks: tuple[LogPoint, ...]) -> list[LogPoint]:
     """Where the batch begins in a log, where tasks may begin, and where it ends."""
     start = position.since if before is None else before.next
     if position.undone and marks[0].lsn <= start:

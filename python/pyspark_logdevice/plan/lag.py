@@ -9,7 +9,7 @@ from typing import Any, Final
 from logdevice.client.client import LogTail
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice.plan.admission import Taken
-from pyspark_logdevice.plan.offsets import Position
+from pyspark_logdevice.plan.offsets import LogPosition
 
 VERSION: Final = 1  # of the report
 
@@ -25,7 +25,7 @@ class Lag:
     oldest_ms: int | None  # when the first record that waits was appended; None: nothing waits
 
 
-def lag_of(position: Position, tail: LogTail, taken: Taken | None) -> Lag:
+def lag_of(position: LogPosition, tail: LogTail, taken: Taken | None) -> Lag:
     """Behind `position`, if nothing is taken of the log, or else behind what is."""
     at = position.at if taken is None else taken.span.end
     left = None if taken is None or tail.next <= at.lsn else taken.left

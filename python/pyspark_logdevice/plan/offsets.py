@@ -49,7 +49,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class LogPosition:
     """How far one log was read."""
 
     path: str  # when the batch was planned; rows carry it
@@ -66,7 +66,7 @@ class Position:
         """The first LSN that was not read."""
         return self.at.lsn
 
-    def moved(self, path: str, at: LogPoint) -> Position:
+    def moved(self, path: str, at: LogPoint) -> LogPosition:
         """The position behind what was read."""
         return replace(self, path=path, at=at)
 
@@ -74,7 +74,7 @@ class Position:
 @dataclass(frozen=True, slots=True)
 class Offsets:
     cluster: str
-    logs: Mapping[LogId, Position]
+    logs: Mapping[LogId, LogPosition]
     tasks: tuple[TaskEnd, ...] = ()  # all but the last, which reads the rest
     # Of version 1 instead: the start of what a log's batch read, where tasks may begin, and its end.
     marks: Mapping[LogId, tuple[LogPoint, ...]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def _tasks(plain: list[Any]) -> tuple[TaskEnd, ...]:
     return tuple(TaskEnd(LogId(log), Lsn(lsn)) for log, lsn in numbers)
 
 
-def _position_to_json(position: Position) -> dict[str, Any]:
+def _position_to_json(position: LogPosition) -> dict[str, Any]:
     undone = position.undone
     # Only where there is something to say: most logs are not keyed.
     purged = {_PURGED: str(int(position.purged_seen))} if position.purged_seen else {}
@@ -133,7 +133,7 @@ def _log(text: str) -> LogId:
     return LogId(_number("the number of a log", text))
 
 
-def _position(log: str, plain: Any, version: int) -> Position:
+def _position(log: str, plain: Any, version: int) -> LogPosition:
     optional = tuple(name for name in _OPTIONAL_FIELDS if isinstance(plain, Mapping) and name in plain)
     if not isinstance(plain, Mapping) or tuple(plain) != _POSITION_FIELDS[version] + optional:
         raise _damaged(f"log {log}", plain)
@@ -147,7 +147,7 @@ def _position(log: str, plain: Any, version: int) -> Position:
         at = _marks(log, plain)[-1]
     else:
         at = LogPoint(Lsn(number("next")), number("entries"), number("bytes"))
-    return Position(
+    return LogPosition(
         path=plain["path"],
         since=Lsn(number("from")),
         at=at,

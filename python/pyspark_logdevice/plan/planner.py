@@ -23,7 +23,7 @@ from pyspark_logdevice.plan.admission import NO_LIMIT, NOTHING, Amount, Span, Ta
 from pyspark_logdevice.plan.consistent_batches import align
 from pyspark_logdevice.plan.division import divide
 from pyspark_logdevice.plan.lag import Lag, lag_of
-from pyspark_logdevice.plan.offsets import Offsets, Position
+from pyspark_logdevice.plan.offsets import LogPosition, Offsets
 from pyspark_logdevice.plan.pushdown import Comparison, lsns
 from pyspark_logdevice.plan.range_ends import Endpoints
 from pyspark_logdevice.plan.rollbacks import checked, made_again
@@ -181,7 +181,7 @@ class Planner:
     def _limit(self) -> Amount:
         return Amount(self._options.max_records_per_trigger or NO_LIMIT, self._options.max_bytes_per_trigger)
 
-    def _check(self, log: LogId, before: Position | None, end: Position) -> None:
+    def _check(self, log: LogId, before: LogPosition | None, end: LogPosition) -> None:
         start, tail = end.since if before is None else before.next, self._client.tail(log)
         if end.next > tail.next:
             raise CheckpointAheadError(
@@ -211,13 +211,13 @@ class Planner:
 
     def _begun(
         self, paths: Mapping[LogId, str], beginning: Callable[[LogId], LogPoint]
-    ) -> dict[LogId, Position]:
+    ) -> dict[LogId, LogPosition]:
         """Where the query begins in each of the logs."""
 
-        def position(log: LogId) -> Position:
+        def position(log: LogId) -> LogPosition:
             lineage, at = self._client.lineage(int(log)).shown, beginning(log)
             seen = self._client.purged_end(log)
-            return Position(path=paths[log], since=at.lsn, at=at, lineage=lineage, purged_seen=seen)
+            return LogPosition(path=paths[log], since=at.lsn, at=at, lineage=lineage, purged_seen=seen)
 
         return self._each(paths, position)
 

@@ -13,16 +13,16 @@ from logdevice.client import Checkpoint
 from logdevice.client.blocking import Client
 from logdevice.types import LogId, LogPoint, Lsn
 from pyspark_logdevice.options.read import ReadOptions
-from pyspark_logdevice.plan.offsets import Position, Undone
+from pyspark_logdevice.plan.offsets import LogPosition, Undone
 
 
 def checked(
     client: Client,
     options: ReadOptions,
     log: LogId,
-    position: Position,
+    position: LogPosition,
     counted: Callable[[LogId, Lsn], LogPoint],
-) -> Position:
+) -> LogPosition:
     """The same position, if that still is the history of the log; else the one to go on from."""
     checkpoint = Checkpoint(
         path=position.path,
@@ -40,7 +40,7 @@ def checked(
     return replace(position, at=counted(log, found.safe), lineage=found.lineage, undone=undone)
 
 
-def made_again(options: ReadOptions, gone: LogId, position: Position, new: Position) -> Position:
+def made_again(options: ReadOptions, gone: LogId, position: LogPosition, new: LogPosition) -> LogPosition:
     """Of a log that has the name of one that is gone: what was read of that one is to be undone."""
     if options.on_rollback != "emit" or position.next <= position.since:
         return new

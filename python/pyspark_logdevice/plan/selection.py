@@ -15,7 +15,7 @@ from logdevice.client.blocking import Client
 from logdevice.errors import LogRemovedError, UnknownLogError
 from logdevice.types import LogId
 from pyspark_logdevice.options.read import ReadOptions
-from pyspark_logdevice.plan.offsets import Position
+from pyspark_logdevice.plan.offsets import LogPosition
 
 # Together some times what nodes take to hear of a change.
 _LOOKS_MAX: Final = 4
@@ -33,7 +33,7 @@ class Selection:
         """The logs that the options choose by what they are called now, and their paths."""
         return {log: path for log, path in sorted(self._list().items()) if self._chooses(log, path)}
 
-    def logs(self, positions: Mapping[LogId, Position]) -> dict[LogId, str]:
+    def logs(self, positions: Mapping[LogId, LogPosition]) -> dict[LogId, str]:
         """The logs to read and their paths; `positions` has those that the query has been reading.
 
         LogRemovedError if one of those is gone and that matters, UnknownLogError if a name was never there.
@@ -92,7 +92,7 @@ class Selection:
         return self._listed
 
 
-def _removed(log: LogId, position: Position, chosen: Mapping[LogId, str]) -> LogRemovedError:
+def _removed(log: LogId, position: LogPosition, chosen: Mapping[LogId, str]) -> LogRemovedError:
     again = next((new for new, path in chosen.items() if path == position.path), None)
     what = "was removed" if again is None else f"was removed and made again as log {again}"
     return LogRemovedError(f"{position.path} {what}; the query had read it up to {position.next}", log=log)

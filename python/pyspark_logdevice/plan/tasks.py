@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from logdevice.types import LogId, Lsn
 from pyspark_logdevice.options.read import ReadOptions
 from pyspark_logdevice.plan.first_version import task_ends
-from pyspark_logdevice.plan.offsets import Offsets, Position
+from pyspark_logdevice.plan.offsets import LogPosition, Offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ReadSplit(InputPartition):
 
 def splits(start: Offsets | None, end: Offsets, options: ReadOptions) -> list[ReadSplit]:
     """The tasks of the batch from `start` to `end`."""
-    before: Mapping[LogId, Position] = {} if start is None else start.logs
+    before: Mapping[LogId, LogPosition] = {} if start is None else start.logs
     ends = task_ends(start, end, options) if end.marks else end.tasks
     cuts: dict[LogId, list[Lsn]] = {log: [] for log in end.logs}
     for log, lsn in ends:
@@ -57,7 +57,7 @@ def splits(start: Offsets | None, end: Offsets, options: ReadOptions) -> list[Re
 
 
 def _parts(
-    log: LogId, before: Position | None, position: Position | None, cuts: Sequence[Lsn]
+    log: LogId, before: LogPosition | None, position: LogPosition | None, cuts: Sequence[Lsn]
 ) -> list[list[LogRange]]:
     """What each task reads of one log, where tasks end at `cuts`."""
     if position is None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from logdevice.bench.against_kafka import report
 from logdevice.bench.against_kafka.results import Results
-from logdevice.bench.against_kafka.runner import Run, recover
+from logdevice.bench.against_kafka.runner import BenchRun, recover
 from logdevice.bench.against_kafka.workload import FULL, QUICK, Workload
 
 ROOT: Final = Path(__file__).resolve().parents[4]
@@ -67,7 +67,7 @@ def main() -> int:
 def _run(only: tuple[str, ...], *, is_quick: bool) -> int:
     path = QUICK_RESULTS if is_quick or only else RESULTS
     names = only or (QUICK_WORKLOADS if is_quick else tuple(WORKLOADS))
-    measured = Run(
+    measured = BenchRun(
         workloads=[_workload(name) for name in names],
         sizes=QUICK if is_quick else FULL,
         limit_s=QUICK_LIMIT_S if is_quick else LIMIT_S,

@@ -39,7 +39,7 @@ def events(count: int) -> list[bytes]:
     return [event() for _ in range(count)]
 
 
-class Etl:
+class EtlRun:
     name = "etl"
 
     def __init__(self) -> None:
@@ -71,4 +71,4 @@ class Etl:
         """Nothing is left that costs anything."""
 
 
-WORKLOAD: Final = Etl()
+WORKLOAD: Final = EtlRun()

@@ -17,7 +17,7 @@ from typing import Final
 
 from logdevice.bench.against_kafka import ours
 from logdevice.bench.against_kafka.kafka import KafkaCluster
-from logdevice.bench.against_kafka.kafka_clients import Done, write_payloads
+from logdevice.bench.against_kafka.kafka_clients import ConsumerDone, write_payloads
 from logdevice.bench.against_kafka.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 from logdevice.bench.parts.spark import payloads
 from logdevice.cli.commands import clusters
@@ -33,7 +33,7 @@ SCANNED, APPENDED = "failure-scan", "failure-appends"
 _SENT: Final = "logdevice_bytes_sent_total"
 
 
-class Failure:
+class NodeFailure:
     name = "failure"
 
     def __init__(self) -> None:
@@ -107,20 +107,26 @@ class Failure:
         self._mend(system, victim)
 
     def _values(
-        self, case: str, system: str, repetition: int, healthy: Done, broken: Done, killed_ms: float
+        self,
+        case: str,
+        system: str,
+        repetition: int,
+        healthy: ConsumerDone,
+        broken: ConsumerDone,
+        killed_ms: float,
     ) -> Iterator[Value]:
         stall = longest_stall_ms(broken.progress_ms, killed_ms)
         yield Value(self.name, case, system, repetition, "stall_ms", "ms", stall)
         slow_down = broken.seconds / healthy.seconds
         yield Value(self.name, case, system, repetition, "slow_down", "times", slow_down)
 
-    def _append(self, system: str, log: str, name: str) -> Done:
+    def _append(self, system: str, log: str, name: str) -> ConsumerDone:
         if system == KAFKA:
             return self.theirs.peer.append(log, self._file, self._entries, 1, {})
         work = ours.append(self.ours.endpoint, [f"/{log}"], self._payloads, self._entries, 1, name=name)
         return shared().run(work)
 
-    def _consume(self, system: str) -> Done:
+    def _consume(self, system: str) -> ConsumerDone:
         if system == KAFKA:
             done = self.theirs.peer.consume(SCANNED)
         else:
@@ -143,7 +149,9 @@ class Failure:
             self.theirs.wait_until_in_sync(topic)
 
 
-def interrupted(work: Callable[[], Done], kill: Callable[[], None], after_s: float) -> tuple[Done, float]:
+def interrupted(
+    work: Callable[[], ConsumerDone], kill: Callable[[], None], after_s: float
+) -> tuple[ConsumerDone, float]:
     """Does the work, with something bad in the middle; also when that was, in ms since 1970."""
     killed: list[float] = []
 
@@ -194,4 +202,4 @@ async def _sequencer(endpoint: str) -> int:
         return int(node)
 
 
-WORKLOAD: Final = Failure()
+WORKLOAD: Final = NodeFailure()

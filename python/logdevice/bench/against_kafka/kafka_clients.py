@@ -78,7 +78,7 @@ class Jars:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ConsumerDone:
     """What a stretch of work took, in either system."""
 
     seconds: float
@@ -86,7 +86,7 @@ class Done:
     progress_ms: Sequence[float]  # times since 1970 at which there was some
     bytes: int = 0
 
-    def checked(self, entries: int) -> Done:
+    def checked(self, entries: int) -> ConsumerDone:
         """The same; whoever read less or more than there is has measured nothing."""
         if self.entries != entries:
             raise RuntimeError(f"{self.entries} entries were read of {entries}")
@@ -129,7 +129,7 @@ class Peer:
 
     def append(
         self, topic: str, payloads: Path, entries: int, writers: int, settings: Mapping[str, str]
-    ) -> Done:
+    ) -> ConsumerDone:
         """So many entries, by all writers together, as fast as they go; the payloads of the file in turn."""
         words = (topic, str(payloads), str(entries), str(writers), *pairs({**PRODUCER, **settings}))
         return _done(self.run("append", *words))
@@ -140,7 +140,7 @@ class Peer:
         words = (topic, str(payloads), str(entries), str(writers), *pairs(settings))
         return [float(taken) for taken in self.run("latency", *words).split(",")]
 
-    def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> Done:
+    def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> ConsumerDone:
         """Everything that is in the topic now, by a plain consumer."""
         return _done(self.run("consume", topic, *pairs(CONSUMER), timeout_s=timeout_s))
 
@@ -168,7 +168,7 @@ def pairs(settings: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in settings.items()]
 
 
-def _done(answer: str) -> Done:
+def _done(answer: str) -> ConsumerDone:
     seconds, entries, progress, *rest = answer.split("\t")
     times = [float(time) for time in progress.split(",") if time]
-    return Done(float(seconds), int(entries), times, int(rest[0]) if rest else 0)
+    return ConsumerDone(float(seconds), int(entries), times, int(rest[0]) if rest else 0)

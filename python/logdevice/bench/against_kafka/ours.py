@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from logdevice.bench.against_kafka import usage
-from logdevice.bench.against_kafka.kafka_clients import Done
+from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
 from logdevice.client import AsyncClient, BatchingWriter, RecordsBatch
 from logdevice.types import Gap, GapType
 
@@ -38,7 +38,7 @@ async def append(
     *,
     codec: str = "zstd",
     name: str = "bench",
-) -> Done:
+) -> ConsumerDone:
     """So many entries, by all writers together, as fast as they go; the payloads in turn.
 
     Writers have names, which makes them what Kafka's producers are: in order and once, with several records
@@ -56,7 +56,7 @@ async def append(
             for number, writer in enumerate(opened):
                 tasks.create_task(_write(writer, payloads, range(number, entries, writers), progress))
         seconds = time.monotonic() - started
-    return Done(seconds, entries, sorted(progress))
+    return ConsumerDone(seconds, entries, sorted(progress))
 
 
 async def _write(
@@ -94,7 +94,7 @@ async def latencies_ms(
     return taken
 
 
-async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Done:
+async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> ConsumerDone:
     """Everything that is in the logs now, by a plain reader of each."""
     progress: list[float] = []
 
@@ -114,7 +114,9 @@ async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Done:
     async with AsyncClient(endpoint) as client:
         found = await asyncio.gather(*map(read, logs))
     seconds = time.monotonic() - started
-    return Done(seconds, sum(entries for entries, _ in found), progress, sum(size for _, size in found))
+    return ConsumerDone(
+        seconds, sum(entries for entries, _ in found), progress, sum(size for _, size in found)
+    )
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from logdevice.bench.against_kafka.workload import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedCase:
     """A workload that could not be measured, or not completely."""
 
     workload: str
@@ -56,13 +56,13 @@ class Results:
     started: str
     seconds: float
     values: Sequence[Value]
-    failures: Sequence[Failure] = ()
+    failures: Sequence[FailedCase] = ()
 
     @classmethod
     def load(cls, path: Path) -> Self:
         plain = json.loads(path.read_text(encoding="utf-8"))
         plain["values"] = tuple(Value(**value) for value in plain["values"])
-        plain["failures"] = tuple(Failure(**failure) for failure in plain["failures"])
+        plain["failures"] = tuple(FailedCase(**failure) for failure in plain["failures"])
         return cls(**plain)
 
     def save(self, path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from logdevice.bench.against_kafka import facts
 from logdevice.bench.against_kafka.kafka import KafkaCluster
-from logdevice.bench.against_kafka.results import Failure, Results
+from logdevice.bench.against_kafka.results import FailedCase, Results
 from logdevice.bench.against_kafka.workload import NODES, REPLICATION, Sizes, Stand, Value, Workload
 from logdevice.cli.commands import clusters
 from logdevice.cli.local.local_cluster import LocalCluster
@@ -67,7 +67,7 @@ def stand_for(directory: Path, sizes: Sizes) -> Iterator[Stand]:
 
 
 @dataclass(slots=True)
-class Run:
+class BenchRun:
     """One run of some workloads; what it has measured so far is there at any time."""
 
     workloads: Sequence[Workload]
@@ -77,7 +77,7 @@ class Run:
     say: Say
     recover: Callable[[Stand], None]  # puts everything in order after a failure
     values: list[Value] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailedCase] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
 
     def run(self, directory: Path, keep: Callable[[Results], None]) -> Results:
@@ -128,7 +128,7 @@ class Run:
     def _failed(self, workload: Workload, problem: BaseException) -> None:
         first = _first(problem)
         error = f"{type(first).__name__}: {first}".strip()
-        self.failures.append(Failure(workload.name, error.splitlines()[0][:300]))
+        self.failures.append(FailedCase(workload.name, error.splitlines()[0][:300]))
         self.say("".join(traceback.format_exception(problem)))
 
     def _progress(self, words: str, number: int) -> None:

@@ -19,7 +19,7 @@ RATE: Final = "_per_s"  # metrics that end like this are better when they are hi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class SpeedTarget:
     """`what` over `against` is wanted to be at least, or at most, so much."""
 
     key: str  # by which the report finds the reason when it is missed
@@ -38,7 +38,7 @@ class Target:
 class Verdict:
     """A target held against a run. `ratio` is None when it was not measured."""
 
-    target: Target
+    target: SpeedTarget
     ratio: Spread | None
 
     @property
@@ -68,9 +68,9 @@ def _against_kafka(
     *,
     least: float | None = None,
     most: float | None = None,
-) -> Target:
+) -> SpeedTarget:
     what, against = Side(workload, case, OURS, metric), Side(workload, case, THEIRS, metric)
-    return Target(key=key, words=words, what=what, against=against, least=least, most=most)
+    return SpeedTarget(key=key, words=words, what=what, against=against, least=least, most=most)
 
 
 TARGETS: Final = (
@@ -109,7 +109,7 @@ TARGETS: Final = (
         )
         for case in ("scan", "appends")
     ),
-    Target(
+    SpeedTarget(
         key="slow-node",
         words="scan with a slow node, detector on, against the healthy scan",
         what=Side("slow_node", "slow, detector on", OURS, "seconds"),

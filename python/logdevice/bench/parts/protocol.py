@@ -132,7 +132,7 @@ class Bench:
             match effect:
                 case StoreRead():
                     self._queue.append((node, self.stores[node].scan(effect)))
-                case server.EndStream():
+                case server.EndServerStream():
                     pass
                 case _:
                     self._deliver_to_reader(node, effect)

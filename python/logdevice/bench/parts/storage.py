@@ -49,7 +49,7 @@ class RawFile:
         os.close(self._file)
 
 
-class Writer:
+class BareWriter:
     """Groups of records, over all logs in turn, with the counters that a sequencer would give them."""
 
     def __init__(self, store: SegmentLogStore, body_bytes: int, group_records: int) -> None:
@@ -79,7 +79,7 @@ def measure_writes(directory: Path, *, body_bytes: int, group_records: int, grou
     directory.mkdir()
     warm_up(directory / "scratch")
     store = SegmentLogStore(directory / "store")
-    writer = Writer(store, body_bytes, group_records)
+    writer = BareWriter(store, body_bytes, group_records)
     raw = RawFile(directory / "raw")
     raw_seconds, store_seconds, store_cpu = [], [], 0.0
     for turn in range(2 * groups):
@@ -142,7 +142,7 @@ def request(log: LogId, start: int, mode: ReadMode, *, headers_only: bool = Fals
 def measure_scans(directory: Path) -> dict[str, float]:
     """Entries passed by, headers and whole records, of a store whose index is on disk."""
     store = SegmentLogStore(directory / "scans")
-    writer = Writer(store, 1024, 1024)
+    writer = BareWriter(store, 1024, 1024)
     for _ in range(80):
         writer.write(THEIRS)
     store.close()
@@ -184,7 +184,7 @@ def _cpu(store: SegmentLogStore, mode: ReadMode, *, headers_only: bool = False) 
 def measure_trim(directory: Path) -> dict[str, float]:
     """What trimming seven of eight logs gives back, by holes and by rewriting, and how long it takes."""
     store = SegmentLogStore(directory / "trim", StorageSettings(segment_bytes=32 * MIB))
-    writer = Writer(store, 64 * 1024, 64)
+    writer = BareWriter(store, 64 * 1024, 64)
     for _ in range(48):
         writer.write()
     before = store.stats()

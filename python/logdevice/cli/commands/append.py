@@ -48,7 +48,7 @@ def add_commands(group: declaring.Commands) -> None:
 
 
 @dataclass(slots=True)
-class Progress:
+class AppendProgress:
     """What has been acknowledged so far."""
 
     lines: int = 0
@@ -71,7 +71,7 @@ class Progress:
 
 
 def run_append(client: Client, options: argparse.Namespace, output: Output) -> None:
-    progress = Progress()
+    progress = AppendProgress()
     with _opened(options.file) as descriptor:
         try:
             if options.writer is None:
@@ -97,7 +97,9 @@ def run_append(client: Client, options: argparse.Namespace, output: Output) -> N
     )
 
 
-def _append(client: Client, log: str | int, descriptor: int, progress: Progress, output: Output) -> None:
+def _append(
+    client: Client, log: str | int, descriptor: int, progress: AppendProgress, output: Output
+) -> None:
     shown = time.monotonic()
     for batch in batches(descriptor):
         progress.note(batch, client.append_many(log, batch))
@@ -106,7 +108,9 @@ def _append(client: Client, log: str | int, descriptor: int, progress: Progress,
             output.remark(f"{progress.lines} lines, {shown_bytes(progress.size)}")
 
 
-def _append_once(client: Client, options: argparse.Namespace, descriptor: int, progress: Progress) -> None:
+def _append_once(
+    client: Client, options: argparse.Namespace, descriptor: int, progress: AppendProgress
+) -> None:
     from logdevice.cli.commands.append_once import append_once
 
     def note(batch: list[bytes], done: TaggedAppend) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from logdevice.cli import arguments, declaring
 from logdevice.cli.output import Output
-from logdevice.cli.progress import Progress
+from logdevice.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from logdevice.client.admin.replication_check import CheckReport
@@ -40,7 +40,7 @@ def run_check(client: Client, options: argparse.Namespace, output: Output) -> in
     engine = client.engine()
 
     async def check() -> CheckReport:
-        progress = Progress(output)
+        progress = ProgressLine(output)
         async for report in Checker(engine.client, options.log).run():
             progress.show(f"{report.records} records, {len(report.findings)} findings, at {report.end}")
         progress.end()

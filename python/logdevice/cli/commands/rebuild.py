@@ -10,7 +10,7 @@ from logdevice.cli import arguments, confirming, declaring
 from logdevice.cli.commands.rebuild_progress import progress_of
 from logdevice.cli.local import ask_each_node
 from logdevice.cli.output import Output, Row
-from logdevice.cli.progress import Progress
+from logdevice.cli.progress import ProgressLine
 from logdevice.errors import UnavailableError
 from logdevice.protocol.messages.service import ClusterView, NodeState, NodeStates, NodeStatus
 from logdevice.protocol.rebuilding.node_status import CaseMode
@@ -90,7 +90,7 @@ def run_remove(client: Client, options: argparse.Namespace, output: Output) -> N
 
 def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
     """Until what was ordered about the node is done."""
-    progress = Progress(output)
+    progress = ProgressLine(output)
     while True:
         states = client.node_states()
         state = state_of(states, options.node)

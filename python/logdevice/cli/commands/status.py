@@ -17,7 +17,7 @@ from logdevice.cli.commands.rebuild_progress import progress_of
 from logdevice.cli.local import ask_each_node
 from logdevice.cli.local.processes import ProcessState
 from logdevice.cli.output import Output, Row, shown_bytes, shown_time
-from logdevice.cli.target_cluster import Place, find
+from logdevice.cli.target_cluster import TargetCluster, find
 from logdevice.protocol.messages.service import NodeState, NodeStatus, NodeView
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_nodes(client: Client, options: argparse.Namespace, output: Output) -> No
 
 
 def node_row(
-    place: Place, entry: NodeView, status: NodeStatus | None, state: NodeState | None
+    place: TargetCluster, entry: NodeView, status: NodeStatus | None, state: NodeState | None
 ) -> dict[str, object]:
     roles = [name for name, has in (("storage", entry.is_storage), ("sequencer", entry.is_sequencer)) if has]
     row: dict[str, object] = {
@@ -101,7 +101,7 @@ def _total(metrics: Mapping[str, float], name: str) -> int:
     return int(sum(value for sample, value in metrics.items() if sample.partition("{")[0] == name))
 
 
-def _state(place: Place, entry: NodeView) -> str:
+def _state(place: TargetCluster, entry: NodeView) -> str:
     """What the cluster says; for a local one the process table knows better what a hanging node is."""
     if place.local is not None and entry.node in place.local.nodes:
         state = place.local.state(entry.node)

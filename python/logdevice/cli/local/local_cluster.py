@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from logdevice.cli.local.ports import choose_ports
-from logdevice.cli.local.processes import Process, ProcessState, start, wait_until
+from logdevice.cli.local.processes import LocalProcess, ProcessState, start, wait_until
 from logdevice.errors import InvalidArgumentError, LogDeviceError, UnavailableError
 from logdevice.types import NodeId
 
@@ -53,9 +53,9 @@ class LocalNode:
         return self.directory / "node.log"
 
     @property
-    def process(self) -> Process | None:
+    def process(self) -> LocalProcess | None:
         try:
-            return Process(int((self.directory / "pid").read_text()), str(self.config))
+            return LocalProcess(int((self.directory / "pid").read_text()), str(self.config))
         except (FileNotFoundError, ValueError):
             return None
 

@@ -31,7 +31,7 @@ class ProcessState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class LocalProcess:
     """One process: its number, and a word of its command line that no other process has."""
 
     pid: int
@@ -39,7 +39,7 @@ class Process:
 
     @property
     def state(self) -> ProcessState:
-        letter, command = _look(self.pid)
+        letter, command = _inspect(self.pid)
         # A process that ended and was not waited for is still listed, as Z, without a command line. One that
         # is alive and has none is just replacing its program.
         if letter in ("", "Z", "X") or (command and self.word not in command):
@@ -67,7 +67,7 @@ def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     # For a moment a new process has no command line yet, and would be taken for somebody else's.
-    wait_until(lambda: child.poll() is not None or bool(_look(child.pid)[1]), _BIRTH_TIMEOUT_MS)
+    wait_until(lambda: child.poll() is not None or bool(_inspect(child.pid)[1]), _BIRTH_TIMEOUT_MS)
     return child
 
 
@@ -83,12 +83,12 @@ def wait_until(is_so: Callable[[], bool], timeout_ms: int) -> bool:
     return True
 
 
-def _look(pid: int) -> tuple[str, str]:
+def _inspect(pid: int) -> tuple[str, str]:
     """The state letter and the command line of a process; both empty if there is none."""
-    return _look_in_proc(pid) if _PROC.is_dir() else _ask_ps(pid)
+    return _inspect_proc(pid) if _PROC.is_dir() else _ask_ps(pid)
 
 
-def _look_in_proc(pid: int) -> tuple[str, str]:
+def _inspect_proc(pid: int) -> tuple[str, str]:
     try:
         # "4711 (name, which may hold anything) S 1 ..."
         letter = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from logdevice.cli.commands import append
-from logdevice.cli.commands.append import Progress, batches
+from logdevice.cli.commands.append import AppendProgress, batches
 from logdevice.types import Lsn
 
 
@@ -61,7 +61,7 @@ def test_many_lines_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_progress_tells_what_was_acknowledged() -> None:
-    progress = Progress()
+    progress = AppendProgress()
     assert str(progress) == "0 lines, 0 bytes in 0 batches"
     progress.note([b"one", b"two"], Lsn.of(1, 1))
     progress.note([b"three"], Lsn.of(1, 2))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logdevice.cli.local import processes
-from logdevice.cli.local.processes import Process, ProcessState, start, wait_until
+from logdevice.cli.local.processes import LocalProcess, ProcessState, start, wait_until
 
 TIMEOUT_MS = 10_000
 SLEEPER = "import time; time.sleep(600)"
@@ -34,7 +34,7 @@ def looking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("looking")
 def test_a_process_runs_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
-    process = Process(sleeper.pid, "my-word")
+    process = LocalProcess(sleeper.pid, "my-word")
     assert process.state is ProcessState.RUNNING
     assert process.signal(signal.SIGKILL)
     assert process.wait_for(ProcessState.DOWN, TIMEOUT_MS)
@@ -44,12 +44,12 @@ def test_a_process_runs_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
 def test_a_process_that_nobody_waited_for_is_down(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.send_signal(signal.SIGKILL)
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
-    assert Process(sleeper.pid, "my-word").state is ProcessState.DOWN
+    assert LocalProcess(sleeper.pid, "my-word").state is ProcessState.DOWN
 
 
 @pytest.mark.usefixtures("looking")
 def test_a_paused_process_goes_on_when_it_may(sleeper: subprocess.Popen[bytes]) -> None:
-    process = Process(sleeper.pid, "my-word")
+    process = LocalProcess(sleeper.pid, "my-word")
     process.signal(signal.SIGSTOP)
     assert process.wait_for(ProcessState.PAUSED, TIMEOUT_MS)
     process.signal(signal.SIGCONT)
@@ -58,7 +58,7 @@ def test_a_paused_process_goes_on_when_it_may(sleeper: subprocess.Popen[bytes]) 
 
 @pytest.mark.usefixtures("looking")
 def test_a_stranger_with_the_same_number_is_not_touched(sleeper: subprocess.Popen[bytes]) -> None:
-    stranger = Process(sleeper.pid, "another-word")
+    stranger = LocalProcess(sleeper.pid, "another-word")
     assert stranger.state is ProcessState.DOWN
     assert not stranger.signal(signal.SIGKILL)
     assert sleeper.poll() is None
@@ -68,7 +68,7 @@ def test_a_stranger_with_the_same_number_is_not_touched(sleeper: subprocess.Pope
 def test_a_number_that_is_not_given_out_is_down() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert Process(child.pid, "").state is ProcessState.DOWN
+    assert LocalProcess(child.pid, "").state is ProcessState.DOWN
 
 
 def test_what_a_process_says_is_in_its_log(tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_a_process_that_replaces_its_program_is_not_down(
     looks: tuple[str, str], state: ProcessState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a moment it has no command line; whoever started it again would have two of it."""
-    monkeypatch.setattr(processes, "_look", lambda pid: looks)
-    assert Process(1, "word").state is state
+    monkeypatch.setattr(processes, "_inspect", lambda pid: looks)
+    assert LocalProcess(1, "word").state is state

@@ -7,11 +7,11 @@ from typing import Any
 
 from logdevice.cli.commands.status import log_rows, node_row
 from logdevice.cli.local.ask_each_node import is_whole
-from logdevice.cli.target_cluster import Place
+from logdevice.cli.target_cluster import TargetCluster
 from logdevice.protocol.messages.service import ClusterView, NodeStatus, NodeView
 from logdevice.types import Location, NodeId, nodes
 
-PLACE = Place("127.0.0.1:1")
+PLACE = TargetCluster("127.0.0.1:1")
 METRICS = {
     'logdevice_appends_total{status="OK"}': 7.0,
     'logdevice_appends_total{status="PREEMPTED"}': 2.0,

@@ -191,7 +191,7 @@ class BatchingWriter(Closing):
                     slots = asyncio.Semaphore(await self._slots())
             except Exception as problem:
                 sealed.body.cancel()
-                await self._settle(sealed, problem)
+                await self._resolve(sealed, problem)
                 continue
             await slots.acquire()
             if self._tagged is not None:
@@ -212,13 +212,13 @@ class BatchingWriter(Closing):
             else:
                 lsn = await self._appending.append_body(log, body, count)
         except Exception as problem:
-            await self._settle(sealed, problem)
+            await self._resolve(sealed, problem)
         else:
-            await self._settle(sealed, lsn)
+            await self._resolve(sealed, lsn)
         finally:
             slots.release()
 
-    async def _settle(self, sealed: _Sealed, outcome: Lsn | Exception) -> None:
+    async def _resolve(self, sealed: _Sealed, outcome: Lsn | Exception) -> None:
         if isinstance(outcome, Lsn):
             sealed.record.set_result(outcome)
         else:

@@ -47,14 +47,14 @@ class ChainAppending:
             store_timeout_ms=settings.chain_store_timeout_ms,
             timeout_ms=settings.append_timeout_ms,
         )
-        run = _Run(self, append.log, machine)
+        run = _ChainRun(self, append.log, machine)
         try:
             return await run.play()
         finally:
             run.stop()
 
 
-class _Run(Host[ChainAppend]):
+class _ChainRun(Host[ChainAppend]):
     """One append: its machine, and what it has started."""
 
     def __init__(self, appending: ChainAppending, log: LogId, machine: ChainAppend) -> None:

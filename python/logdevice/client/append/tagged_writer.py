@@ -21,6 +21,7 @@ from logdevice.client.append.writer_journal import Kept, WriterJournal
 from logdevice.client.context import ClientContext
 from logdevice.client.directory import LogRef
 from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
+from logdevice.protocol.cluster.routing import SequencerFound
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.service import NextIncarnation
 from logdevice.protocol.messages.write import Append, Appended, GetWriter
@@ -149,9 +150,9 @@ class TaggedWriter:
         on: dict[type[Any], Callable[[Any], None]] = {
             forwarding.Numbered: lambda effect: self._keep(effect.id, effect.seq),
             Ask: lambda effect: self._tasks.start(self._send(effect)),
-            forwarding.FindSequencer: lambda effect: self._tasks.start(self._find(effect)),
+            forwarding.FindAnotherSequencer: lambda effect: self._tasks.start(self._find(effect)),
             forwarding.RenewIncarnation: lambda _: self._tasks.start(self._renew()),
-            Reply: lambda effect: self._settle(effect.id, effect.answer),
+            Reply: lambda effect: self._resolve(effect.id, effect.answer),
             forwarding.GiveUp: lambda effect: self._fail(refusal(self._log, effect.appended)),
         }
         return Host(table, on, clock=monotonic_ms)
@@ -167,13 +168,13 @@ class TaggedWriter:
             self._records[id] = kept._replace(seq=seq), future
             if self._journal is not None:
                 self._journal.add(kept._replace(seq=seq))
-                self._journal.settle(kept.seq)  # under the number it had before it is not sent again
+                self._journal.mark_done(kept.seq)  # under the number it had before it is not sent again
 
-    def _settle(self, id: int, appended: Appended) -> None:
+    def _resolve(self, id: int, appended: Appended) -> None:
         kept, future = self._records.pop(id)
         self._progress_ms = monotonic_ms()
         if self._journal is not None:
-            self._journal.settle(kept.seq)
+            self._journal.mark_done(kept.seq)
         if appended.status in STORED:
             self._appending.saw(self._log, appended.lsn)
             if not future.done():
@@ -233,7 +234,7 @@ class TaggedWriter:
         except LogDeviceError:
             pass
 
-    async def _find(self, effect: forwarding.FindSequencer) -> None:
+    async def _find(self, effect: forwarding.FindAnotherSequencer) -> None:
         routing = self._context.routing
         if effect.doubted is not None:
             routing.known.forget(self._log, effect.doubted)
@@ -241,7 +242,7 @@ class TaggedWriter:
             found = await routing.sequencer(self._log)
         except LogDeviceError:
             found = None
-        self._feed(forwarding.SequencerFound(found))
+        self._feed(SequencerFound(found))
 
     async def _renew(self) -> None:
         while True:

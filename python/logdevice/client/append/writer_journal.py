@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from logdevice.client.framed_file import Frame, FramedFile
+from logdevice.client.framed_file import FileFrame, FramedFile
 from logdevice.types import LogId
 
 _APPEND, _SETTLED, _NEXT = range(2, 5)
@@ -38,12 +38,12 @@ class WriterJournal:
         """Durable (with `sync`) when it returns."""
         self.open[kept.seq] = kept
         self.next_seq = max(self.next_seq, kept.seq + 1)
-        self._file.add([Frame(_APPEND, kept.seq, kept.entries, kept.body)], sync=self._sync)
+        self._file.add([FileFrame(_APPEND, kept.seq, kept.entries, kept.body)], sync=self._sync)
 
-    def settle(self, seq: int) -> None:
+    def mark_done(self, seq: int) -> None:
         if self.open.pop(seq, None) is None:
             return
-        self._file.add([Frame(_SETTLED, seq)], sync=False)
+        self._file.add([FileFrame(_SETTLED, seq)], sync=False)
         if not self.open and self._file.size > _CUT_BYTES:
             self._cut()
 
@@ -52,7 +52,7 @@ class WriterJournal:
             self._cut()
         self._file.close()
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: FileFrame) -> None:
         kind, seq = frame.kind, frame.number
         if kind == _APPEND:
             self.open[seq] = Kept(seq, frame.entries, frame.body)
@@ -62,4 +62,4 @@ class WriterJournal:
 
     def _cut(self) -> None:
         """Nothing is open: only the numbers have to go on."""
-        self._file.replace([Frame(_NEXT, self.next_seq)])
+        self._file.replace([FileFrame(_NEXT, self.next_seq)])

@@ -120,7 +120,7 @@ class Lineages:
         doubtful = LsnRange(max(point, checkpoint.since), checkpoint.next)
         if log != checkpoint.log or lineage.common_end(held.lineage, LSN_MAX) is None:
             return (doubtful,)  # L26, L35: there is nothing to compare it with
-        return await self._look(checkpoint, doubtful)
+        return await self._compare(checkpoint, doubtful)
 
     async def _present(self, checkpoint: Checkpoint) -> LogId:
         """The log of the checkpoint; the one that has its name now if it was removed."""
@@ -130,7 +130,7 @@ class Lineages:
         except UnknownLogError:
             return await self._context.number(checkpoint.path)
 
-    async def _look(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
+    async def _compare(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
         """L34: what of this part the log has lost, by reading it."""
         gaps: list[Gap] = []
         timeout_ms = self._context.settings.call_timeout_ms
@@ -183,7 +183,7 @@ class LineageGuard:
         """Whether this may be of a history that was not looked at."""
         return lsn.epoch > self._epoch
 
-    async def look(self, position: Lsn, arrived: Lsn) -> bool:
+    async def poll(self, position: Lsn, arrived: Lsn) -> bool:
         """RollbackError if what was read below the position is gone; True if the history is another."""
         before = self._checkpoint.lineage
         checked = await self._check(self.checkpoint(position))

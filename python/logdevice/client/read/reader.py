@@ -94,7 +94,7 @@ class Reader(Items[Item]):
             if self._make_guard is not None:
                 self._guard = await self._make_guard(request)
                 if self._guard.is_due(request.start):
-                    await self._guard.look(request.start, Lsn(0))
+                    await self._guard.poll(request.start, Lsn(0))
                 request = replace(request, lineage=self._guard.id)
             self._request = request
             await self._begin(request)
@@ -105,7 +105,7 @@ class Reader(Items[Item]):
             await self.open()
             while self._is_look_due() or not (self._items or self._has_ended):
                 if self._is_look_due():
-                    await self._look()
+                    await self._poll_history()
                 else:
                     self._news.clear()
                     await self._news.wait()
@@ -115,7 +115,7 @@ class Reader(Items[Item]):
             return None
         taken = self._take()
         if isinstance(taken, Gap):
-            self._look_at(taken)
+            self._note_gap(taken)
         else:
             self._context.clock.saw(max(record.timestamp_ms for record in taken))
         assert self._shell is not None, "it delivered something"
@@ -123,7 +123,7 @@ class Reader(Items[Item]):
         self._shell.feed(events.Consumed(self._position))
         return taken
 
-    def _look_at(self, gap: Gap) -> None:
+    def _note_gap(self, gap: Gap) -> None:
         """K27, K28: what a dropped record means to whoever keeps something in step with the log."""
         if self._is_keyed and gap.purged_end > self.purged_seen:
             assert self._request is not None, "something was taken"
@@ -149,12 +149,12 @@ class Reader(Items[Item]):
         first = self._items[0]
         return self._is_stale or self._guard.is_due(first.start if isinstance(first, Gap) else first.lsn)
 
-    async def _look(self) -> None:
+    async def _poll_history(self) -> None:
         assert self._guard is not None, "a look is due"
         assert self._request is not None, "it was opened"
         first = self._items[0] if self._items else None
         arrived = Lsn(0) if first is None else first.start if isinstance(first, Gap) else first.lsn
-        if await self._guard.look(self._position, arrived) or self._is_stale:
+        if await self._guard.poll(self._position, arrived) or self._is_stale:
             # Nodes are asked again under the new id.
             self._request = replace(self._request, lineage=self._guard.id)
             await self._abandon()

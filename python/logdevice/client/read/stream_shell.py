@@ -140,7 +140,7 @@ class StreamShell(Host[ClientReadStream]):
 
     def received(self, node: NodeId, message: ToReader) -> None:
         if isinstance(message, Records) and self._doubted:
-            message = self._looked_into(message)
+            message = self._checked(message)
         self.feed(Answered(node, message))
         if isinstance(message, Started) and message.status is StartedStatus.STALE_LINEAGE:
             self._sink.stale()
@@ -149,7 +149,7 @@ class StreamShell(Host[ClientReadStream]):
         self._connections.pop(node, None)
         self.feed(events.ConnectionLost(node))
 
-    def _looked_into(self, message: Records) -> Records:
+    def _checked(self, message: Records) -> Records:
         return replace(message, records=tuple(map(self._marked, message.records)))
 
     def _marked(self, record: Record) -> Record:
@@ -177,4 +177,4 @@ class StreamShell(Host[ClientReadStream]):
                 continue  # what was known last still holds
             if config != self._config:
                 self._config = config
-                self.feed(events.ConfigChanged(config))
+                self.feed(events.ReadConfigChanged(config))

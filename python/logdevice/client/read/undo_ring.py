@@ -17,7 +17,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from logdevice.client.framed_file import Frame, FramedFile
+from logdevice.client.framed_file import FileFrame, FramedFile
 from logdevice.errors import InvalidArgumentError, RebuildError
 from logdevice.settings import ClientSettings
 from logdevice.types import LogId, Lsn
@@ -44,11 +44,11 @@ class UndoRing:
         self.reach = start  # changes can be taken back down to here
         self._bytes_max = settings.undo_bytes_max
         self._log = log
-        self._steps: deque[Frame] = deque()  # the changes of one record each, by LSN
+        self._steps: deque[FileFrame] = deque()  # the changes of one record each, by LSN
         self._bytes = 0  # in the file
         self._file = FramedFile(Path(path), "undo ring", f"undo ring\n{int(log)}")
         if not self._file.frames:
-            self._file.add([Frame(_REACH, start)], sync=True)
+            self._file.add([FileFrame(_REACH, start)], sync=True)
         for frame in self._file.frames:
             self._take(frame)
 
@@ -62,7 +62,7 @@ class UndoRing:
         changes of one key each with the value that the one before it leaves.
         """
         frames = [
-            Frame(_CHANGES, lsn, body=b"".join(map(_encode, group)))
+            FileFrame(_CHANGES, lsn, body=b"".join(map(_encode, group)))
             for lsn, group in groupby(changes, key=attrgetter("lsn"))
         ]
         end = self.end
@@ -100,7 +100,7 @@ class UndoRing:
                 restore(change.key, change.before)
                 undone += 1
         if undone:
-            frame = Frame(_UNDONE, to)
+            frame = FileFrame(_UNDONE, to)
             self._file.add([frame], sync=True)
             self._take(frame)
         return undone
@@ -109,12 +109,12 @@ class UndoRing:
         """The consumer begins anew at `start`, with nothing."""
         self._steps.clear()
         self._bytes, self.reach = 0, start
-        self._file.replace([Frame(_REACH, start)])
+        self._file.replace([FileFrame(_REACH, start)])
 
     def close(self) -> None:
         self._file.close()
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: FileFrame) -> None:
         if frame.kind == _CHANGES:
             self._steps.append(frame)
             self._bytes += frame.size
@@ -131,7 +131,7 @@ class UndoRing:
             self.reach = Lsn(oldest.number + 1)
         # Not at every change: a file of twice the size holds as much again before it is written anew.
         if self._file.size > 2 * self._bytes_max:
-            self._file.replace([Frame(_REACH, self.reach), *self._steps])
+            self._file.replace([FileFrame(_REACH, self.reach), *self._steps])
 
 
 def _encode(change: Change) -> bytes:
@@ -140,7 +140,7 @@ def _encode(change: Change) -> bytes:
     return lengths + change.key + (before or b"")
 
 
-def _decode(step: Frame) -> list[Change]:
+def _decode(step: FileFrame) -> list[Change]:
     changes: list[Change] = []
     offset, body = 0, step.body
     while offset < len(body):

@@ -14,7 +14,7 @@ from typing import Any
 from logdevice.protocol.log_state.events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.log_state.store_read import StoreRead
 from logdevice.protocol.messages.read import Records, Start, StatusNotice, Stop, ToReader, Window
-from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.server_stream.stream import EndServerStream, Event, MessageSent, ServerReadStream
 from logdevice.settings import NodeReadSettings, WireSettings
 from logdevice.storage.tests.model_store import ModelStore
 from logdevice.types import Location, LogId, Lsn, NodeId
@@ -121,7 +121,7 @@ class _Session:
             if isinstance(effect, StoreRead):
                 result = self._node.store.scan(effect)
                 asyncio.get_running_loop().call_soon(self._feed, result)
-            elif not isinstance(effect, EndStream):
+            elif not isinstance(effect, EndServerStream):
                 self._outbox.append(effect)
                 self._work.set()
 

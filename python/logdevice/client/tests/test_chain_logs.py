@@ -26,7 +26,7 @@ from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cl
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
 from logdevice.protocol.messages.chain import Settle
-from logdevice.protocol.messages.write import Append, Claim, Position, StoreStatus
+from logdevice.protocol.messages.write import Append, Claim, StoreStatus, WritePosition
 from logdevice.records.batch import from_entries
 from logdevice.settings import ChainSettings
 from logdevice.types import Gap, Lsn, NodeId, WriterTag
@@ -138,7 +138,7 @@ def test_a_position_that_its_client_gives_up_becomes_a_hole(tmp_path: Path) -> N
     with_chain(tmp_path, test)
 
 
-async def position_of(client: AsyncClient, token: int) -> Position:
+async def position_of(client: AsyncClient, token: int) -> WritePosition:
     number = await client.context.number(LOG)
     asked = Append(log=number, body=b"", entries=1, claim=Claim(token, 9))
     issued = await client.context.routing.ask(asked, PATIENCE_MS)
@@ -146,13 +146,15 @@ async def position_of(client: AsyncClient, token: int) -> Position:
     return issued.position
 
 
-async def store(client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]) -> None:
+async def store(
+    client: AsyncClient, position: WritePosition, payload: bytes, nodes: tuple[NodeId, ...]
+) -> None:
     """On some nodes of a chain, by hand."""
     assert await stored(client, position, payload, nodes) == [StoreStatus.OK] * len(nodes)
 
 
 async def stored(
-    client: AsyncClient, position: Position, payload: bytes, nodes: tuple[NodeId, ...]
+    client: AsyncClient, position: WritePosition, payload: bytes, nodes: tuple[NodeId, ...]
 ) -> list[StoreStatus]:
     body = await client.part(Appending).encode(from_entries(None, [payload]))
     number = await client.context.number(LOG)

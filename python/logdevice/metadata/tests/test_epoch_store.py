@@ -16,7 +16,7 @@ from logdevice.errors import (
     UnreadableMetadataError,
     WrongClusterError,
 )
-from logdevice.metadata.epoch_store import CELL_BYTES_MAX, Cell, EpochStore, Group
+from logdevice.metadata.epoch_store import CELL_BYTES_MAX, Cell, CellGroup, EpochStore
 from logdevice.metadata.log_directory import LogDirectory
 from logdevice.metadata.tests.conftest import OpenStore
 from logdevice.metadata.tests.values_for_tests import LOG, epochs
@@ -236,14 +236,14 @@ async def test_a_value_too_large_for_some_backend_is_refused_by_all(open_store: 
 
 async def test_a_damaged_value_is_named_and_not_guessed_at(open_store: OpenStore) -> None:
     async with await open_store() as store:
-        await store.put(Cell(Group.LOGS, str(LOG)), b"\xc1damaged", ABSENT)
+        await store.put(Cell(CellGroup.LOGS, str(LOG)), b"\xc1damaged", ABSENT)
         with pytest.raises(UnreadableMetadataError, match="logs/7 is damaged"):
             await store.read(LOG)
 
 
 async def test_a_stranger_among_the_nodes_is_named(open_store: OpenStore) -> None:
     async with await open_store() as store:
-        await store.put(Cell(Group.CONFIGURATION, "node.notes"), b"", ABSENT)
+        await store.put(Cell(CellGroup.CONFIGURATION, "node.notes"), b"", ABSENT)
         with pytest.raises(UnreadableMetadataError, match="'notes'"):
             await store.nodes()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from logdevice.errors import InvalidArgumentError, LogDeviceError, NameTakenError, UnknownLogError
 from logdevice.metadata.codec import DIRECTORY
-from logdevice.metadata.log_directory import Effective, Entry, LogDirectory
+from logdevice.metadata.log_directory import DirectoryEntry, Effective, LogDirectory
 from logdevice.types import LogId
 
 EMPTY = LogDirectory()
@@ -47,7 +47,7 @@ def test_a_change_leaves_the_directory_it_was_made_from_alone() -> None:
 
 def test_a_renamed_log_keeps_its_number_and_what_was_set_on_it() -> None:
     renamed = SMALL.renamed("/ads/views", "/shop/views")
-    assert renamed.find("/shop/views") == Entry(LogId(2), {"backlog_s": 60})
+    assert renamed.find("/shop/views") == DirectoryEntry(LogId(2), {"backlog_s": 60})
     assert "/ads/views" not in renamed.entries
 
 
@@ -251,9 +251,11 @@ def test_whatever_is_done_names_and_numbers_stay_sound(history: list[tuple[str, 
 
 
 def test_ten_thousand_logs_fit_into_one_cell() -> None:
-    entries = {f"/team{number % 50}/log-{number}": Entry(LogId(number)) for number in range(1, 10_001)}
-    folders = {f"/team{number}": Entry() for number in range(50)}
-    directory = LogDirectory({"/": Entry(), **folders, **entries}, LogId(10_001))
+    entries = {
+        f"/team{number % 50}/log-{number}": DirectoryEntry(LogId(number)) for number in range(1, 10_001)
+    }
+    folders = {f"/team{number}": DirectoryEntry() for number in range(50)}
+    directory = LogDirectory({"/": DirectoryEntry(), **folders, **entries}, LogId(10_001))
     data = DIRECTORY.encode(directory)
     assert len(data) < 200_000
     assert DIRECTORY.decode(data, "directory") == directory

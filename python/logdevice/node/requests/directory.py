@@ -40,27 +40,27 @@ class DirectoryService:
     def __init__(self, node: NodeContext) -> None:
         self._store = node.epoch_store
         self._cuts_max = node.settings.node.cuts_max
-        self._configuration = node.configuration
+        self._cluster_view = node.cluster_view
 
     async def get_logs(self, request: GetLogs) -> LogsView:
         path = request.path or ROOT
-        known = self._configuration.directory.entries.get(path)
+        known = self._cluster_view.directory.entries.get(path)
         if known is None or known.log is None:
             # A list holds all that was made before it was asked for, by whichever node.
             await self._refresh(must=known is None)
-        return self._view(self._configuration.directory, path)
+        return self._view(self._cluster_view.directory, path)
 
     async def find_log(self, request: FindLog) -> LogsView:
         # A client that has changed an attribute finds it changed, whichever node it asks.
         await self._refresh(must=False)
-        await self._configuration.require(request.log)
-        return self._view(self._configuration.directory, self._configuration.path(request.log))
+        await self._cluster_view.require(request.log)
+        return self._view(self._cluster_view.directory, self._cluster_view.path(request.log))
 
     async def next_incarnation(self, request: NextIncarnation) -> IncarnationIs:
         return IncarnationIs(await self._store.next_incarnation(request.writer))
 
     async def note_purge(self, request: NotePurge) -> PurgeIs:
-        await self._configuration.require(request.log)
+        await self._cluster_view.require(request.log)
         return PurgeIs(await self._store.advance_purge(request.log, request.end))
 
     async def get_cuts(self, request: GetCuts) -> CutsAre:
@@ -78,9 +78,9 @@ class DirectoryService:
         return Done()
 
     async def change_logs(self, request: ChangeLogs) -> LogsView:
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
         changed = await self._store.change_directory(lambda directory: self._changed(directory, request))
-        await self._configuration.refresh()
+        await self._cluster_view.refresh()
         if request.change is DirectoryChange.REMOVE:
             return LogsView(())
         path = request.new_path if request.change is DirectoryChange.RENAME else request.path
@@ -88,7 +88,7 @@ class DirectoryService:
 
     async def _refresh(self, *, must: bool) -> None:
         try:
-            await self._configuration.refresh()
+            await self._cluster_view.refresh()
         except LogDeviceError as error:
             if must:
                 raise
@@ -113,7 +113,7 @@ class DirectoryService:
     def _check_storable(self, directory: LogDirectory, path: str) -> None:
         """Better said when a log is made than found out by its first append."""
         replication = directory.attributes(path).parsed_replication
-        storage = self._configuration.storage_nodes
+        storage = self._cluster_view.storage_nodes
         if not can_replicate(usable(storage, replication), replication):
             raise InvalidArgumentError(
                 f"{path}: replication '{replication}' cannot be satisfied by the {len(storage)} storage "

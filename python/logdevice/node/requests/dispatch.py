@@ -33,7 +33,7 @@ from logdevice.wire.hello import Hello
 Handler = Callable[[Any], Awaitable[Any]]
 
 
-class Talk:
+class RequestDispatch:
     def __init__(self, node: NodeContext) -> None:
         self._node = node
         queries = QueryService(node)
@@ -78,7 +78,7 @@ class Talk:
             service.GetStoredRange: queries.get_stored_range,
             service.FindTime: queries.find_time,
             service.FindRecord: queries.find_record,
-            service.ChangeNode: node.statuses.change,
+            service.ChangeNode: node.event_log.change,
             service.GetNodeStates: self._node_states,
             rebuilding.GetCopies: queries.get_copies,
         }
@@ -116,7 +116,7 @@ class Talk:
 
     async def _sequencer(self, request: Any) -> Any:
         """What the log's sequencer is asked."""
-        await self._node.configuration.require(request.log)
+        await self._node.cluster_view.require(request.log)
         return await self._node.sequencers.host(request.log).ask(request)
 
     async def _store(self, request: Any) -> Any:
@@ -128,10 +128,10 @@ class Talk:
         self, request: rebuilding.PutCopies | rebuilding.AmendCopies
     ) -> rebuilding.CopiesStored:
         """Copies that a donor brings; one that is behind the event log must begin again."""
-        statuses = self._node.statuses
-        if request.version > statuses.events.rebuilding:
-            await self._node.configuration.refresh()
-        if request.version < statuses.events.rebuilding:
+        event_log = self._node.event_log
+        if request.version > event_log.events.rebuilding:
+            await self._node.cluster_view.refresh()
+        if request.version < event_log.events.rebuilding:
             return rebuilding.CopiesStored(rebuilding.CopiesStatus.OUTDATED)
         if self._node.logs is not None and self._node.logs.disk.is_overloaded:
             return rebuilding.CopiesStored(rebuilding.CopiesStatus.AGAIN)
@@ -140,7 +140,7 @@ class Talk:
 
     async def _copy(self, request: write.Store | chain.ChainRead) -> Any:
         if isinstance(request, chain.ChainRead) or request.write_once:  # perhaps of a client
-            await self._node.configuration.require(request.log)
+            await self._node.cluster_view.require(request.log)
         return await self._store(request)
 
     async def _completed(self, completed: chain.ChainCompleted) -> None:
@@ -149,13 +149,13 @@ class Talk:
     async def _trim(self, trim: write.Trim) -> Any:
         if is_metadata_log(trim.log):
             raise AccessError("a metadata log cannot be trimmed", log=trim.log)
-        await self._node.configuration.require(trim.log)
+        await self._node.cluster_view.require(trim.log)
         return await self._store(trim)
 
     async def _drop(self, drop: write.Drop) -> write.Dropped:
-        configuration = self._node.configuration
-        await configuration.require(drop.log)
-        if configuration.attributes(drop.log).compaction != "keyed":
+        cluster = self._node.cluster_view
+        await cluster.require(drop.log)
+        if cluster.attributes(drop.log).compaction != "keyed":
             raise InvalidArgumentError(
                 "only a keyed log drops records: its attribute compaction must be 'keyed'", log=drop.log
             )
@@ -166,8 +166,8 @@ class Talk:
 
     async def _node_states(self, request: service.GetNodeStates) -> service.NodeStates:
         with suppress(LogDeviceError):  # what was known last will do
-            await self._node.configuration.refresh()
-        return self._node.statuses.view()
+            await self._node.cluster_view.refresh()
+        return self._node.event_log.view()
 
     async def _cluster(self, request: service.GetCluster) -> service.ClusterView:
         node = self._node
@@ -180,14 +180,14 @@ class Talk:
                 is_sequencer=NodeRole.SEQUENCER in entry.roles,
                 is_alive=node.membership.is_alive(other),
             )
-            for other, entry in sorted(node.configuration.nodes.items())
+            for other, entry in sorted(node.cluster_view.nodes.items())
         )
-        version = int(node.configuration.version)
+        version = int(node.cluster_view.version)
         return service.ClusterView(cluster=node.config.cluster, asked=node.id, version=version, nodes=nodes)
 
     async def _find_sequencer(self, request: service.FindSequencer) -> service.SequencerIs:
         node = self._node
-        await node.configuration.require(request.log)
-        sequencers = node.configuration.sequencer_nodes
+        await node.cluster_view.require(request.log)
+        sequencers = node.cluster_view.sequencer_nodes
         alive = [other for other in node.membership.alive if other in sequencers]
         return service.SequencerIs(owner_of(request.log, alive))

@@ -81,7 +81,7 @@ class QueryService:
 
     async def get_copies(self, request: GetCopies) -> CopiesAre:
         """What this node holds, whoever would send it and whether or not it may be relied on."""
-        await self._node.configuration.require(request.log)
+        await self._node.cluster_view.require(request.log)
         logs = self._logs()
         stored = logs.host(request.log).stored
         records, next_lsn = await self._read(request.log, request.start, request.end)
@@ -108,7 +108,7 @@ class QueryService:
         return MetadataEntries(tuple(found))
 
     async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
-        await self._node.configuration.require(request.log)
+        await self._node.cluster_view.require(request.log)
         history = self._histories.get(request.log)
         # The newest entry may have got a successor; all others are as they will ever be.
         if request.confirm or history is None or request.epoch >= history[-1].first_epoch:
@@ -144,7 +144,7 @@ class QueryService:
         return [item for item in result.items if isinstance(item, Record)], result.next
 
     async def _storage(self, log: LogId) -> Logs:
-        await self._node.configuration.require(log)
+        await self._node.cluster_view.require(log)
         logs = self._logs()
         if logs.is_rebuilding:
             raise _restored_later(self._node.id, log)
@@ -165,7 +165,7 @@ class QueryService:
         result = {}
         for log, sequencer in node.sequencers.known().items():
             stored = None if log not in hosts or is_metadata_log(log) else hosts[log].stored
-            result[node.configuration.path(log)] = {
+            result[node.cluster_view.path(log)] = {
                 "log": int(log),
                 "sequencer": None if sequencer.owner is None else int(sequencer.owner),
                 "is_sequencer": sequencer.epoch is not None,

@@ -28,7 +28,7 @@ from logdevice.protocol.messages.read import (
     ToReader,
     Window,
 )
-from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.server_stream.stream import EndServerStream, Event, MessageSent, ServerReadStream
 from logdevice.runtime.host import Host
 from logdevice.types import LogId, Lsn
 from logdevice.wire.codec import decode, encode_parts
@@ -50,8 +50,8 @@ class ReadService:
     def statuses_changed(self) -> None:
         """Readers hear of it at once, whether or not this node is what they read from."""
         for session in list(self.sessions.values()):
-            session.feed(self._node.statuses.notice)
-            session.feed(RebuildingChanged(self._node.statuses.is_rebuilding))
+            session.feed(self._node.event_log.notice)
+            session.feed(RebuildingChanged(self._node.event_log.is_rebuilding))
 
     async def serve(self, caller: Hello, stream: ServerStream | DataServerStream) -> None:
         self._number += 1
@@ -103,7 +103,7 @@ class Session:
     def _read(self, read: StoreRead) -> None:
         self._disk.read(read, self.feed, leaves_bodies=self._leaves_bodies)
 
-    def _end(self, _end: EndStream) -> None:
+    def _end(self, _end: EndServerStream) -> None:
         """Nothing is to be done: a START that comes later finds the stream as good as new."""
 
     @property
@@ -135,7 +135,7 @@ class Session:
         node = self._node
         self._log = start.log if self._log is None else self._log
         self._check_log(start)
-        await node.configuration.require(start.log)
+        await node.cluster_view.require(start.log)
         node.metrics.read_starts.labels(start.mode.value).inc()
         if start.filter_version > 1:
             node.metrics.rewinds.inc()
@@ -176,16 +176,16 @@ class Session:
         machine = ServerReadStream(
             node.id,
             node.settings.node_read,
-            {other: entry.location for other, entry in node.configuration.nodes.items()},
+            {other: entry.location for other, entry in node.cluster_view.nodes.items()},
             released_end=stored.released_end,
             trim_end=stored.trim_end,
-            rebuilding=node.statuses.is_rebuilding,
+            rebuilding=node.event_log.is_rebuilding,
         )
         queued = dict.fromkeys(get_args(ToReader), self._queue)
-        self._reading = Host(machine, {**queued, StoreRead: self._read, EndStream: self._end})
+        self._reading = Host(machine, {**queued, StoreRead: self._read, EndServerStream: self._end})
         self._source.listeners[self.number] = self.feed
-        if node.statuses.events.version:
-            self.feed(node.statuses.notice)
+        if node.event_log.events.version:
+            self.feed(node.event_log.notice)
 
     def _check_log(self, message: Start | Window | Stop) -> None:
         if message.log != self._log:

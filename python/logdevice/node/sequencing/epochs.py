@@ -31,7 +31,7 @@ Feed = Callable[[EpochStoreRead | EpochStoreWritten], None]
 Unprovisioned = Callable[[LogId], tuple[tuple[NodeId, ...], Replication]]
 
 
-class Epochs:
+class EpochQuestions:
     """`unprovisioned` says who should store a log that has no epoch yet."""
 
     def __init__(self, store: EpochStore, unprovisioned: Unprovisioned) -> None:

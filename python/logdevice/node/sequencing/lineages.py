@@ -25,10 +25,10 @@ _TRIES_MAX: Final = 20
 _KNOWN_MAX: Final = 100_000
 
 
-class Lineages:
+class NodeLineages:
     def __init__(self, node: NodeContext) -> None:
         self._store, self._metadata_log = node.epoch_store, node.metadata_log
-        self._configuration = node.configuration
+        self._configuration = node.cluster_view
         self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, as of an epoch
 
     async def get(self, request: GetLineage) -> LineageIs:

@@ -25,7 +25,7 @@ from logdevice.runtime.tasks import Tasks
 from logdevice.types import AuthoritativeStatus, LogId, NodeId
 
 
-class MetadataLog:
+class MetadataLogHost:
     def __init__(self, me: NodeId, peers: Peers, timeout_ms: int) -> None:
         self._host = Host(machine.MetadataLog(me, timeout_ms), {}, peers)
         self._tasks = Tasks()

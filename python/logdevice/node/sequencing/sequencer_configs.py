@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from logdevice.log_attributes import LogAttributes
-from logdevice.node.cluster_view import Configuration
+from logdevice.node.cluster_view import NodeClusterView
 from logdevice.node.sequencing.sequencers import SequencedLog
 from logdevice.protocol.cluster.placement import nodeset_of, owner_of
 from logdevice.protocol.quorum import can_replicate
@@ -20,7 +20,7 @@ from logdevice.types import Location, LogId, NodeId, Replication, Scope
 
 
 def sequenced_logs(
-    configuration: Configuration, alive: Iterable[NodeId], settings: WriteSettings
+    configuration: NodeClusterView, alive: Iterable[NodeId], settings: WriteSettings
 ) -> dict[LogId, SequencedLog]:
     """Every log of the directory."""
     sequencers = configuration.sequencer_nodes
@@ -47,7 +47,7 @@ def usable(storage: Mapping[NodeId, Location], replication: Replication) -> dict
 
 
 def nodeset_for(
-    log: LogId, configuration: Configuration, attributes: LogAttributes
+    log: LogId, configuration: NodeClusterView, attributes: LogAttributes
 ) -> tuple[tuple[NodeId, ...], Replication]:
     """New epochs do without nodes that are lost or leave, as long as the others will do (P55)."""
     replication = attributes.parsed_replication
@@ -67,7 +67,7 @@ def chain_config(attributes: LogAttributes) -> ChainConfig | None:
 
 def _sequenced(
     log: LogId,
-    configuration: Configuration,
+    configuration: NodeClusterView,
     attributes: LogAttributes,
     alive_sequencers: list[NodeId],
     away: frozenset[NodeId],

@@ -25,11 +25,11 @@ from logdevice.protocol.sequencer.epoch_state import (
 )
 from logdevice.protocol.sequencer.events import (
     ActivationAsked,
-    ConfigChanged,
     OwnerChanged,
     RecoveryCompleted,
     RecoveryPreempted,
     SequencerConfig,
+    SequencerConfigChanged,
     SequencerContext,
     StartRecovery,
     StopRecovery,
@@ -101,7 +101,7 @@ class SequencerHost(Host[Sequencer]):
     def set_config(self, config: SequencerConfig) -> None:
         if config != self.config:
             self.config = config
-            self.feed(ConfigChanged(config))
+            self.feed(SequencerConfigChanged(config))
 
     def set_owner(self, owner: NodeId | None) -> None:
         self.owner = owner
@@ -148,7 +148,7 @@ class SequencerHost(Host[Sequencer]):
             rng=random.Random(),
         )
         recovery: Host[LogRecovery] = Host(
-            LogRecovery(context, start.last_clean, start.history, node.statuses.by_node, start.tail_end),
+            LogRecovery(context, start.last_clean, start.history, node.event_log.by_node, start.tail_end),
             {
                 ReadEpochStore: lambda effect: node.epochs.perform(effect, recovery.feed),
                 WriteEpochStore: lambda effect: node.epochs.perform(effect, recovery.feed),
@@ -163,7 +163,7 @@ class SequencerHost(Host[Sequencer]):
 
     def statuses_changed(self) -> None:
         if self._recovery is not None:
-            self._recovery.feed(StatusesChanged(self._node.statuses.by_node))
+            self._recovery.feed(StatusesChanged(self._node.event_log.by_node))
 
     def _end_recovery(self, how: RecoveryCompleted | RecoveryPreempted) -> None:
         self._stop_recovery()

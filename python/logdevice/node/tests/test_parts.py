@@ -18,8 +18,8 @@ from logdevice.errors import LogDeviceError, UnavailableError
 from logdevice.node.disk import Disk
 from logdevice.node.logging_setup import JsonLines
 from logdevice.node.peers import Peers
-from logdevice.node.sequencing.epochs import Epochs
-from logdevice.node.sequencing.metadata_log import MetadataLog
+from logdevice.node.sequencing.epochs import EpochQuestions
+from logdevice.node.sequencing.metadata_log import MetadataLogHost
 from logdevice.node.tests.small_cluster import epoch_store, run, small_cluster, take_epoch_store_away, until
 from logdevice.protocol.log_state.store_write import (
     Persist,
@@ -177,7 +177,7 @@ def test_a_wake_up_call_comes_not_before_its_time_and_not_after_the_end() -> Non
     run(story())
 
 
-async def told(epochs: Epochs, effect: ReadEpochStore | WriteEpochStore) -> Any:
+async def told(epochs: EpochQuestions, effect: ReadEpochStore | WriteEpochStore) -> Any:
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     epochs.perform(effect, answer.set_result)
     return await answer
@@ -186,9 +186,11 @@ async def told(epochs: Epochs, effect: ReadEpochStore | WriteEpochStore) -> Any:
 def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set(tmp_path: Path) -> None:
     async def story() -> None:
         async with epoch_store(tmp_path) as store:
-            await take_and_rewrite(Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication)))
+            await take_and_rewrite(
+                EpochQuestions(store, lambda log: (METADATA.nodeset, METADATA.replication))
+            )
 
-    async def take_and_rewrite(epochs: Epochs) -> None:
+    async def take_and_rewrite(epochs: EpochQuestions) -> None:
         found = await told(epochs, ReadEpochStore(LOG))
         fresh = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=METADATA)
         assert found == EpochStoreRead(0, fresh)
@@ -214,7 +216,7 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set(t
 def test_an_epoch_store_that_does_not_answer_is_an_answer(tmp_path: Path) -> None:
     async def story() -> None:
         async with epoch_store(tmp_path) as store:
-            epochs = Epochs(store, lambda log: (METADATA.nodeset, METADATA.replication))
+            epochs = EpochQuestions(store, lambda log: (METADATA.nodeset, METADATA.replication))
             state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
             take_epoch_store_away(tmp_path)
             assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
@@ -249,7 +251,7 @@ class FakePeers(Peers):
 def test_a_metadata_log_is_read_written_and_adopted_by_its_machine() -> None:
     async def story() -> None:
         peers = FakePeers()
-        log = MetadataLog(NodeId(0), peers, timeout_ms=1000)
+        log = MetadataLogHost(NodeId(0), peers, timeout_ms=1000)
         storage_nodes = dict.fromkeys(nodes(range(5)))
         log.follow(storage_nodes, {NodeId(4): AuthoritativeStatus.UNAVAILABLE})
         peers.down = {0, 1}

@@ -22,7 +22,7 @@ from logdevice.errors import (
 )
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import READ_METHOD
-from logdevice.node.cluster_view import Configuration
+from logdevice.node.cluster_view import NodeClusterView
 from logdevice.node.context import NodeContext
 from logdevice.node.requests.directory import DirectoryService
 from logdevice.node.tests.small_cluster import (
@@ -161,8 +161,8 @@ def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
         node = NodeContext(SmallCluster(tmp_path).config(0))
         async with epoch_store(tmp_path) as store:
             await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
-            node.epoch_store, node.configuration = store, Configuration(store)
-            await node.configuration.refresh()
+            node.epoch_store, node.cluster_view = store, NodeClusterView(store)
+            await node.cluster_view.refresh()
             take_epoch_store_away(tmp_path)
             service = DirectoryService(node)
             assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]

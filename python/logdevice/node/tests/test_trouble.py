@@ -63,11 +63,11 @@ def test_a_node_on_a_new_disk_is_another_generation(tmp_path: Path) -> None:
             await cluster.kill(1)
             (tmp_path / "n1").rename(tmp_path / "lost")
             await cluster.start(1)
-            await cluster.nodes[0].configuration.refresh()
-            assert cluster.nodes[0].configuration.nodes[NodeId(1)].generation == 2
+            await cluster.nodes[0].cluster_view.refresh()
+            assert cluster.nodes[0].cluster_view.nodes[NodeId(1)].generation == 2
             await cluster.kill(1)
             await cluster.start(1)
-            assert cluster.nodes[1].configuration.nodes[NodeId(1)].generation == 2
+            assert cluster.nodes[1].cluster_view.nodes[NodeId(1)].generation == 2
 
     run(story())
 

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Ask, Lost, Reply
 from logdevice.protocol.messages.chain import Fate, Settle, Settled
 from logdevice.protocol.messages.write import (
@@ -23,10 +23,10 @@ from logdevice.protocol.messages.write import (
     Appended,
     AppendStatus,
     Claim,
-    Position,
     Store,
     Stored,
     StoreStatus,
+    WritePosition,
 )
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.types import Epoch, Lsn, NodeId
@@ -71,7 +71,7 @@ class ReadPosition:
 Effect = AskSequencer | Ask[Store] | ReadPosition | Reply[Appended] | WakeAt
 
 
-class _State(Enum):
+class _ChainState(Enum):
     ASKING = "ASKING"
     WRITING = "WRITING"
     SETTLING = "SETTLING"
@@ -79,7 +79,7 @@ class _State(Enum):
     DONE = "DONE"
 
 
-class _Timer(Enum):
+class _ChainTimer(Enum):
     APPEND = "APPEND"  # for all of it
     STORE = "STORE"  # for one node
 
@@ -88,25 +88,25 @@ class ChainAppend:
     """`token` is that of the first position that is asked for; those that follow count on from there."""
 
     def __init__(self, append: Append, token: int, *, store_timeout_ms: int, timeout_ms: int) -> None:
-        self._state = _State.ASKING
+        self._state = _ChainState.ASKING
         self._append = append
         self._token = token  # of the next position
         self._store_timeout_ms = store_timeout_ms
         self._timeout_ms = timeout_ms
         self._seen_epoch = append.seen_epoch
         self._walk: Walk | None = None  # to the position it was given
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        self._turn.arm(_Timer.APPEND, self._timeout_ms)
+        effects = self._effects.begin(now_ms)
+        self._effects.arm(_ChainTimer.APPEND, self._timeout_ms)
         self._ask_position()
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        if self._state is _State.DONE:
+        effects = self._effects.begin(now_ms)
+        if self._state is _ChainState.DONE:
             return effects
         match event:
             case SequencerAnswered():
@@ -118,7 +118,7 @@ class ChainAppend:
                 self._on_stored(event.node, event.answer)
             case Lost():
                 if self._is_awaited(event.node, event.request.lsn):
-                    self._settle()
+                    self._ask_to_settle()
             case PositionRead():
                 self._on_read(event)
             case QuestionFailed():
@@ -127,7 +127,7 @@ class ChainAppend:
                 self._on_woken()
             case _:
                 assert_never(event)
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     @property
@@ -135,23 +135,23 @@ class ChainAppend:
         return Lsn(0) if self._walk is None else self._walk.position.lsn
 
     def _ask_position(self) -> None:
-        self._state = _State.ASKING
+        self._state = _ChainState.ASKING
         self._walk = None
         claim = Claim(self._token, len(self._append.body))
         request = replace(self._append, body=b"", crc=0, seen_epoch=self._seen_epoch, claim=claim)
-        self._turn.emit(AskSequencer(request))
+        self._effects.emit(AskSequencer(request))
 
     def _on_issued(self, appended: Appended) -> None:
-        if self._state is not _State.ASKING:
+        if self._state is not _ChainState.ASKING:
             return
         if appended.position is not None:
             self._write(appended.position)
         else:
             self._end(appended.status)
 
-    def _write(self, position: Position) -> None:
+    def _write(self, position: WritePosition) -> None:
         append = self._append
-        self._state = _State.WRITING
+        self._state = _ChainState.WRITING
         # Another position would be another question: as long as this one is undecided, its token is taken.
         self._token += 1
         self._see(position.lsn.epoch)
@@ -163,12 +163,14 @@ class ChainAppend:
         self._seen_epoch = Epoch(max(self._seen_epoch, epoch))
 
     def _send(self, walk: Walk) -> None:
-        self._turn.ask(walk.node, walk.store())
-        self._turn.arm(_Timer.STORE, self._store_timeout_ms)
+        self._effects.ask(walk.node, walk.store())
+        self._effects.arm(_ChainTimer.STORE, self._store_timeout_ms)
 
     def _is_awaited(self, node: NodeId, lsn: Lsn) -> bool:
         walk = self._walk
-        return self._state is _State.WRITING and walk is not None and (walk.node, self._lsn) == (node, lsn)
+        return (
+            self._state is _ChainState.WRITING and walk is not None and (walk.node, self._lsn) == (node, lsn)
+        )
 
     def _on_stored(self, node: NodeId, stored: Stored) -> None:
         walk = self._walk
@@ -185,16 +187,16 @@ class ChainAppend:
             # P21: the head is first. What it has not taken is nowhere, and never will be.
             self._ask_position()
         else:
-            self._settle()
+            self._ask_to_settle()
 
-    def _settle(self) -> None:
+    def _ask_to_settle(self) -> None:
         """P22: it is not known what became of it, and not guessed."""
-        self._state = _State.SETTLING
+        self._state = _ChainState.SETTLING
         settle = Settle(log=self._append.log, lsn=self._lsn, token=self._token - 1)
-        self._turn.emit(AskSequencer(settle))
+        self._effects.emit(AskSequencer(settle))
 
     def _on_settled(self, settled: Settled) -> None:
-        if self._state is not _State.SETTLING or settled.lsn != self._lsn:
+        if self._state is not _ChainState.SETTLING or settled.lsn != self._lsn:
             return
         match settled.fate:
             case Fate.DATA:
@@ -203,11 +205,11 @@ class ChainAppend:
                 self._ask_position()  # P23
             case _:
                 # The sequencer that gave it out is gone: recovery decides, and readers are told.
-                self._state = _State.READING
-                self._turn.emit(ReadPosition(self._lsn))
+                self._state = _ChainState.READING
+                self._effects.emit(ReadPosition(self._lsn))
 
     def _on_read(self, event: PositionRead) -> None:
-        if self._state is not _State.READING or event.lsn != self._lsn:
+        if self._state is not _ChainState.READING or event.lsn != self._lsn:
             return
         match event.status:
             case PointStatus.WRITTEN:
@@ -218,11 +220,11 @@ class ChainAppend:
                 self._give_up()
 
     def _on_woken(self) -> None:
-        for timer in self._turn.passed():
-            if timer is _Timer.APPEND:
+        for timer in self._effects.passed():
+            if timer is _ChainTimer.APPEND:
                 self._give_up()
-            elif self._state is _State.WRITING:
-                self._settle()
+            elif self._state is _ChainState.WRITING:
+                self._ask_to_settle()
 
     def _give_up(self) -> None:
         """P25: unknown, unless it has no position now that it might be at."""
@@ -233,8 +235,8 @@ class ChainAppend:
         self._end(AppendStatus.OK)
 
     def _end(self, status: AppendStatus) -> None:
-        self._state = _State.DONE
-        self._turn.clear_timers()
+        self._state = _ChainState.DONE
+        self._effects.clear_timers()
         timestamp_ms = 0 if self._walk is None else self._walk.record.timestamp_ms
         answer = Appended(status=status, lsn=self._lsn, timestamp_ms=timestamp_ms)
-        self._turn.reply(0, answer)
+        self._effects.reply(0, answer)

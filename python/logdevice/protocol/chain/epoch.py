@@ -13,10 +13,10 @@ from typing import Any
 from logdevice.protocol.chain.flight import Flight
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.point_read import may_be_given_up
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.messages.chain import ChainCompleted, Fate, Settle, Settled
-from logdevice.protocol.messages.write import Append, Appended, AppendStatus, Position, Stored
+from logdevice.protocol.messages.write import Append, Appended, AppendStatus, Stored, WritePosition
 from logdevice.protocol.sequencer.events import Effect, SequencerContext
 from logdevice.protocol.sequencer.numbering import Numbering
 from logdevice.protocol.timers import Timers
@@ -44,17 +44,17 @@ class ChainEpoch:
         metadata: EpochMetadata,
         chains: tuple[tuple[NodeId, ...], ...],
         health: Avoided,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
     ) -> None:
         self.numbering = numbering
         self.nodes = metadata.nodeset
         self.chains = chains  # none: too few nodes are there
         self.health = health
-        self.owed = OwedAnswers(turn)
+        self.owed = OwedAnswers(effects)
         self.preempted: Stored | None = None  # what a sealed node has answered
         self._context = context
         self._counted = metadata.replication.copies  # P15
-        self._turn = turn
+        self._effects = effects
         self._positions: dict[Lsn, _Position] = {}
         self._tokens: dict[int, Lsn] = {}  # of undecided positions
         self._timers: Timers[Lsn] = Timers()
@@ -72,7 +72,7 @@ class ChainEpoch:
     @property
     def is_broken(self) -> bool:
         """P12: a node of a chain is to be avoided by now."""
-        avoided = self.health.nodes(self._turn.now_ms)
+        avoided = self.health.nodes(self._effects.now_ms)
         return bool(avoided) and any(node in avoided for chain in self.chains for node in chain)
 
     def refusal(self, append: Append) -> AppendStatus | None:
@@ -81,9 +81,9 @@ class ChainEpoch:
             return AppendStatus.TOO_FEW_NODES
         return AppendStatus.OVERLOADED if self.numbering.is_full else None
 
-    def look_at_length(self) -> None:
+    def check_length(self) -> None:
         """P17: the chains are shorter than they should be: look again after a while."""
-        self._timers.arm_at(_REGROW, self._turn.now_ms + self._context.chain.chain_regrow_ms)
+        self._timers.arm_at(_REGROW, self._effects.now_ms + self._context.chain.chain_regrow_ms)
 
     def chain_of(self, lsn: Lsn) -> tuple[NodeId, ...]:
         """P14: the chain of one of its positions."""
@@ -91,7 +91,7 @@ class ChainEpoch:
 
     def append(self, request_id: int, append: Append) -> None:
         """P8: gives out a position; P18: a record that came with its body is brought along from here."""
-        now_ms = self._turn.now_ms
+        now_ms = self._effects.now_ms
         if append.claim is None:
             record = self.numbering.number(append, now_ms)
             opened = self._open(record, -record.lsn, len(record.body))
@@ -106,7 +106,7 @@ class ChainEpoch:
             self._open(record, token, append.body_bytes).flight.await_client()
         position = self._positions[lsn].flight.position
         answer = Appended(status=AppendStatus.OK, lsn=lsn, position=position)
-        self._turn.reply(request_id, answer)
+        self._effects.reply(request_id, answer)
 
     def settle(self, request_id: int, settle: Settle) -> None:
         """P11: the answer comes when the position is decided."""
@@ -116,7 +116,7 @@ class ChainEpoch:
             self._settled(request_id, lsn, Fate.READ)  # it is decided: the log itself tells
         elif len(position.settling) >= _SETTLING_MAX:
             refused = Settled(status=AppendStatus.OVERLOADED)
-            self._turn.reply(request_id, refused)
+            self._effects.reply(request_id, refused)
         else:
             position.settling.append(request_id)
             position.flight.settle(is_given_up=settle.token == position.token)
@@ -137,10 +137,10 @@ class ChainEpoch:
             position.flight.completed(is_hole=completed.is_hole)
 
     def woken(self) -> None:
-        for lsn in self._timers.pop_passed(self._turn.now_ms):
+        for lsn in self._timers.pop_passed(self._effects.now_ms):
             if lsn == _REGROW:
                 self.health.is_some_back = True
-                self.look_at_length()
+                self.check_length()
             else:
                 self._positions[lsn].flight.woken()
 
@@ -167,7 +167,7 @@ class ChainEpoch:
 
     def _open(self, record: Record, token: int, size: int) -> _Position:
         context = self._context
-        position = Position(
+        position = WritePosition(
             lsn=record.lsn,
             chain=self.chain_of(record.lsn),
             copies=self._counted,
@@ -182,7 +182,7 @@ class ChainEpoch:
             record,
             position,
             context.chain,
-            turn=self._turn,
+            effects=self._effects,
             timers=self._timers,
             health=self.health,
             decide=self._decide,
@@ -212,4 +212,4 @@ class ChainEpoch:
 
     def _settled(self, request_id: int, lsn: Lsn, fate: Fate) -> None:
         settled = Settled(status=AppendStatus.OK, lsn=lsn, fate=fate)
-        self._turn.reply(request_id, settled)
+        self._effects.reply(request_id, settled)

@@ -15,9 +15,9 @@ from typing import Any
 
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.walk import HOLE, Walk, hole_at
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.chain import ChainCopy, ChainRead
-from logdevice.protocol.messages.write import Position, Stored, StoreStatus
+from logdevice.protocol.messages.write import Stored, StoreStatus, WritePosition
 from logdevice.protocol.timers import Timers
 from logdevice.settings import ChainSettings
 from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
@@ -25,7 +25,7 @@ from logdevice.types import LogId, Lsn, NodeId, Record, RecordFlags
 _CORRUPT = int(RecordFlags.CORRUPT)
 
 
-class Phase(Enum):
+class FlightPhase(Enum):
     WRITTEN_BY_CLIENT = "WRITTEN_BY_CLIENT"
     LOOKING = "LOOKING"  # what does the head have?
     WALKING = "WALKING"  # the sequencer brings it along
@@ -42,9 +42,9 @@ class Flight:
         self,
         log: LogId,
         record: Record,
-        position: Position,
+        position: WritePosition,
         settings: ChainSettings,
-        turn: Turn[Any],
+        effects: Effects[Any],
         timers: Timers[Lsn],
         health: Avoided,
         decide: Callable[[Lsn, bool], None],
@@ -52,14 +52,14 @@ class Flight:
     ) -> None:
         self.record = record
         self.position = position
-        self.phase = Phase.WRITTEN_BY_CLIENT
+        self.phase = FlightPhase.WRITTEN_BY_CLIENT
         self._log = log
         self._head = position.chain[0]
         self._settings = settings
-        self._fill_ms = turn.now_ms + settings.chain_fill_ms
+        self._fill_ms = effects.now_ms + settings.chain_fill_ms
         self._walk: Walk | None = None
         self._attempts = 0  # in a row without an answer
-        self._turn = turn
+        self._effects = effects
         self._timers = timers
         self._health = health
         self._tell_decided = decide
@@ -76,21 +76,21 @@ class Flight:
     def settle(self, *, is_given_up: bool) -> None:
         """Somebody wants to know; P10: with `is_given_up` the client itself, which writes no more."""
         if is_given_up:
-            self._fill_ms = min(self._fill_ms, self._turn.now_ms)
-        if self.phase is Phase.WRITTEN_BY_CLIENT:
-            self._look()
+            self._fill_ms = min(self._fill_ms, self._effects.now_ms)
+        if self.phase is FlightPhase.WRITTEN_BY_CLIENT:
+            self._inspect()
 
     def answered(self, node: NodeId, answer: Stored | ChainCopy) -> None:
         match answer:
-            case ChainCopy() if self.phase is Phase.LOOKING and node == self._head:
+            case ChainCopy() if self.phase is FlightPhase.LOOKING and node == self._head:
                 self._on_copy(answer)
-            case Stored() if self.phase is Phase.WALKING and node == self._walking.node:
+            case Stored() if self.phase is FlightPhase.WALKING and node == self._walking.node:
                 self._on_stored(answer)
             case _:
                 pass  # late, and true for all that: it will be asked again if it matters
 
     def lost(self, node: NodeId) -> None:
-        if self.phase in (Phase.LOOKING, Phase.WALKING) and node == self._asked:
+        if self.phase in (FlightPhase.LOOKING, FlightPhase.WALKING) and node == self._asked:
             self._fail(node)
 
     def completed(self, *, is_hole: bool) -> None:
@@ -99,9 +99,9 @@ class Flight:
 
     def woken(self) -> None:
         match self.phase:
-            case Phase.WRITTEN_BY_CLIENT:
-                self._look()
-            case Phase.LOOKING | Phase.WALKING:
+            case FlightPhase.WRITTEN_BY_CLIENT:
+                self._inspect()
+            case FlightPhase.LOOKING | FlightPhase.WALKING:
                 self._fail(self._asked)
             case _:
                 self._ask_again()
@@ -115,10 +115,10 @@ class Flight:
     def _asked(self) -> NodeId:
         return self._head if self._walk is None else self._walk.node
 
-    def _look(self) -> None:
-        self.phase = Phase.LOOKING
+    def _inspect(self) -> None:
+        self.phase = FlightPhase.LOOKING
         self._walk = None
-        self._turn.ask(self._head, ChainRead(self._log, self.record.lsn))
+        self._effects.ask(self._head, ChainRead(self._log, self.record.lsn))
         self._arm(self._settings.chain_answer_ms)
 
     def _on_copy(self, copy: ChainCopy) -> None:
@@ -127,12 +127,12 @@ class Flight:
             self._fail(self._head)
         elif copy.records:
             self._walk_with(copy.records[0], 1)  # P9: what the head has is what the position is
-        elif self._turn.now_ms >= self._fill_ms:
+        elif self._effects.now_ms >= self._fill_ms:
             self._walk_with(hole_at(self.record), 0)
         else:
             self._attempts = 0
-            self.phase = Phase.WRITTEN_BY_CLIENT  # P10: it may still come
-            self._arm(self._fill_ms - self._turn.now_ms)
+            self.phase = FlightPhase.WRITTEN_BY_CLIENT  # P10: it may still come
+            self._arm(self._fill_ms - self._effects.now_ms)
 
     def _walk_with(self, record: Record, index: int) -> None:
         self._walk = Walk(self._log, self.position, record, index=index)
@@ -146,8 +146,8 @@ class Flight:
             self._send()
 
     def _send(self) -> None:
-        self.phase = Phase.WALKING
-        self._turn.ask(self._walking.node, self._walking.store())
+        self.phase = FlightPhase.WALKING
+        self._effects.ask(self._walking.node, self._walking.store())
         self._arm(self._settings.chain_answer_ms)
 
     def _on_stored(self, stored: Stored) -> None:
@@ -156,7 +156,7 @@ class Flight:
             walk.advance()
             self._walk_on(walk)
         elif status is StoreStatus.TAKEN and walk.is_at_head:
-            self._look()  # P9: a client was faster than the hole
+            self._inspect()  # P9: a client was faster than the hole
         elif status is StoreStatus.PREEMPTED:
             self._tell_preempted(stored)
             self._pause()
@@ -166,23 +166,23 @@ class Flight:
     def _fail(self, node: NodeId) -> None:
         self._attempts += 1
         if self._attempts >= self._settings.chain_attempts_max:
-            self._health.suspect(node, self._turn.now_ms)  # P12: the next chain should be without it
+            self._health.suspect(node, self._effects.now_ms)  # P12: the next chain should be without it
         self._pause()
 
     def _pause(self) -> None:
-        self.phase = Phase.PAUSING
+        self.phase = FlightPhase.PAUSING
         self._arm(self._settings.chain_answer_ms // self._settings.chain_attempts_max)
 
     def _ask_again(self) -> None:
         if self._walk is None:
-            self._look()
+            self._inspect()
         else:
             self._send()
 
     def _decide(self, is_hole: bool) -> None:
-        self.phase = Phase.DECIDED
+        self.phase = FlightPhase.DECIDED
         self._timers.disarm(self.record.lsn)
         self._tell_decided(self.record.lsn, is_hole)
 
     def _arm(self, delay_ms: int) -> None:
-        self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)
+        self._timers.arm_at(self.record.lsn, self._effects.now_ms + delay_ms)

@@ -18,7 +18,7 @@ from logdevice.protocol.chain.placing import (
     reduced_replication,
     usable_nodes,
 )
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.sequencer.events import ChainConfig, Effect, SequencerConfig, SequencerContext
 from logdevice.protocol.sequencer.numbering import Numbering
@@ -28,11 +28,11 @@ Chains = tuple[tuple[NodeId, ...], ...]
 
 
 class ChainPolicy:
-    def __init__(self, context: SequencerContext, config: SequencerConfig, turn: Turn[Effect]) -> None:
+    def __init__(self, context: SequencerContext, config: SequencerConfig, effects: Effects[Effect]) -> None:
         self.health = Avoided(config.away, context.chain.chain_suspicion_ms)
         self._context = context
         self._config = config  # what is wanted; `possible` is what can be had
-        self._turn = turn
+        self._effects = effects
 
     def follow(self, config: SequencerConfig) -> SequencerConfig:
         """What is possible of a new configuration."""
@@ -57,9 +57,9 @@ class ChainPolicy:
 
     def new_epoch(self, numbering: Numbering, metadata: EpochMetadata) -> ChainEpoch:
         chains = self._chains(metadata.nodeset, metadata.replication, numbering.epoch)
-        epoch = ChainEpoch(self._context, numbering, metadata, chains, self.health, self._turn)
+        epoch = ChainEpoch(self._context, numbering, metadata, chains, self.health, self._effects)
         if not chains or len(chains[0]) < self._config.replication.copies:
-            epoch.look_at_length()
+            epoch.check_length()
         return epoch
 
     def wants_other_chains(self, current: ChainEpoch) -> bool:
@@ -80,4 +80,4 @@ class ChainPolicy:
         return choose_chains(usable, wanted, counted, self._chain.chains, epoch)
 
     def _usable(self, nodeset: tuple[NodeId, ...]) -> dict[NodeId, Location]:
-        return usable_nodes(nodeset, self._config.candidates, self.health.nodes(self._turn.now_ms))
+        return usable_nodes(nodeset, self._config.candidates, self.health.nodes(self._effects.now_ms))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logdevice.protocol.messages.write import Position, Store
+from logdevice.protocol.messages.write import Store, WritePosition
 from logdevice.types import LogId, NodeId, Record, RecordFlags
 
 HOLE = int(RecordFlags.HOLE)
@@ -19,7 +19,7 @@ _FILLED = int(RecordFlags.FILLED)
 class Walk:
     __slots__ = ("_index", "_log", "position", "record")
 
-    def __init__(self, log: LogId, position: Position, record: Record, *, index: int = 0) -> None:
+    def __init__(self, log: LogId, position: WritePosition, record: Record, *, index: int = 0) -> None:
         # P2: readers ask the tail first. Nodes that the epoch does not count on are not in the copyset: they
         # would be taken for extras, and send what others send, too.
         self.record = replace(record, copyset=tuple(reversed(position.chain))[: position.copies])
@@ -54,7 +54,7 @@ class Walk:
         self._index += 1
 
 
-def record_at(position: Position, body: bytes | memoryview, entries: int, crc: int = 0) -> Record:
+def record_at(position: WritePosition, body: bytes | memoryview, entries: int, crc: int = 0) -> Record:
     """What a client writes at a position it was given."""
     return Record(
         position.lsn,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.rebuilding import Ping, Pong
 from logdevice.protocol.timers import WakeAt, Woken
@@ -68,7 +68,7 @@ class Membership:
         self._settings = settings
         self._others: dict[NodeId, _Other] = {}
         self._is_member = False
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
 
     @property
     def alive(self) -> tuple[NodeId, ...]:
@@ -87,19 +87,19 @@ class Membership:
         return other.generation is None or other.refused < _REFUSED_MAX
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        self._turn.arm(_BEAT, 0)
-        self._turn.finish()
+        effects = self._effects.begin(now_ms)
+        self._effects.arm(_BEAT, 0)
+        self._effects.finish()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         match event:
             case NodesChanged():
                 self._on_nodes(event.nodes)
             case Asked():
                 self._on_ping(event.request)
-                self._turn.reply(event.id, Pong(self._generation))
+                self._effects.reply(event.id, Pong(self._generation))
             case Answered():
                 self._on_heard(event.node, event.answer.generation, is_ping=False)
             case Lost():
@@ -107,11 +107,11 @@ class Membership:
                 if not event.was_sent:
                     self._on_refused(event.node)
             case Woken():
-                for _ in self._turn.passed():
+                for _ in self._effects.passed():
                     self._on_beat()
             case _:
                 assert_never(event)
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def _on_nodes(self, nodes: tuple[NodeId, ...]) -> None:
@@ -135,7 +135,7 @@ class Membership:
         other.refused = 0
         other.has_pinged |= is_ping
         if is_new or not was_alive:
-            self._turn.emit(DeclareAlive(node))
+            self._effects.emit(DeclareAlive(node))
 
     def _on_left(self, node: NodeId, generation: int) -> None:
         other = self._others.get(node)
@@ -144,7 +144,7 @@ class Membership:
         was_alive = self.is_alive(node)
         other.generation, other.has_left = generation, True
         if was_alive:
-            self._turn.emit(DeclareDead(node))
+            self._effects.emit(DeclareDead(node))
 
     def _on_refused(self, node: NodeId) -> None:
         other = self._others.get(node)
@@ -153,11 +153,11 @@ class Membership:
         was_alive = self.is_alive(node)
         other.refused += 1
         if was_alive and not self.is_alive(node):
-            self._turn.emit(DeclareDead(node))
+            self._effects.emit(DeclareDead(node))
 
     def _on_beat(self) -> None:
         """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""
-        self._turn.arm(_BEAT, self._settings.ping_interval_ms)
+        self._effects.arm(_BEAT, self._settings.ping_interval_ms)
         for node, other in self._others.items():
             if other.has_pinged:  # Z9
                 other.has_pinged = False
@@ -165,5 +165,5 @@ class Membership:
             was_alive = self.is_alive(node)
             other.missed += 1
             if was_alive and not self.is_alive(node):
-                self._turn.emit(DeclareDead(node))
-            self._turn.ask(node, Ping(self._me, self._generation))
+                self._effects.emit(DeclareDead(node))
+            self._effects.ask(node, Ping(self._me, self._generation))

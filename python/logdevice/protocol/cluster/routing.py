@@ -1,8 +1,8 @@
 """Routing: one request of a client to the sequencer of a log, until there is an answer for good.
 
 Follows redirects, tries again where nothing was done, and forgets nodes that are not the sequencer, or do not
-answer. Lives from `start` to Done or Fail; what is known of sequencers outlives it and is shared by all
-requests of the client. Rules X20 to X27 are in docs/protocol/write_path.md.
+answer. Lives from `start` to RequestDone or Fail; what is known of sequencers outlives it, and all requests
+of the client share it. Rules X20 to X27 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.messages.chain import Settle, Settled
 from logdevice.protocol.messages.write import (
@@ -71,7 +71,7 @@ Event = SequencerFound | Answered[Answer] | Lost[Request] | Refused | Woken
 
 
 @dataclass(frozen=True, slots=True)
-class FindSequencer:
+class LookUpSequencer:
     """Effect: ask any node. Ends in SequencerFound."""
 
     log: LogId
@@ -88,7 +88,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RequestDone:
     """Effect: the answer for good."""
 
     answer: Answer
@@ -102,10 +102,10 @@ class Fail:
     node: NodeId | None
 
 
-Effect = FindSequencer | Send | Done | Fail | WakeAt
+Effect = LookUpSequencer | Send | RequestDone | Fail | WakeAt
 
 
-class Sequencers:
+class KnownSequencers:
     """Which node sequences which log, as far as a client knows."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Sequencers:
             del self._nodes[log]
 
 
-class _Timer(Enum):
+class _RoutingTimer(Enum):
     PAUSE = "PAUSE"
     HANG = "HANG"
 
@@ -134,7 +134,7 @@ class Routed:
     def __init__(
         self,
         request: Request,
-        known: Sequencers,
+        known: KnownSequencers,
         settings: ClientSettings,
         rng: random.Random,
         *,
@@ -144,7 +144,7 @@ class Routed:
         self.request, self._known, self._settings, self._rng = request, known, settings, rng
         self._timeout_ms = timeout_ms
         self.is_repeatable = is_repeatable
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._deadline_ms = 0
         self._attempts = 0
         self._redirects = 0  # in this attempt
@@ -153,14 +153,14 @@ class Routed:
         self._is_over = False
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         self._deadline_ms = now_ms + self._timeout_ms
         self._begin_attempt()
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         if self._is_over:
             return effects
         match event:
@@ -169,20 +169,20 @@ class Routed:
             case Answered() | Lost() | Refused() if event.id != self._send_id:
                 pass  # of an attempt that was given up
             case Answered():
-                self._turn.disarm(_Timer.HANG)
+                self._effects.disarm(_RoutingTimer.HANG)
                 self._on_answer(event.node, event.answer)
             case Lost():
-                self._turn.disarm(_Timer.HANG)
+                self._effects.disarm(_RoutingTimer.HANG)
                 self._known.forget(self.request.log, event.node)
                 self._on_lost(event.was_sent)
             case Refused():
-                self._turn.disarm(_Timer.HANG)
+                self._effects.disarm(_RoutingTimer.HANG)
                 self._on_refused(event.trouble)
             case Woken():
                 self._on_woken()
             case _:
                 assert_never(event)
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def _begin_attempt(self) -> None:
@@ -190,7 +190,7 @@ class Routed:
         self._redirects = 0
         node = self._known.get(self.request.log)
         if node is None:
-            self._turn.emit(FindSequencer(self.request.log))  # X20
+            self._effects.emit(LookUpSequencer(self.request.log))  # X20
         else:
             self._send(node)
 
@@ -202,15 +202,15 @@ class Routed:
             self._send(node)
 
     def _send(self, node: NodeId) -> None:
-        left_ms = self._deadline_ms - self._turn.now_ms
+        left_ms = self._deadline_ms - self._effects.now_ms
         self._asked = node
         if left_ms <= self._timeout_ms // 10:  # X26
             self._known.forget(self.request.log, node)
             self._fail(Trouble.LATE)
             return
         self._send_id += 1
-        self._turn.emit(Send(self._send_id, node, self.request, min(left_ms, self._patience_ms())))
-        self._turn.arm(_Timer.HANG, self._settings.attempt_timeout_ms)
+        self._effects.emit(Send(self._send_id, node, self.request, min(left_ms, self._patience_ms())))
+        self._effects.arm(_RoutingTimer.HANG, self._settings.attempt_timeout_ms)
 
     def _patience_ms(self) -> int:
         settings = self._settings
@@ -237,7 +237,7 @@ class Routed:
             self._later(Trouble.OVERLOADED)
         else:
             self._is_over = True
-            self._turn.emit(Done(answer))
+            self._effects.emit(RequestDone(answer))
 
     def _follow(self, node: NodeId | None) -> None:
         assert node is not None, "a redirect names a node"
@@ -265,19 +265,19 @@ class Routed:
         settings = self._settings
         most_ms = back_off_ms(self._attempts - 1, settings.retry_pause_ms_min, settings.retry_pause_ms_max)
         pause_ms = self._rng.randint(settings.retry_pause_ms_min // 2, most_ms)
-        if self._turn.now_ms + pause_ms >= self._deadline_ms:
+        if self._effects.now_ms + pause_ms >= self._deadline_ms:
             self._fail(trouble)
         else:
-            self._turn.arm(_Timer.PAUSE, pause_ms)
+            self._effects.arm(_RoutingTimer.PAUSE, pause_ms)
 
     def _fail(self, trouble: Trouble) -> None:
         self._is_over = True
-        self._turn.clear_timers()
-        self._turn.emit(Fail(trouble, self._asked))
+        self._effects.clear_timers()
+        self._effects.emit(Fail(trouble, self._asked))
 
     def _on_woken(self) -> None:
-        for timer in self._turn.passed():
-            if timer is _Timer.PAUSE:
+        for timer in self._effects.passed():
+            if timer is _RoutingTimer.PAUSE:
                 self._begin_attempt()
             else:
                 self._forget_asked()  # X25

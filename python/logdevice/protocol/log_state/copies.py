@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from logdevice.protocol.log_state.effects import LogTurn
+from logdevice.protocol.log_state.effects import LogEffects
 from logdevice.protocol.log_state.store_read import RecordsRead
 from logdevice.protocol.log_state.store_write import (
     AmendRecord,
@@ -44,20 +44,20 @@ def precedence(record: Record) -> Precedence:
 
 
 class Copies:
-    def __init__(self, log: LogId, me: NodeId, stored: StoredLog, turn: LogTurn) -> None:
+    def __init__(self, log: LogId, me: NodeId, stored: StoredLog, effects: LogEffects) -> None:
         self._log = log
         self._me = me
         self._stored = stored
-        self._turn = turn
+        self._effects = effects
         self._turns: dict[Lsn, deque[Callable[[], None]]] = {}  # the first of each is being dealt with
         self._fences: dict[Epoch, tuple[int, int]] = {}  # seal and attempt of the newest digest
 
     def store(self, reply_to: int, store: Store) -> None:
         if not self._take_turn(store.lsn, partial(self._store, reply_to, store)):
-            self._turn.reply(reply_to, store.answer(StoreStatus.OVERLOADED))
+            self._effects.reply(reply_to, store.answer(StoreStatus.OVERLOADED))
 
     def delete(self, delete: Delete) -> None:
-        self._take_turn(delete.lsn, partial(self._look_to_delete, delete))
+        self._take_turn(delete.lsn, partial(self._read_to_delete, delete))
 
     def _take_turn(self, lsn: Lsn, begin: Callable[[], None]) -> bool:
         """P7: begins when everything before it at this LSN has come to its end; False: too many wait."""
@@ -97,7 +97,7 @@ class Copies:
         if not store.is_amend and epoch is not None and record.lsn >= epoch.tail.lsn:
             self._write(reply_to, store)
         else:
-            self._turn.read(record.lsn, record.lsn.next, lambda found: self._found(reply_to, store, found))
+            self._effects.read(record.lsn, record.lsn.next, lambda found: self._found(reply_to, store, found))
 
     def _found(self, reply_to: int, store: Store, found: RecordsRead | None) -> None:
         record, copy = store.record, _copy(found)
@@ -140,7 +140,7 @@ class Copies:
         writes: list[StoreWrite] = [self._copy_write(store), *self._soften(store)]
         self._take_note(store)
         writes += self._take_note_of_tag(record)
-        self._turn.persist(
+        self._effects.persist(
             writes,
             lambda: self._written(reply_to, store),
             lambda error: self._answer(reply_to, store, _FAILURES[error]),
@@ -151,7 +151,7 @@ class Copies:
         if store.write_once and record.copyset[:1] == (self._me,):
             # P7: the tail has it, so the whole chain does.
             is_hole = bool(record.flags & _HOLE)
-            self._turn.tell(store.sequencer, ChainCompleted(self._log, record.lsn, is_hole))
+            self._effects.tell(store.sequencer, ChainCompleted(self._log, record.lsn, is_hole))
         self._answer(reply_to, store, StoreStatus.OK)
 
     def _copy_write(self, store: Store) -> StoreWrite:
@@ -176,7 +176,7 @@ class Copies:
         epoch.take(record)
         if store.good_end > epoch.good_end:
             epoch.good_end = store.good_end
-            self._turn.flush_later()
+            self._effects.flush_later()
 
     def _take_note_of_tag(self, record: Record) -> list[StoreWrite]:
         """O13: durable together with the record, so that recovery knows from where on to look for tags."""
@@ -188,8 +188,8 @@ class Copies:
         epoch.tagged_start = record.lsn
         return [PutState(self._log, f"{TAGGED}{int(record.lsn.epoch)}", encode_lsn(record.lsn))]
 
-    def _look_to_delete(self, delete: Delete) -> None:
-        self._turn.read(delete.lsn, delete.lsn.next, lambda found: self._delete(delete, _copy(found)))
+    def _read_to_delete(self, delete: Delete) -> None:
+        self._effects.read(delete.lsn, delete.lsn.next, lambda found: self._delete(delete, _copy(found)))
 
     def _delete(self, delete: Delete, copy: Record | None) -> None:
         lsn, is_sealed = delete.lsn, delete.lsn.epoch <= self._stored.seal.epoch
@@ -198,10 +198,10 @@ class Copies:
             self._end_turn(lsn)
             return
         writes = [DeleteRecords(self._log, lsn, lsn.next)]
-        self._turn.persist(writes, lambda: self._end_turn(lsn), lambda _: self._end_turn(lsn))
+        self._effects.persist(writes, lambda: self._end_turn(lsn), lambda _: self._end_turn(lsn))
 
     def read(self, reply_to: int, request: ChainRead) -> None:
-        self._turn.read(
+        self._effects.read(
             request.lsn,
             request.lsn.next,
             lambda found: self._answer_read(reply_to, request, found),
@@ -219,18 +219,18 @@ class Copies:
             has_failed=found is None,
             is_sealed=request.lsn.epoch <= sealed,
         )
-        self._turn.reply(reply_to, answer)
+        self._effects.reply(reply_to, answer)
 
     def _answer_sealed(self, reply_to: int, store: Store, seal: SealPoint, is_soft: bool) -> None:
         # Of an epoch that is only known to be clean, because its seal was forgotten, there is none to name.
         sealed_by = seal.node if seal.epoch else None
         answer = store.answer(StoreStatus.PREEMPTED)
         answer = replace(answer, seal_epoch=seal.epoch, sealed_by=sealed_by, is_soft=is_soft)
-        self._turn.reply(reply_to, answer)
+        self._effects.reply(reply_to, answer)
         self._end_turn(store.lsn)
 
     def _answer(self, reply_to: int, store: Store, status: StoreStatus) -> None:
-        self._turn.reply(reply_to, store.answer(status))
+        self._effects.reply(reply_to, store.answer(status))
         self._end_turn(store.lsn)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from logdevice.protocol.dropped_record import Marks, dropped
-from logdevice.protocol.log_state.effects import LogTurn
+from logdevice.protocol.log_state.effects import LogEffects
 from logdevice.protocol.log_state.store_read import RecordsRead
 from logdevice.protocol.log_state.store_write import PersistError, PutRecord, StoreWrite
 from logdevice.protocol.log_state.stored_log import StoredLog
@@ -39,10 +39,12 @@ class _Job:
 
 
 class Drops:
-    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn, settings: RecoverySettings) -> None:
+    def __init__(
+        self, log: LogId, stored: StoredLog, effects: LogEffects, settings: RecoverySettings
+    ) -> None:
         self._log = log
         self._stored = stored
-        self._turn = turn
+        self._effects = effects
         self._settings = settings
         self._jobs: deque[_Job] = deque()  # one at a time
 
@@ -66,7 +68,7 @@ class Drops:
 
     def _read(self) -> None:
         job = self._jobs[0]
-        self._turn.read(job.next, job.drop.ranges[-1][1], lambda found: self._drop_found(job, found))
+        self._effects.read(job.next, job.drop.ranges[-1][1], lambda found: self._drop_found(job, found))
 
     def _drop_found(self, job: _Job, found: RecordsRead | None) -> None:
         if found is None:
@@ -75,16 +77,16 @@ class Drops:
         job.next = found.next
         writes = self._writes(job, found)
         if writes:
-            self._turn.persist(writes, self._go_on, self._failed)
+            self._effects.persist(writes, self._drop_next, self._failed)
         else:
-            self._go_on()
+            self._drop_next()
 
     def _writes(self, job: _Job, found: RecordsRead) -> list[StoreWrite]:
         marks = Marks(job.drop.superseded_end, job.drop.purged_end)
         left = (dropped(record, marks) for record in found.records if job.names(record.lsn))
         return [PutRecord(self._log, record) for record in left if record is not None]
 
-    def _go_on(self) -> None:
+    def _drop_next(self) -> None:
         job = self._jobs[0]
         if job.next < job.drop.ranges[-1][1]:
             self._read()
@@ -100,4 +102,4 @@ class Drops:
             self._read()
 
     def _answer(self, reply_to: int, status: DropStatus) -> None:
-        self._turn.reply(reply_to, Dropped(status))
+        self._effects.reply(reply_to, Dropped(status))

@@ -1,7 +1,7 @@
 """One call of a log state's `handle`, and what the log state waits for: writes and reads of its store.
 
-The parts of a log state share one LogTurn, as they share one StoredLog. Each says what it goes on with when
-its write is durable or its read has come back.
+The parts of a log state share one LogEffects, as they share one StoredLog. Each says what it does when its
+write is durable or its read has come back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.log_state.events import Effect
 from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.log_state.store_write import (
@@ -36,7 +36,7 @@ def _ignore(error: PersistError) -> None:
     pass
 
 
-class LogTurn(Turn[Effect]):
+class LogEffects(Effects[Effect]):
     def __init__(self, log: LogId, settings: RecoverySettings) -> None:
         super().__init__()
         self._log = log
@@ -60,7 +60,7 @@ class LogTurn(Turn[Effect]):
 
         self._id += 1
         self._waiting[self._id] = resume
-        self.effects.append(Persist(self._id, tuple(writes)))
+        self.orders.append(Persist(self._id, tuple(writes)))
 
     def read(
         self,
@@ -87,7 +87,7 @@ class LogTurn(Turn[Effect]):
             bytes_max=bytes_max or self._settings.digest_bytes_max,
             headers_only=headers_only,
         )
-        self.effects.append(read)
+        self.orders.append(read)
 
     def flush_later(self) -> None:
         """Progress is worth a write now and then, not one each time it is made."""

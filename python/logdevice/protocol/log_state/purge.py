@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from logdevice.protocol.io import Answered
-from logdevice.protocol.log_state.effects import PURGE, LogTurn
+from logdevice.protocol.log_state.effects import PURGE, LogEffects
 from logdevice.protocol.messages.write import EpochRecovered, GetEpochRecovery
 from logdevice.protocol.sequencer.epoch_state import MetadataLogRead, ReadMetadataLog, metadata_of
 from logdevice.protocol.timers import back_off_ms
@@ -27,14 +27,14 @@ class Purge:
         me: NodeId,
         epoch: Epoch,
         settings: RecoverySettings,
-        turn: LogTurn,
+        effects: LogEffects,
         done: Callable[[EpochRecovered], None],
     ) -> None:
         self.epoch = epoch
         self._log = log
         self._me = me
         self._settings = settings
-        self._turn = turn
+        self._effects = effects
         self._done = done
         self._nodes: tuple[NodeId, ...] | None = None  # who may know; None until the metadata log was read
         self._ignorant: set[NodeId] = set()
@@ -45,15 +45,15 @@ class Purge:
     def ask(self) -> None:
         """The nodes that have not answered; again after a pause that grows."""
         settings = self._settings
-        self._turn.arm(PURGE, back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max))
+        self._effects.arm(PURGE, back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max))
         self._attempts += 1
         if self._nodes is None:
-            self._turn.emit(ReadMetadataLog(self._log))
+            self._effects.emit(ReadMetadataLog(self._log))
             return
         request = GetEpochRecovery(self._log, self.epoch)
         for node in self._nodes:
             if node not in self._ignorant:
-                self._turn.ask(node, request)
+                self._effects.ask(node, request)
 
     def on_metadata(self, event: MetadataLogRead) -> None:
         if self._nodes is not None or not event.history:
@@ -82,5 +82,5 @@ class Purge:
 
     def _end(self, recovered: EpochRecovered) -> None:
         self._is_over = True
-        self._turn.disarm(PURGE)
+        self._effects.disarm(PURGE)
         self._done(recovered)

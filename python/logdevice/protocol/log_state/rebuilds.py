@@ -14,7 +14,7 @@ from typing import Final
 
 from logdevice.protocol.log_state.copies import Precedence, precedence
 from logdevice.protocol.log_state.drops import Drops
-from logdevice.protocol.log_state.effects import LogTurn
+from logdevice.protocol.log_state.effects import LogEffects
 from logdevice.protocol.log_state.store_read import RecordsRead
 from logdevice.protocol.log_state.store_write import (
     AmendRecord,
@@ -35,10 +35,10 @@ Copies = PutCopies | AmendCopies
 
 
 class RebuiltCopies:
-    def __init__(self, log: LogId, stored: StoredLog, turn: LogTurn, drops: Drops) -> None:
+    def __init__(self, log: LogId, stored: StoredLog, effects: LogEffects, drops: Drops) -> None:
         self._log = log
         self._stored = stored
-        self._turn = turn
+        self._effects = effects
         self._drops = drops
         self._requests: deque[tuple[int, Copies]] = deque()  # the first is being dealt with
 
@@ -51,7 +51,7 @@ class RebuiltCopies:
         if is_early or self._drops.is_busy or len(self._requests) >= _WAITING_MAX:
             # P67: as long as an earlier epoch may be purged here, a copy that was put would go with it, and
             # one that was amended may not be what was released.
-            self._turn.reply(reply_to, CopiesStored(CopiesStatus.AGAIN))
+            self._effects.reply(reply_to, CopiesStored(CopiesStatus.AGAIN))
             return
         self._requests.append((reply_to, request))
         if len(self._requests) == 1:
@@ -60,27 +60,27 @@ class RebuiltCopies:
     def _begin(self) -> None:
         _, request = self._requests[0]
         lsns = [record.lsn for record in request.records] or [Lsn(0)]
-        self._look(min(lsns), max(lsns).next, {})
+        self._compare(min(lsns), max(lsns).next, {})
 
-    def _look(self, start: Lsn, end: Lsn, held: dict[Lsn, Precedence]) -> None:
+    def _compare(self, start: Lsn, end: Lsn, held: dict[Lsn, Precedence]) -> None:
         def found(read: RecordsRead | None) -> None:
             if read is None:
                 self._finish(CopiesStatus.FAILED)
                 return
             held.update((record.lsn, precedence(record)) for record in read.records)
             if read.next < end:
-                self._look(read.next, end, held)
+                self._compare(read.next, end, held)
             else:
                 self._write(held)
 
-        self._turn.read(start, end, found)
+        self._effects.read(start, end, found)
 
     def _write(self, held: Mapping[Lsn, Precedence]) -> None:
         _, request = self._requests[0]
         # P80: whoever acknowledged a record goes by the copyset of its last wave.
         best = [record for record in request.records if precedence(record) >= held.get(record.lsn, _NONE)]
         writes = self._puts(best) if isinstance(request, PutCopies) else self._amends(best)
-        self._turn.persist(
+        self._effects.persist(
             writes, lambda: self._finish(CopiesStatus.OK), lambda error: self._finish(_FAILURES[error])
         )
 
@@ -105,6 +105,6 @@ class RebuiltCopies:
 
     def _finish(self, status: CopiesStatus) -> None:
         reply_to, _ = self._requests.popleft()
-        self._turn.reply(reply_to, CopiesStored(status))
+        self._effects.reply(reply_to, CopiesStored(status))
         if self._requests:
             self._begin()

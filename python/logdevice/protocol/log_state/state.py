@@ -14,7 +14,7 @@ from typing import assert_never
 from logdevice.protocol.io import Answered, Asked, Lost
 from logdevice.protocol.log_state.copies import Copies
 from logdevice.protocol.log_state.drops import Drops
-from logdevice.protocol.log_state.effects import FLUSH, LogTurn
+from logdevice.protocol.log_state.effects import FLUSH, LogEffects
 from logdevice.protocol.log_state.events import (
     Effect,
     Event,
@@ -86,31 +86,31 @@ class LogState:
         self._me = me
         self._settings = settings
         self._rebuilding = rebuilding
-        self._turn = LogTurn(log, settings)
-        self._copies = Copies(log, me, stored, self._turn)
-        self._drops = Drops(log, stored, self._turn, settings)
-        self._rebuilt = RebuiltCopies(log, stored, self._turn, self._drops)
+        self._effects = LogEffects(log, settings)
+        self._copies = Copies(log, me, stored, self._effects)
+        self._drops = Drops(log, stored, self._effects, settings)
+        self._rebuilt = RebuiltCopies(log, stored, self._effects, self._drops)
         self._release_wanted = stored.released_end
         self._trim_wanted = stored.trim_end
         self._purge: Purge | None = None
         self._waiting_digests: list[tuple[int, DigestRequest]] = []
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         if self.stored.trim_end:
             # J11: a crash may have come between the trim point and the trim.
-            self._turn.persist([TrimLog(self._log, self.stored.trim_end)])
+            self._effects.persist([TrimLog(self._log, self.stored.trim_end)])
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         match event:
             case Asked():
                 self._on_request(event.id, event.request)
             case Persisted() | PersistFailed():
-                self._turn.resume(event.write_id, event)
+                self._effects.resume(event.write_id, event)
             case RecordsRead() | ReadFailed():
-                self._turn.resume(event.read_id, event)
+                self._effects.resume(event.read_id, event)
             case MetadataLogRead():
                 if self._purge is not None:
                     self._purge.on_metadata(event)
@@ -122,17 +122,17 @@ class LogState:
             case RebuildingChanged():
                 self._rebuilding = event.rebuilding
             case Woken():
-                for timer in self._turn.passed():
+                for timer in self._effects.passed():
                     self._on_timer(timer)
             case _:
                 assert_never(event)
         self._read_digests()
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def _on_timer(self, timer: str) -> None:
         if timer == FLUSH:
-            self._turn.persist([PutState(self._log, PROGRESS, self.stored.encode_progress())])
+            self._effects.persist([PutState(self._log, PROGRESS, self.stored.encode_progress())])
         else:
             assert self._purge is not None, "a purge disarms its deadline when it is over"
             self._purge.ask()
@@ -141,11 +141,11 @@ class LogState:
         match request:
             case Store(write_once=True) if self._rebuilding:
                 # P14: the node has forgotten what it took, and would take a position a second time.
-                self._turn.reply(reply_to, request.answer(StoreStatus.REBUILDING))
+                self._effects.reply(reply_to, request.answer(StoreStatus.REBUILDING))
             case Store():
                 self._copies.store(reply_to, request)
             case ChainRead() if self._rebuilding:  # what is not there may have been
-                self._turn.reply(reply_to, ChainCopy(lsn=request.lsn, has_failed=True))
+                self._effects.reply(reply_to, ChainCopy(lsn=request.lsn, has_failed=True))
             case ChainRead():
                 self._copies.read(reply_to, request)
             case Delete():
@@ -180,7 +180,7 @@ class LogState:
         # From now on stores are refused; the answer waits until a crash cannot undo that.
         stored.seal = SealPoint(seal.epoch, seal.sealed_by)
         status = SealStatus.REBUILDING if self._rebuilding else SealStatus.OK  # J9
-        self._turn.persist(
+        self._effects.persist(
             [PutState(self._log, SEAL, stored.encode_seals())],
             lambda: self._answer_seal(reply_to, seal, status),
             lambda _: self._answer_seal(reply_to, seal, SealStatus.FAILED),
@@ -200,7 +200,7 @@ class LogState:
             writers_end=stored.writers_end if is_ok else Lsn(0),
             writers=stored.writers if is_ok else b"",
         )
-        self._turn.reply(reply_to, sealed)
+        self._effects.reply(reply_to, sealed)
 
     def _read_digests(self) -> None:
         """J12: a digest shows every store of its epoch that came before it."""
@@ -216,7 +216,7 @@ class LogState:
         headers_only = request.start < request.headers_end
         if headers_only:
             end = min(end, request.headers_end)
-        self._turn.read(
+        self._effects.read(
             min(request.start, end),
             end,
             lambda found: self._answer_digest(reply_to, request, found),
@@ -234,7 +234,7 @@ class LogState:
             # J9: what it had before it lost its data is not there.
             under_replicated=self._rebuilding or (read is not None and read.under_replicated),
         )
-        self._turn.reply(reply_to, answer)
+        self._effects.reply(reply_to, answer)
 
     def _on_clean(self, reply_to: int, clean: Clean) -> None:
         seal = self.stored.seal
@@ -244,7 +244,7 @@ class LogState:
         if self._copies.is_fenced(clean.epoch, clean.seal_epoch, clean.attempt):
             self._answer_clean(reply_to, clean, SealStatus.FAILED)
             return
-        self._turn.persist(
+        self._effects.persist(
             [self._recovered_write(clean.epoch, clean.good_end, clean.end)],
             lambda: self._end_clean(reply_to, clean),
             lambda _: self._answer_clean(reply_to, clean, SealStatus.FAILED),
@@ -265,7 +265,7 @@ class LogState:
             seal_epoch=Epoch(0) if seal is None else seal.epoch,
             sealed_by=None if seal is None else seal.node,
         )
-        self._turn.reply(reply_to, cleaned)
+        self._effects.reply(reply_to, cleaned)
 
     def _recovered_write(self, epoch: Epoch, good_end: Lsn, end: Lsn) -> PutState:
         return PutState(self._log, f"{RECOVERED}{int(epoch)}", encode_recovered(good_end, end))
@@ -278,7 +278,7 @@ class LogState:
             good_end=good_end,
             end=end,
         )
-        self._turn.reply(reply_to, answer)
+        self._effects.reply(reply_to, answer)
 
     def _on_release(self, release: Release) -> None:
         """The sequencer of a later epoch has recovered all before it: they are sealed (J10)."""
@@ -292,7 +292,7 @@ class LogState:
         """O12: the newest counts; a node that loses it only makes recovery look at more records."""
         if keep.end > self.stored.writers_end:
             self.stored.writers_end, self.stored.writers = keep.end, keep.table
-            self._turn.persist([PutState(self._log, WRITERS, self.stored.encode_writers())])
+            self._effects.persist([PutState(self._log, WRITERS, self.stored.encode_writers())])
 
     def _release(self) -> None:
         """J10: as far as no epoch is left that may hold what recovery decided against."""
@@ -302,12 +302,12 @@ class LogState:
         if end > stored.released_end:
             stored.released_end = end
             stored.clean_up_to(Epoch(end.epoch - 1))
-            self._turn.flush_later()
-            self._turn.emit(ReleaseAdvanced(end))
+            self._effects.flush_later()
+            self._effects.emit(ReleaseAdvanced(end))
         if unclean and self._purge is None:
             # Y1
             self._purge = Purge(
-                self._log, self._me, unclean[0], self._settings, self._turn, self._on_purge_answered
+                self._log, self._me, unclean[0], self._settings, self._effects, self._on_purge_answered
             )
 
     def _on_purge_answered(self, recovered: EpochRecovered) -> None:
@@ -325,7 +325,7 @@ class LogState:
         # What is known to be good was stored well enough for recovery to find it, too.
         start = max(recovered.good_end, self.stored.epoch(epoch).good_end)
         deletes = [DeleteRecords(self._log, start, Lsn.of(epoch + 1, 0))] if recovered.is_known else []
-        self._turn.persist(
+        self._effects.persist(
             [*deletes, *writes],
             lambda: self._end_purge(recovered),
             lambda _: self._give_up_purge(),
@@ -342,17 +342,17 @@ class LogState:
 
     def _on_trim(self, reply_to: int, end: Lsn) -> None:
         if end <= self.stored.trim_end:
-            self._turn.reply(reply_to, Trimmed(self.stored.trim_end))
+            self._effects.reply(reply_to, Trimmed(self.stored.trim_end))
             return
         # J11: the trim point is durable before a reader hears of it, and that before anything goes.
         wanted = self._trim_wanted = max(self._trim_wanted, end)
-        self._turn.persist(
+        self._effects.persist(
             [PutState(self._log, TRIM, encode_lsn(wanted))], lambda: self._end_trim(reply_to, wanted)
         )
 
     def _end_trim(self, reply_to: int, end: Lsn) -> None:
         if end > self.stored.trim_end:
             self.stored.trim_end = end
-            self._turn.emit(TrimAdvanced(end))
-            self._turn.persist([TrimLog(self._log, end)])
-        self._turn.reply(reply_to, Trimmed(self.stored.trim_end))
+            self._effects.emit(TrimAdvanced(end))
+            self._effects.persist([TrimLog(self._log, end)])
+        self._effects.reply(reply_to, Trimmed(self.stored.trim_end))

@@ -73,7 +73,7 @@ class AppendStatus(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class WritePosition:
     """Where a record of a chain log goes, and everything that its header says."""
 
     lsn: Lsn
@@ -97,7 +97,7 @@ class Appended:
     incarnation: int = 0  # with DUPLICATE and FENCED: whose append is in the log
     expected: int = 0  # with DUPLICATE and OUT_OF_ORDER: the number of the writer's next append
     horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later is accepted
-    position: Position | None = None  # with OK, to an append that claims one
+    position: WritePosition | None = None  # with OK, to an append that claims one
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.write import Store, Stored, StoreStatus
 from logdevice.protocol.metadata_log.entries import (
@@ -119,51 +119,53 @@ class MetadataLog:
         self._timeout_ms = timeout_ms
         self._adopted: set[NodeId] = set()  # this node has every entry that they hold, of all logs
         self._questions: dict[int, _Question] = {}
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         match event:
             case StorageNodesChanged():
                 self._members = _Members(self._members.me, event.nodes, event.statuses)
             case Asked():
                 self._begin(event.id, event.request)
             case Woken():
-                for number in self._turn.passed():
+                for number in self._effects.passed():
                     self._questions.pop(number).give_up()
             case Answered() | Lost():
-                self._hear(event)
+                self._on_answer(event)
             case _:
                 assert_never(event)
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def _begin(self, number: int, request: Request) -> None:
         question: _Question
         match request:
             case ReadMetadataLog():
-                question = _Reading(self._turn, number, self._members, request)
+                question = _Reading(self._effects, number, self._members, request)
             case WriteMetadataLog():
-                question = _Writing(self._turn, number, self._members, request)
+                question = _Writing(self._effects, number, self._members, request)
             case AdoptMetadataLogs():
-                question = _Adoption(self._turn, number, self._members, request, self._adopted)
+                question = _Adoption(self._effects, number, self._members, request, self._adopted)
             case _:
                 assert_never(request)
         self._questions[number] = question
         self._decide(number, question)
 
-    def _hear(self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]) -> None:
+    def _on_answer(
+        self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]
+    ) -> None:
         # What answers no question was a repair, or comes too late.
         if question := self._questions.get(event.id):
-            question.hear(event)
+            question.on_answer(event)
             self._decide(event.id, question)
 
     def _decide(self, number: int, question: _Question) -> None:
         if question.decide():
             del self._questions[number]
-            self._turn.disarm(number)
+            self._effects.disarm(number)
         else:
-            self._turn.arm(number, self._timeout_ms)  # M27
+            self._effects.arm(number, self._timeout_ms)  # M27
 
 
 class _Spreading:
@@ -177,7 +179,7 @@ class _Spreading:
     def has_failed(self) -> bool:
         return self.missing > len(self._asked)
 
-    def heard(self, node: NodeId, *, has_it: bool) -> None:
+    def on_copy(self, node: NodeId, *, has_it: bool) -> None:
         self._asked.discard(node)
         self.missing -= has_it
 
@@ -185,15 +187,15 @@ class _Spreading:
 class _Messages:
     """What a question has sent, and heard so far."""
 
-    def __init__(self, turn: Turn[Effect], number: int, members: _Members) -> None:
-        self._turn = turn
+    def __init__(self, effects: Effects[Effect], number: int, members: _Members) -> None:
+        self._effects = effects
         self._number = number
         self._members = members
         self._held: dict[NodeId, History] = {}  # what the nodes that were asked hold
         self._unheard: set[NodeId] = set()  # of these nodes, those that have not answered
         self._spreading: dict[Lsn, _Spreading] = {}
 
-    def hear(self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]) -> None:
+    def on_answer(self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]) -> None:
         said = event.answer if isinstance(event, Answered) else event.request
         match said:
             case MetadataEntries():
@@ -210,13 +212,13 @@ class _Messages:
 
     def _on_stored(self, node: NodeId, lsn: Lsn, *, has_it: bool) -> None:
         if spreading := self._spreading.get(lsn):  # if not, it is a repair
-            spreading.heard(node, has_it=has_it)
+            spreading.on_copy(node, has_it=has_it)
 
     def _ask_entries(self, log: LogId, nodes: Collection[NodeId]) -> None:
         self._held.clear()
         self._unheard = set(nodes)
         for node in sorted(nodes):
-            self._turn.ask(node, GetMetadataEntries(log), self._number)
+            self._effects.ask(node, GetMetadataEntries(log), self._number)
 
     def _spread(self, log: LogId, entry: EpochMetadata, nodes: Collection[NodeId], missing: int) -> None:
         self._spreading[Lsn.of(entry.first_epoch, 1)] = _Spreading(missing, nodes)
@@ -226,12 +228,12 @@ class _Messages:
     def _store(self, log: LogId, entry: EpochMetadata, node: NodeId) -> None:
         store = Store(
             log=metadata_log_of(log),
-            record=record_of(entry, self._members.nodes, self._turn.now_ms),
+            record=record_of(entry, self._members.nodes, self._effects.now_ms),
             good_end=Lsn(0),
             sequencer=self._members.me,
             is_draining=True,  # an older entry may be stored after a newer one, by a repair
         )
-        self._turn.ask(node, store, self._number)
+        self._effects.ask(node, store, self._number)
 
     @property
     def _has_failed(self) -> bool:
@@ -243,8 +245,10 @@ class _Messages:
 
 
 class _Reading(_Messages):
-    def __init__(self, turn: Turn[Effect], number: int, members: _Members, request: ReadMetadataLog) -> None:
-        super().__init__(turn, number, members)
+    def __init__(
+        self, effects: Effects[Effect], number: int, members: _Members, request: ReadMetadataLog
+    ) -> None:
+        super().__init__(effects, number, members)
         self._request = request
         self._history: History | None = None
         self._ask_entries(request.log, members.nodes)
@@ -257,13 +261,13 @@ class _Reading(_Messages):
         if self._has_failed or (self._history is None and not self._unheard):
             self.give_up()
         elif self._history is not None and self._is_spread:
-            self._turn.reply(self._number, MetadataLogRead(self._history, epoch=self._request.epoch))
+            self._effects.reply(self._number, MetadataLogRead(self._history, epoch=self._request.epoch))
         else:
             return False
         return True
 
     def give_up(self) -> None:
-        self._turn.reply(self._number, MetadataLogRead(None, len(self._held), self._request.epoch))
+        self._effects.reply(self._number, MetadataLogRead(None, len(self._held), self._request.epoch))
 
     def _repair(self, entry: EpochMetadata) -> None:
         log, nodes = self._request.log, self._members.nodes
@@ -277,8 +281,10 @@ class _Reading(_Messages):
 
 
 class _Writing(_Messages):
-    def __init__(self, turn: Turn[Effect], number: int, members: _Members, request: WriteMetadataLog) -> None:
-        super().__init__(turn, number, members)
+    def __init__(
+        self, effects: Effects[Effect], number: int, members: _Members, request: WriteMetadataLog
+    ) -> None:
+        super().__init__(effects, number, members)
         self._entry = request.metadata
         self._spread(request.log, request.metadata, members.nodes, members.copies)  # M21
 
@@ -292,7 +298,7 @@ class _Writing(_Messages):
         self._answer(is_done=False)
 
     def _answer(self, *, is_done: bool) -> None:
-        self._turn.reply(self._number, MetadataLogWritten(self._entry, is_done))
+        self._effects.reply(self._number, MetadataLogWritten(self._entry, is_done))
 
 
 class _Adoption(_Messages):
@@ -300,13 +306,13 @@ class _Adoption(_Messages):
 
     def __init__(
         self,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         number: int,
         members: _Members,
         request: AdoptMetadataLogs,
         adopted: set[NodeId],
     ) -> None:
-        super().__init__(turn, number, members)
+        super().__init__(effects, number, members)
         self._adopted = adopted
         self._from = {node for node in request.alive if node in members.nodes and node != members.me}
         self._logs = [] if self._from <= adopted else list(request.logs)
@@ -331,7 +337,7 @@ class _Adoption(_Messages):
     def give_up(self) -> None:
         members = self._members
         is_enough = members.is_enough(self._adopted, without=members.me)
-        self._turn.reply(self._number, MetadataLogsAdopted(is_enough))
+        self._effects.reply(self._number, MetadataLogsAdopted(is_enough))
 
     def _store_missing(self) -> None:
         log, me = self._logs.pop(0), self._members.me

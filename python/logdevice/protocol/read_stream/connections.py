@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.read import Start, StatusNotice, Stop, Window
 from logdevice.protocol.read_stream.events import Effect, NodeTimer, ReadRequest, SendStart
 from logdevice.protocol.read_stream.scd import Scd
@@ -29,12 +29,12 @@ class Connections:
         request: ReadRequest,
         settings: ReadStreamSettings,
         rng: random.Random,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         window: SlidingWindow,
         scd: Scd,
     ) -> None:
         self._request, self._settings, self._rng = request, settings, rng
-        self._turn, self._window, self._scd = turn, window, scd
+        self._effects, self._window, self._scd = effects, window, scd
         self._by_node: dict[NodeId, Sender] = {}
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = -1
@@ -88,10 +88,10 @@ class Connections:
             self._silence(sender)
 
     def _silence(self, sender: Sender) -> None:
-        self._turn.disarm((NodeTimer.STARTED, sender.node))
-        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
+        self._effects.disarm((NodeTimer.STARTED, sender.node))
+        self._effects.disarm((NodeTimer.RECONNECT, sender.node))
         if sender.state is not SenderState.NEW:
-            self._turn.tell(sender.node, Stop(self._request.log))
+            self._effects.tell(sender.node, Stop(self._request.log))
 
     # ---- asking -------------------------------------------------------------------------------
 
@@ -126,9 +126,9 @@ class Connections:
             lineage=request.lineage,
         )
         reconnect = sender.restart(head=window.head, granted=start.window_bytes, window_end=window.window_end)
-        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
-        self._turn.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
-        self._turn.emit(SendStart(sender.node, start, reconnect))
+        self._effects.disarm((NodeTimer.RECONNECT, sender.node))
+        self._effects.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
+        self._effects.emit(SendStart(sender.node, start, reconnect))
 
     def reading(self, sender: Sender) -> None:
         """The node answered that it will serve."""
@@ -141,15 +141,15 @@ class Connections:
 
     def _answered(self, sender: Sender, state: SenderState) -> None:
         """An answer that comes after we gave up waiting is an answer all the same."""
-        self._turn.disarm((NodeTimer.STARTED, sender.node))
-        self._turn.disarm((NodeTimer.RECONNECT, sender.node))
+        self._effects.disarm((NodeTimer.STARTED, sender.node))
+        self._effects.disarm((NodeTimer.RECONNECT, sender.node))
         sender.is_suspect = False
         sender.state = state
 
     def still_alive(self, sender: Sender) -> None:
         """It answers an older START: it is behind, not gone."""
         if sender.state is SenderState.STARTING:
-            self._turn.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
+            self._effects.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
 
     def failed(self, sender: Sender, *, for_long: bool = False) -> None:
         """The node cannot be used now; try again after a pause that grows with every failure."""
@@ -161,9 +161,9 @@ class Connections:
             pause_ms = settings.reconnect_delay_ms_max
         sender.state = SenderState.WAITING
         sender.failures += 1
-        self._turn.disarm((NodeTimer.STARTED, sender.node))
+        self._effects.disarm((NodeTimer.STARTED, sender.node))
         # Spread out, or all readers of a restarted node would come back at the same moment.
-        self._turn.arm((NodeTimer.RECONNECT, sender.node), pause_ms + self._rng.randint(0, pause_ms // 2))
+        self._effects.arm((NodeTimer.RECONNECT, sender.node), pause_ms + self._rng.randint(0, pause_ms // 2))
 
     def update_windows(self) -> None:
         if not self._window.has_news:
@@ -181,17 +181,17 @@ class Connections:
         message = Window(
             self._request.log, self.filter_version, Lsn(self._window.window_end), sender.credit.granted
         )
-        self._turn.tell(sender.node, message)
+        self._effects.tell(sender.node, message)
 
     # ---- what nodes and the event log say -----------------------------------------------------
 
-    def hear_released(self, end: int, head: int) -> bool:
+    def on_released(self, end: int, head: int) -> bool:
         """True if by this the head is known to be released, and was not before."""
         is_news = self.released_end <= head < end
         self.released_end = max(self.released_end, end)
         return is_news
 
-    def hear_statuses(self, notice: StatusNotice) -> bool:
+    def on_statuses(self, notice: StatusNotice) -> bool:
         if notice.version <= self._status_version:
             return False
         self._status_version = notice.version

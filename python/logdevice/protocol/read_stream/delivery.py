@@ -9,7 +9,7 @@ and a second look (read_path.md G1 to G8, M1 to M4).
 from __future__ import annotations
 
 from logdevice.protocol.dropped_record import COMPACTED, marks_of
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream import gaps
@@ -44,14 +44,14 @@ class Delivery:
         self,
         log: LogId,
         settings: ReadStreamSettings,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         window: SlidingWindow,
         connections: Connections,
         failover: Failover,
         level: ReadLevel,
     ) -> None:
         self._level = level
-        self._log, self._settings, self._turn = log, settings, turn
+        self._log, self._settings, self._effects = log, settings, effects
         self._window, self._connections, self._failover = window, connections, failover
         self.epochs = Epochs()
         self.judge: gaps.GapJudge | None = None  # comes with the first metadata
@@ -69,13 +69,13 @@ class Delivery:
         while self._step(batch):
             pass
         if batch:
-            self._turn.emit(Deliver(tuple(batch)))
+            self._effects.emit(Deliver(tuple(batch)))
             self._head_moved(before)
 
     def _head_moved(self, before: int) -> None:
         assert self._window.head > before, "the head never moves back"
-        self._failover.progress_ms = self._turn.now_ms
-        self._turn.disarm(TimerKind.GRACE)
+        self._failover.progress_ms = self._effects.now_ms
+        self._effects.disarm(TimerKind.GRACE)
         for sender in self._connections.senders:
             sender.forget_thin_below(self._window.head)
 
@@ -184,8 +184,8 @@ class Delivery:
             return False
         if not gaps.lingers(self._connections.senders, head, self._settings.gap_grace_limit):
             return False
-        if not self._turn.is_armed(TimerKind.GRACE):
-            self._turn.arm(TimerKind.GRACE, self._settings.gap_grace_ms)
+        if not self._effects.is_armed(TimerKind.GRACE):
+            self._effects.arm(TimerKind.GRACE, self._settings.gap_grace_ms)
         return True
 
     def on_grace_over(self) -> None:
@@ -196,7 +196,7 @@ class Delivery:
 
     @property
     def is_in_grace(self) -> bool:
-        return self._turn.is_armed(TimerKind.GRACE)
+        return self._effects.is_armed(TimerKind.GRACE)
 
     def _has_looked_twice(self, head: int, end: int) -> bool:
         """G7: copies may move from a node that has not answered to one that has. Ask all again once."""
@@ -211,7 +211,7 @@ class Delivery:
     def rewound(self) -> None:
         """Answers given before a rewind do not count after it, and neither does the patience spent."""
         self._grace_over_at = -1
-        self._turn.disarm(TimerKind.GRACE)
+        self._effects.disarm(TimerKind.GRACE)
 
     # ---- metadata -------------------------------------------------------------------------------
 
@@ -220,12 +220,12 @@ class Delivery:
         return self._window.head < self.epochs.known_end
 
     def _ask_metadata(self) -> None:
-        if self._turn.is_armed(TimerKind.METADATA_RETRY):
+        if self._effects.is_armed(TimerKind.METADATA_RETRY):
             return
         head = self._window.head
         epoch = self.epochs.question(Lsn(head).epoch, head, self._connections.released_end)
         if epoch is not None:
-            self._turn.emit(GetEpochMetadata(self._log, epoch, self.epochs.is_confirming))
+            self._effects.emit(GetEpochMetadata(self._log, epoch, self.epochs.is_confirming))
 
     def learn_metadata(self, answer: EpochMetadataIs) -> bool:
         """False if the answer is not the one waited for."""
@@ -244,4 +244,4 @@ class Delivery:
             self._metadata_failures, settings.metadata_retry_ms_min, settings.metadata_retry_ms_max
         )
         self._metadata_failures += 1
-        self._turn.arm(TimerKind.METADATA_RETRY, pause_ms)
+        self._effects.arm(TimerKind.METADATA_RETRY, pause_ms)

@@ -43,7 +43,7 @@ class MetadataUnavailable:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChanged:
+class ReadConfigChanged:
     """A new cluster or log configuration."""
 
     config: ReadConfig
@@ -69,7 +69,7 @@ Event = (
     | ConnectionLost
     | EpochMetadataIs
     | MetadataUnavailable
-    | ConfigChanged
+    | ReadConfigChanged
     | LogRemoved
 )
 

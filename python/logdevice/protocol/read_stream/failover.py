@@ -7,7 +7,7 @@ R6) and out of it (R7), onto the list (D1 to D6) and off it (D7) all end in one 
 
 from __future__ import annotations
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.read import ReadMode
 from logdevice.protocol.read_stream import gaps
 from logdevice.protocol.read_stream.connections import Connections
@@ -24,12 +24,12 @@ class Failover:
     def __init__(
         self,
         settings: ReadStreamSettings,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         window: SlidingWindow,
         scd: Scd,
         connections: Connections,
     ) -> None:
-        self._settings, self._turn, self._window = settings, turn, window
+        self._settings, self._effects, self._window = settings, effects, window
         self._connections = connections
         self.scd = scd
         self.rewinds = Rewinds(settings)
@@ -46,9 +46,9 @@ class Failover:
     # ---- reasons to rewind ----------------------------------------------------------------------
 
     def schedule(self, reason: RewindReason) -> None:
-        at_ms = self.rewinds.schedule(reason, self._turn.now_ms)
+        at_ms = self.rewinds.schedule(reason, self._effects.now_ms)
         if at_ms is not None:
-            self._turn.arm(TimerKind.REWIND, at_ms - self._turn.now_ms)
+            self._effects.arm(TimerKind.REWIND, at_ms - self._effects.now_ms)
 
     def trouble(self, node: NodeId, reason: RewindReason) -> None:
         """The node cannot send what it should: list it and let the others send it (D1 to D6)."""
@@ -97,9 +97,9 @@ class Failover:
         self._connections.replication = self._replication
         self.scd.apply(self._connections.nodes, unfit)
         if self.scd.filtered_out != listed:
-            self._list_changed_ms = self._turn.now_ms
-        self._rewound_ms = self._turn.now_ms
-        self.detector.restart_window(self._turn.now_ms)
+            self._list_changed_ms = self._effects.now_ms
+        self._rewound_ms = self._effects.now_ms
+        self.detector.restart_window(self._effects.now_ms)
         self._connections.restart_all()
         self.guard()
 
@@ -129,33 +129,35 @@ class Failover:
     def guard(self) -> None:
         """Watch over the head: somebody could silently fail to send it."""
         if not self.scd.is_active:
-            self._turn.disarm(TimerKind.SCD_TIMEOUT)
-        elif not self._turn.is_armed(TimerKind.SCD_TIMEOUT):
-            self._turn.arm(TimerKind.SCD_TIMEOUT, self._settings.scd_timeout_ms)
-        if not self._turn.is_armed(TimerKind.ALL_SEND_ALL_TIMEOUT):
-            self._turn.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms)
+            self._effects.disarm(TimerKind.SCD_TIMEOUT)
+        elif not self._effects.is_armed(TimerKind.SCD_TIMEOUT):
+            self._effects.arm(TimerKind.SCD_TIMEOUT, self._settings.scd_timeout_ms)
+        if not self._effects.is_armed(TimerKind.ALL_SEND_ALL_TIMEOUT):
+            self._effects.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms)
 
     def on_scd_timeout(self, is_stalled: bool) -> None:
         """D4: the head has not moved for a whole period; list whoever has not passed it."""
         timeout_ms = self._settings.scd_timeout_ms
-        left_ms = max(self.progress_ms, self._rewound_ms) + timeout_ms - self._turn.now_ms
+        left_ms = max(self.progress_ms, self._rewound_ms) + timeout_ms - self._effects.now_ms
         if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
-            self._turn.arm(TimerKind.SCD_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms)
+            self._effects.arm(TimerKind.SCD_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms)
             return
         silent = self._silent()
         if silent and len(self.scd.down) + len(silent) < len(self._connections.nodes):
             for sender in silent:
                 sender.is_suspect = True
                 self.trouble(sender.node, RewindReason.SCD_TIMEOUT)
-        self._turn.arm(TimerKind.SCD_TIMEOUT, timeout_ms)
+        self._effects.arm(TimerKind.SCD_TIMEOUT, timeout_ms)
 
     def on_all_send_all_timeout(self, is_stalled: bool) -> None:
         """R5: listing nodes has not helped, or there is nobody left to list."""
         timeout_ms = self._settings.all_send_all_timeout_ms
-        left_ms = self.progress_ms + timeout_ms - self._turn.now_ms
+        left_ms = self.progress_ms + timeout_ms - self._effects.now_ms
         if is_stalled and left_ms <= 0 and self.scd.is_active and not self._all_silent():
-            left_ms = self._list_changed_ms + timeout_ms - self._turn.now_ms
-        self._turn.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms)
+            left_ms = self._list_changed_ms + timeout_ms - self._effects.now_ms
+        self._effects.arm(
+            TimerKind.ALL_SEND_ALL_TIMEOUT, left_ms if is_stalled and left_ms > 0 else timeout_ms
+        )
         if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
             return
         silent = [sender for sender in self._connections.senders if not sender.is_past(self._window.head)]
@@ -200,7 +202,7 @@ class Failover:
 
     def account_for_waiting(self, is_stalled: bool) -> None:
         """L1: at the start of a turn, before anything changes: for whom was it that time passed?"""
-        now_ms = self._turn.now_ms
+        now_ms = self._effects.now_ms
         if self.detector.is_off or now_ms == self._accounted_ms:
             return
         owing: tuple[NodeId, ...] = ()
@@ -216,12 +218,12 @@ class Failover:
 
     def watch_slow_nodes(self) -> None:
         """The head is missing: look again soon who it is that keeps us waiting."""
-        if not self.detector.is_off and not self._turn.is_armed(TimerKind.SLOW_NODES):
-            self._turn.arm(TimerKind.SLOW_NODES, self._settings.slow_node_floor_ms)
+        if not self.detector.is_off and not self._effects.is_armed(TimerKind.SLOW_NODES):
+            self._effects.arm(TimerKind.SLOW_NODES, self._settings.slow_node_floor_ms)
 
     def _sample_slow_nodes(self) -> None:
         if not self.detector.is_off:
-            self.detector.window_done(self._candidates(), self._turn.now_ms)
+            self.detector.window_done(self._candidates(), self._effects.now_ms)
             self.check_slow_nodes()
 
     def check_slow_nodes(self) -> None:
@@ -232,9 +234,9 @@ class Failover:
             for sender in self._connections.senders
         )
         outliers_max = max(0, self._connections.replication - 1 - lost)
-        changed = self.detector.check(self._candidates(), outliers_max, self._turn.now_ms)
+        changed = self.detector.check(self._candidates(), outliers_max, self._effects.now_ms)
         if (end_ms := self.detector.probation_end_ms) is not None:
-            self._turn.arm(TimerKind.PROBATION, end_ms - self._turn.now_ms)
+            self._effects.arm(TimerKind.PROBATION, end_ms - self._effects.now_ms)
         if changed and self._settings.slow_node_detection == "enabled":
             differs = self.scd.want_slow(self.detector.on_probation)
             if differs and self.scd.is_active:

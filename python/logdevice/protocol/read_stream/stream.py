@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from typing import assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered
 from logdevice.protocol.messages.read import (
     EpochMetadataIs,
@@ -30,7 +30,6 @@ from logdevice.protocol.messages.read import (
 from logdevice.protocol.read_stream.connections import Connections
 from logdevice.protocol.read_stream.delivery import Delivery
 from logdevice.protocol.read_stream.events import (
-    ConfigChanged,
     ConnectionLost,
     Consumed,
     Effect,
@@ -40,6 +39,7 @@ from logdevice.protocol.read_stream.events import (
     MetadataUnavailable,
     NodeTimer,
     ReadConfig,
+    ReadConfigChanged,
     ReadRequest,
     Timer,
     TimerKind,
@@ -66,13 +66,19 @@ class ClientReadStream:
         rng: random.Random,
     ) -> None:
         self._request, self._config, self._settings = request, config, settings
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._window = SlidingWindow(request.start, request.end, settings)
         scd = Scd(_preferred_mode(request, config))
-        self._connections = Connections(request, settings, rng, self._turn, self._window, scd)
-        self._failover = Failover(settings, self._turn, self._window, scd, self._connections)
+        self._connections = Connections(request, settings, rng, self._effects, self._window, scd)
+        self._failover = Failover(settings, self._effects, self._window, scd, self._connections)
         self._delivery = Delivery(
-            request.log, settings, self._turn, self._window, self._connections, self._failover, request.level
+            request.log,
+            settings,
+            self._effects,
+            self._window,
+            self._connections,
+            self._failover,
+            request.level,
         )
         self._has_stopped = False  # everything is delivered; nodes have been told
         self._has_ended = False  # and consumed
@@ -80,20 +86,20 @@ class ClientReadStream:
         self._disconnected_since_ms: int | None = None
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         self._failover.begin(now_ms)
         self._disconnected_since_ms = now_ms
-        self._settle()
+        self._decide()
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         # Once everything is delivered, nothing but the application's word matters.
         if self._has_ended or (self._has_stopped and not isinstance(event, Consumed)):
             return []  # late answers are normal, not errors
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         self._failover.account_for_waiting(self._is_stalled)
         self._route(event)
-        self._settle()
+        self._decide()
         return effects
 
     def health(self, now_ms: int) -> StreamHealth:
@@ -111,11 +117,11 @@ class ClientReadStream:
     def _route(self, event: Event) -> None:
         match event:
             case Answered():
-                self._hear(event.node, event.answer)
+                self._on_message(event.node, event.answer)
             case Consumed():
                 self._on_consumed(event)
             case Woken():
-                for timer in self._turn.passed():
+                for timer in self._effects.passed():
                     self._on_timer(timer)
             case ConnectionLost():
                 self._on_connection_lost(event)
@@ -124,14 +130,14 @@ class ClientReadStream:
             case MetadataUnavailable():
                 if self._delivery.epochs.give_up(event.epoch):
                     self._delivery.retry_metadata()
-            case ConfigChanged():
+            case ReadConfigChanged():
                 self._on_config(event)
             case LogRemoved():
                 self._delivery.verdict = GapType.NOTINCONFIG
             case _:
                 assert_never(event)
 
-    def _settle(self) -> None:
+    def _decide(self) -> None:
         """After every event: deliver what can be delivered, then see whether anybody is in the way."""
         self._delivery.advance()
         if self._window.head >= self._window.end:
@@ -143,14 +149,14 @@ class ClientReadStream:
             if not self._failover.rewinds.is_pending:
                 self._connections.update_windows()
         if not self._has_ended:
-            self._turn.finish()
+            self._effects.finish()
 
     def _stop(self) -> None:
         if not self._has_stopped:
             self._connections.stop_all()
             self._has_stopped = True
         if not self._window.has_unconsumed and not self._has_ended:
-            self._turn.emit(EndStream())
+            self._effects.emit(EndStream())
             self._has_ended = True
 
     @property
@@ -164,7 +170,7 @@ class ClientReadStream:
 
     # ---- nodes ----------------------------------------------------------------------------------
 
-    def _hear(self, node: NodeId, message: ToReader) -> None:
+    def _on_message(self, node: NodeId, message: ToReader) -> None:
         match message:
             case Records():
                 self._on_records(node, message)
@@ -185,7 +191,7 @@ class ClientReadStream:
         if end > self._window.window_end:
             self._on_violation(sender)
             return
-        self._heard(sender)
+        self._after_message(sender)
         sender.count(records)
         if any(record.flags & _CORRUPT for record in records):
             records = self._without_corrupt(sender, records)
@@ -194,7 +200,7 @@ class ClientReadStream:
         self._window.accept(records, sender.credit)
         sender.promise(end)
         sender.has_sent_data = True
-        self._hear_released(end)
+        self._on_released(end)
 
     def _without_corrupt(self, sender: Sender, records: tuple[Record, ...]) -> tuple[Record, ...]:
         """D1: a copy that cannot be read is no copy; the node may as well not have it."""
@@ -216,12 +222,12 @@ class ClientReadStream:
         if notice.start >= notice.end or (is_about_records and notice.end > self._window.window_end):
             self._on_violation(sender)
             return
-        self._heard(sender)
-        self._hear_gap(sender, notice)
+        self._after_message(sender)
+        self._take_gap(sender, notice)
         sender.promise(notice.end)
-        self._hear_released(notice.end)
+        self._on_released(notice.end)
 
-    def _hear_gap(self, sender: Sender, notice: GapNotice) -> None:
+    def _take_gap(self, sender: Sender, notice: GapNotice) -> None:
         match notice.reason:
             case GapReason.NO_RECORDS:
                 pass
@@ -247,15 +253,15 @@ class ClientReadStream:
         self._failover.trouble(sender.node, RewindReason.CONNECTION_LOST)
         self._review(sender)
 
-    def _heard(self, sender: Sender) -> None:
-        self._failover.detector.answered(sender.node, self._turn.now_ms)
+    def _after_message(self, sender: Sender) -> None:
+        self._failover.detector.answered(sender.node, self._effects.now_ms)
         if sender.state is SenderState.REBUILDING:
             self._connections.reading(sender)
             self._review(sender)
 
-    def _hear_released(self, end: int) -> None:
-        if self._connections.hear_released(end, self._window.head):
-            self._failover.progress_ms = self._turn.now_ms  # there is something to wait for from now on
+    def _on_released(self, end: int) -> None:
+        if self._connections.on_released(end, self._window.head):
+            self._failover.progress_ms = self._effects.now_ms  # there is something to wait for from now on
 
     def _on_started(self, node: NodeId, answer: Started) -> None:
         sender = self._connections.get(node)
@@ -265,7 +271,7 @@ class ClientReadStream:
             self._on_other_version(sender, answer)
             return
         self._answered(sender, answer)
-        self._hear_released(answer.released_end)
+        self._on_released(answer.released_end)
         self._review(sender)
 
     def _on_other_version(self, sender: Sender, answer: Started) -> None:
@@ -300,7 +306,7 @@ class ClientReadStream:
             self._review(sender)
 
     def _on_status(self, notice: StatusNotice) -> None:
-        if self._connections.hear_statuses(notice):
+        if self._connections.on_statuses(notice):
             for sender in self._connections.senders:
                 self._review(sender)
 
@@ -315,7 +321,7 @@ class ClientReadStream:
         if self._delivery.judge.is_connected(self._connections.senders):
             self._disconnected_since_ms = None
         elif self._disconnected_since_ms is None:
-            self._disconnected_since_ms = self._turn.now_ms
+            self._disconnected_since_ms = self._effects.now_ms
 
     # ---- the read set ---------------------------------------------------------------------------
 
@@ -323,7 +329,7 @@ class ClientReadStream:
         if self._delivery.learn_metadata(event):
             self._update_read_set()
 
-    def _on_config(self, event: ConfigChanged) -> None:
+    def _on_config(self, event: ReadConfigChanged) -> None:
         self._config = event.config
         self._failover.prefer(_preferred_mode(self._request, event.config))
         if self._delivery.epochs.metadata is not None:

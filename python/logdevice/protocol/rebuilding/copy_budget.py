@@ -35,7 +35,7 @@ class CopyBudget:
         """How many chunks of a log may be on their way."""
         return 1 if self.is_serving else self._settings.rebuild_chunks_max
 
-    def look(self, sent_bytes: int, now_ms: int) -> None:
+    def measure(self, sent_bytes: int, now_ms: int) -> None:
         """`sent_bytes`: what readers were ever sent."""
         self._now_ms = now_ms
         elapsed_ms = 0 if self._looked_ms is None else now_ms - self._looked_ms

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead
 from logdevice.protocol.messages.write import Release
 from logdevice.protocol.rebuilding.copy_budget import CopyBudget
@@ -42,10 +42,10 @@ class Donor:
         self.left: set[LogId] = set()  # the logs of it that are not done
         self._me = me
         self._settings = settings
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._sent_to_readers = sent_to_readers
         self._budget = CopyBudget(settings)  # P66
-        self._context = DonorContext(me, settings, self._budget, self._turn, count(1).__next__)
+        self._context = DonorContext(me, settings, self._budget, self._effects, count(1).__next__)
         self._losses = Losses(frozenset(), frozenset(), frozenset())
         self._waiting: deque[LogId] = deque()  # for a place
         self._attempts: dict[LogId, DonorAttempt] = {}  # they have one
@@ -63,20 +63,20 @@ class Donor:
         return self._attempts[log].bytes_passed if log in self._attempts else 0
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
-        self._budget.look(self._sent_to_readers(), now_ms)
+        effects = self._effects.begin(now_ms)
+        self._budget.measure(self._sent_to_readers(), now_ms)
         match event:
             case EventLogMoved():
                 self._follow(event)
             case EventRecorded():
                 if event.event.version == self.version and not event.is_done:
-                    self._turn.arm(_RECORD, self._settings.rebuild_retry_ms)
+                    self._effects.arm(_RECORD, self._settings.rebuild_retry_ms)
             case Woken():
                 self._wake()
             case _:
                 self._pass_on(event)
         self._advance()
-        self._turn.finish(*(attempt.deadline_ms for attempt in self._attempts.values()))
+        self._effects.finish(*(attempt.deadline_ms for attempt in self._attempts.values()))
         return effects
 
     def _follow(self, moved: EventLogMoved) -> None:
@@ -87,7 +87,7 @@ class Donor:
         # P57: what was asked for an earlier rebuilding is answered into the void.
         self.version = events.rebuilding if is_due else None
         self.left = set(moved.logs) if is_due else set()
-        self._turn.clear_timers()
+        self._effects.clear_timers()
         self._waiting = deque(sorted(self.left))
         self._releases.clear()
         for log in list(self._attempts):
@@ -101,10 +101,10 @@ class Donor:
         attempt = self._attempts.pop(log)
         self._bytes_before += attempt.bytes_copied
         if attempt.copying_since_ms is not None:
-            self._turn.emit(CopyingEnded(self._turn.now_ms - attempt.copying_since_ms))
+            self._effects.emit(CopyingEnded(self._effects.now_ms - attempt.copying_since_ms))
 
     def _wake(self) -> None:
-        for timer in self._turn.passed():
+        for timer in self._effects.passed():
             if timer == _RECORD:
                 self._say_done()
             else:
@@ -130,7 +130,7 @@ class Donor:
             if isinstance(attempt.outcome, LogDone):
                 self._log_is_done(log, attempt.outcome)
             else:
-                self._turn.arm(log, self._settings.rebuild_retry_ms)
+                self._effects.arm(log, self._settings.rebuild_retry_ms)
         while (
             self._waiting
             and self.version is not None
@@ -156,4 +156,4 @@ class Donor:
             version=self.version,
             is_authoritative=self._is_authoritative,
         )
-        self._turn.emit(RecordEvent(event))
+        self._effects.emit(RecordEvent(event))

@@ -44,12 +44,12 @@ class DonorAttempt:
         self._version = version
         self._losses = losses
         self._context = context
-        self._turn = context.turn
+        self._effects = context.effects
         self._sight: LogSight | None = None
         self._copying: LogRebuilding | None = None
         self._asked: set[int] = set()  # what was asked here, besides what the copying waits for
         self._unreadable = 0
-        self._turn.emit(LookAtLog(log, self._new_id()))
+        self._effects.emit(LookAtLog(log, self._new_id()))
 
     @property
     def bytes_passed(self) -> int:
@@ -97,7 +97,7 @@ class DonorAttempt:
 
     def _put_off(self, why: str) -> None:
         self.outcome = PutOff(self._log, why)
-        self._turn.emit(self.outcome)
+        self._effects.emit(self.outcome)
 
     # ---- before anything is copied ------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class DonorAttempt:
         elif sight.owner is None:
             self._put_off("no node numbers its records")
         else:
-            self._turn.ask(sight.owner, GetTail(self._log), self._new_id())
+            self._effects.ask(sight.owner, GetTail(self._log), self._new_id())
 
     def _on_tail(self, owner: NodeId, tail: Tail) -> None:
         """P71: nothing at or above the end was or will be stored on a node that is gone."""
@@ -153,7 +153,7 @@ class DonorAttempt:
         for node in sorted(self._losses.refilled):
             # P77: it takes copies once it knows that they are released (P67). The sequencer says so, too,
             # when it repeats itself: this is sooner.
-            self._turn.tell(node, release)
+            self._effects.tell(node, release)
         context, plans = self._context, dict[Epoch, MovePlan]()
 
         def plan_of(epoch: Epoch) -> MovePlan:
@@ -165,7 +165,7 @@ class DonorAttempt:
             return plans[entry.first_epoch]
 
         task = RebuildTask(self._log, self._version, sight.trim_end, release.end, self._losses)
-        self.copying_since_ms = self._turn.now_ms
+        self.copying_since_ms = self._effects.now_ms
         self._copying = LogRebuilding(task, plan_of, context)
         self._after_copying(self._copying)
 
@@ -189,7 +189,7 @@ class DonorAttempt:
         trim_end = self._seen.trim_end
         if trim_end:
             for node in sorted(self._losses.refilled):
-                self._turn.ask(node, Trim(self._log, trim_end), self._new_id())
+                self._effects.ask(node, Trim(self._log, trim_end), self._new_id())
         self._done_if_trimmed()
 
     def _done_if_trimmed(self) -> None:

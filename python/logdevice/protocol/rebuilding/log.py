@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.messages.rebuilding import AmendCopies, CopiesStatus, CopiesStored, PutCopies
@@ -37,7 +37,7 @@ class DonorContext:
     me: NodeId
     settings: RebuildSettings
     budget: CopyBudget  # P66
-    turn: Turn[Any]
+    effects: Effects[Any]
     number: Callable[[], int]
 
 
@@ -100,7 +100,7 @@ class LogRebuilding:
         self._context = context
         self._settings = context.settings
         self._budget = context.budget
-        self._turn = context.turn
+        self._effects = context.effects
         self._timers: Timers[int] = Timers()  # of requests that are sent again
         self._read: StoreRead | None = None
         self._chunks: list[_Chunk] = []
@@ -126,10 +126,10 @@ class LogRebuilding:
         self._advance()
 
     def wake(self) -> None:
-        for id in self._timers.pop_passed(self._turn.now_ms):
+        for id in self._timers.pop_passed(self._effects.now_ms):
             sending = self._sending[id]
             sending.attempts += 1
-            self._turn.ask(sending.node, sending.copies, id)
+            self._effects.ask(sending.node, sending.copies, id)
         self._advance()
 
     def is_waiting_for(self, id: int) -> bool:
@@ -156,9 +156,9 @@ class LogRebuilding:
         return self._read is None and self._position < self._task.end and has_room
 
     def _read_on(self) -> None:
-        if not self._wants_to_read or self._turn.now_ms < self._budget.next_ms:
+        if not self._wants_to_read or self._effects.now_ms < self._budget.next_ms:
             return
-        self._read_ms = self._turn.now_ms
+        self._read_ms = self._effects.now_ms
         epoch = self._position.epoch
         end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
         self._read = StoreRead(
@@ -171,7 +171,7 @@ class LogRebuilding:
             bytes_max=self._settings.rebuild_chunk_bytes,
             filter=self._plan_of(epoch),
         )
-        self._turn.emit(self._read)
+        self._effects.emit(self._read)
 
     def _on_read(self, result: RecordsRead) -> None:
         assert self._read is not None, "one read at a time"
@@ -184,7 +184,7 @@ class LogRebuilding:
         if readable:
             self._begin_chunk(readable, self._plan_of(epoch))
         else:
-            self._budget.worked(self._read_ms, self._turn.now_ms)
+            self._budget.worked(self._read_ms, self._effects.now_ms)
 
     # ---- copying ------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class LogRebuilding:
         self._short += sum(move.is_put_off for _, move in moves)
         size = sum(record.size * len(move.puts) for record, move in moves)
         self.bytes_copied += size
-        self._budget.copied(size, self._turn.now_ms)
+        self._budget.copied(size, self._effects.now_ms)
         me = self._context.me
         others = sorted({node for _, move in moves for node in move.amends} - {me})
         chunk = _Chunk(
@@ -239,10 +239,10 @@ class LogRebuilding:
                     id = self._context.number()
                     chunk.waiting.add(id)
                     self._sending[id] = _Sending(chunk, node, copies)
-                    self._turn.ask(node, copies, id)
+                    self._effects.ask(node, copies, id)
         if not chunk.waiting:
             self._chunks.remove(chunk)
-            self._budget.worked(chunk.began_ms, self._turn.now_ms)
+            self._budget.worked(chunk.began_ms, self._effects.now_ms)
 
     def _on_answer(self, id: int, status: CopiesStatus) -> None:
         sending = self._sending[id]
@@ -255,7 +255,7 @@ class LogRebuilding:
                 longest_ms = self._settings.rebuild_retry_ms
                 shortest_ms = max(1, longest_ms // _FIRST_RETRY)
                 pause_ms = back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
-                self._timers.arm_at(id, self._turn.now_ms + pause_ms)
+                self._timers.arm_at(id, self._effects.now_ms + pause_ms)
             case _:
                 self._end(is_done=False)  # P65: with other nodes, or once there is room again
 

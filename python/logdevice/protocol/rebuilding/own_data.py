@@ -13,7 +13,7 @@ from collections import deque
 from enum import Enum
 from typing import Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.log_state.store_read import ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.log_state.store_write import DeleteRecords, Persist, Persisted, PersistFailed
 from logdevice.protocol.metadata_log.log import MetadataLogsAdopted
@@ -68,7 +68,7 @@ class OwnData:
     def __init__(self, me: NodeId, settings: RebuildSettings) -> None:
         self._me = me
         self._settings = settings
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._events = NodeEvents()
         self._has_metadata = False
         self._begun: tuple[int, _Step] | None = None  # the rebuilding, and what is done about it
@@ -77,7 +77,7 @@ class OwnData:
         self._position = Lsn(0)
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         match event:
             case EventLogMoved():
                 self._events = event.events
@@ -97,16 +97,16 @@ class OwnData:
             case Persisted():
                 pass
             case Woken():
-                for _ in self._turn.passed():
+                for _ in self._effects.passed():
                     self._begun = None
             case _:
                 assert_never(event)
         self._begin_if_due()
-        self._turn.finish()
+        self._effects.finish()
         return effects
 
     def _retry(self) -> None:
-        self._turn.arm(_RETRY, self._settings.rebuild_retry_ms)
+        self._effects.arm(_RETRY, self._settings.rebuild_retry_ms)
 
     def _begin_if_due(self) -> None:
         step = self._step()
@@ -117,7 +117,7 @@ class OwnData:
             if step is _Step.COUNT:
                 self._say(EventKind.ACKNOWLEDGED)
             elif step is not None:
-                self._turn.emit(AwaitQuiet(self._id))
+                self._effects.emit(AwaitQuiet(self._id))
 
     def _step(self) -> _Step | None:
         mine = self._events.case(self._me)
@@ -137,7 +137,7 @@ class OwnData:
         if self._begun[1] is _Step.EMPTY:
             # At once, so that no copy that comes after the drain was taken back can go with the others.
             for log in logs:
-                self._turn.emit(Persist(self._new_id(), (DeleteRecords(log, Lsn(0), LSN_MAX),)))
+                self._effects.emit(Persist(self._new_id(), (DeleteRecords(log, Lsn(0), LSN_MAX),)))
         else:
             self._unread, self._position = deque(logs), Lsn(0)
             self._read_on()
@@ -156,7 +156,7 @@ class OwnData:
             filter=_Undrained(self._me),
             headers_only=True,
         )
-        self._turn.emit(read)
+        self._effects.emit(read)
 
     def _on_read(self, result: RecordsRead | ReadFailed) -> None:
         """P74: a disk that cannot be read may hold anything."""
@@ -171,4 +171,4 @@ class OwnData:
 
     def _say(self, kind: EventKind) -> None:
         version = self._events.rebuilding
-        self._turn.emit(RecordEvent(NodeEvent(kind=kind, node=self._me, version=version)))
+        self._effects.emit(RecordEvent(NodeEvent(kind=kind, node=self._me, version=version)))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.write import Cleaned, DigestRecords, EpochTail, Sealed, SealStatus, Stored
 from logdevice.protocol.quorum import Quorum, places
 from logdevice.protocol.recovery.context import Effect, RecoveryContext, recovery_quorum
 from logdevice.protocol.recovery.digest import Decisions
-from logdevice.protocol.recovery.stages import Cleaning, Digesting, Done, Mutating, Sealing, Stage
+from logdevice.protocol.recovery.stages import Cleaning, Digesting, Mutating, Sealing, Stage, StageDone
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.types import (
     AuthoritativeStatus,
@@ -64,7 +64,7 @@ class EpochRecovery:
     def __init__(
         self,
         context: RecoveryContext,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         epoch: Epoch,
         metadata: EpochMetadata,
         before: LogPoint,
@@ -73,7 +73,7 @@ class EpochRecovery:
         sealed: Mapping[NodeId, Sealed],
     ) -> None:
         self.context = context
-        self.turn = turn
+        self.effects = effects
         self.epoch = epoch
         self.end = Lsn.of(epoch + 1, 0)
         self.metadata = metadata
@@ -97,7 +97,7 @@ class EpochRecovery:
 
     @property
     def is_done(self) -> bool:
-        return isinstance(self.stage, Done)
+        return isinstance(self.stage, StageDone)
 
     @property
     def outcome(self) -> Decisions:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.lineage import Lineage, new_id
 from logdevice.protocol.messages.write import (
@@ -49,7 +49,7 @@ from logdevice.protocol.writers.bridge_search import BridgeSearch
 from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, LogPoint, Lsn, NodeId
 
 
-class _Timer(Enum):
+class _RecoveryTimer(Enum):
     RETRY = "RETRY"
     GRACE = "GRACE"
     PROGRESS = "PROGRESS"
@@ -68,7 +68,7 @@ class LogRecovery:
         tail_end: Lsn = Lsn(0),
     ) -> None:
         self.is_over = False
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._context = context
         self._last_clean = last_clean
         self._history = history
@@ -77,7 +77,7 @@ class LogRecovery:
         self._nodes = sorted({node for epoch in self._epochs for node in self._metadata(epoch).nodeset})
         self._sealed: dict[NodeId, Sealed] = {}
         # Which appends of which writers the log has: as of the last clean epoch, then of each recovered one.
-        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end, self._turn)
+        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end, self._effects)
         self._writers = self._search.table
         self._recovering: EpochRecovery | None = None
         self._is_advancing = False  # the epoch store is asked to note a clean epoch
@@ -86,7 +86,7 @@ class LogRecovery:
         self._attempts = 0
 
     def start(self, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         self._seal()
         self._search.ask()
         self._begin_epoch()
@@ -94,7 +94,7 @@ class LogRecovery:
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         if self.is_over:
             return effects
         match event:
@@ -131,13 +131,13 @@ class LogRecovery:
         )
         for node in self._nodes:
             if node not in self._sealed:
-                self._turn.ask(node, seal)
+                self._effects.ask(node, seal)
         self._arm_retry()
 
     def _arm_retry(self) -> None:
         settings = self._context.settings
         delay_ms = back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max)
-        self._turn.arm(_Timer.RETRY, delay_ms)
+        self._effects.arm(_RecoveryTimer.RETRY, delay_ms)
 
     def _begin_epoch(self) -> None:
         if not self._epochs:
@@ -147,7 +147,7 @@ class LogRecovery:
         epoch = self._epochs[0]
         self._recovering = EpochRecovery(
             self._context,
-            self._turn,
+            self._effects,
             epoch,
             self._metadata(epoch),
             self._tail,
@@ -160,7 +160,7 @@ class LogRecovery:
     def _end(self, effect: RecoveryCompleted | RecoveryPreempted) -> None:
         self.is_over = True
         self._recovering = None
-        self._turn.emit(effect)
+        self._effects.emit(effect)
 
     def _preempt(self, seal_epoch: Epoch, sealed_by: NodeId | None) -> None:
         """V16: nothing more is written; whoever has the higher epoch decides."""
@@ -215,7 +215,7 @@ class LogRecovery:
         for answer in self._sealed.values():
             for epoch_tail in answer.tails:
                 tail = tail.joined(epoch_tail.end)
-        self._turn.emit(TailFound(self._context.epoch, tail))
+        self._effects.emit(TailFound(self._context.epoch, tail))
 
     def _on_stored(self, node: NodeId, answer: Stored) -> None:
         recovering = self._of_epoch(answer.lsn.epoch)
@@ -266,29 +266,29 @@ class LogRecovery:
 
     def _note_progress(self) -> None:
         self._attempts = 0
-        self._turn.arm(_Timer.PROGRESS, self._context.settings.recovery_timeout_ms)
+        self._effects.arm(_RecoveryTimer.PROGRESS, self._context.settings.recovery_timeout_ms)
 
     def _after_event(self) -> None:
         """Whatever has become possible, and the alarm for what has not."""
         self._report_tail()
         recovering = self._recovering
         if self._writers is None:
-            self._search.look(self._statuses)
+            self._search.poll(self._statuses)
             self._writers = self._search.table
         if recovering is not None:
             recovering.know_writers(self._writers)
             recovering.advance()
             if recovering.grace_end_ms is not None:
-                self._turn.arm(_Timer.GRACE, recovering.grace_end_ms - self._turn.now_ms)
+                self._effects.arm(_RecoveryTimer.GRACE, recovering.grace_end_ms - self._effects.now_ms)
             if recovering.is_done and not self._is_advancing:
                 self._ask_epoch_store()
         if not self.is_over:
-            self._turn.finish()
+            self._effects.finish()
 
     def _ask_epoch_store(self) -> None:
         self._is_advancing = True
-        self._turn.emit(ReadEpochStore(self._context.log))
-        self._turn.arm(_Timer.EPOCH_STORE, self._context.settings.retry_ms_max)
+        self._effects.emit(ReadEpochStore(self._context.log))
+        self._effects.arm(_RecoveryTimer.EPOCH_STORE, self._context.settings.retry_ms_max)
 
     def _on_epoch_store_read(self, event: EpochStoreRead) -> None:
         recovering, state = self._recovery, event.state
@@ -305,7 +305,7 @@ class LogRecovery:
                 tail=state.tail.joined(recovering.outcome.tail),
                 lineage=self._lineage_after(recovering, state.lineage),
             )
-            self._turn.emit(WriteEpochStore(self._context.log, event.version, clean))  # V17
+            self._effects.emit(WriteEpochStore(self._context.log, event.version, clean))  # V17
 
     def _lineage_after(self, recovering: EpochRecovery, lineage: Lineage) -> Lineage:
         """L29: in the same write as the clean epoch, so nothing newer is released before it is known."""
@@ -324,7 +324,7 @@ class LogRecovery:
 
     def _end_epoch(self, recovering: EpochRecovery) -> None:
         self._is_advancing = False
-        self._turn.disarm(_Timer.EPOCH_STORE)
+        self._effects.disarm(_RecoveryTimer.EPOCH_STORE)
         self._tail = self._tail.joined(recovering.outcome.tail)
         self._writers = recovering.outcome.writers
         self._epochs.pop(0)
@@ -332,15 +332,15 @@ class LogRecovery:
         self._begin_epoch()
 
     def _on_woken(self) -> None:
-        for timer in self._turn.passed():
+        for timer in self._effects.passed():
             match timer:
-                case _Timer.RETRY:
+                case _RecoveryTimer.RETRY:
                     self._ask_again()
-                case _Timer.PROGRESS:
+                case _RecoveryTimer.PROGRESS:
                     self._give_up_on_silent()
-                case _Timer.EPOCH_STORE:
+                case _RecoveryTimer.EPOCH_STORE:
                     self._ask_epoch_store()
-                case _Timer.GRACE:
+                case _RecoveryTimer.GRACE:
                     pass  # it is enough to look again
                 case _:
                     assert_never(timer)

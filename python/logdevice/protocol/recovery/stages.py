@@ -99,7 +99,7 @@ class Digesting:
             seal_epoch=recovery.context.seal_epoch,
             attempt=recovery.attempt,
         )
-        recovery.turn.ask(node, request)
+        recovery.effects.ask(node, request)
 
     @property
     def _told(self) -> list[NodeId]:
@@ -117,7 +117,7 @@ class Digesting:
         if not can_replicate(recovery.takers(told), recovery.metadata.replication):
             self.grace_end_ms = None
             return False
-        now_ms = recovery.turn.now_ms
+        now_ms = recovery.effects.now_ms
         if self.grace_end_ms is None:  # V3
             self.grace_end_ms = now_ms + recovery.context.settings.digest_grace_ms
         return now_ms >= self.grace_end_ms
@@ -207,7 +207,7 @@ class Mutating:
 
     def _send(self, stores: Mapping[NodeId, Store]) -> None:
         for node, store in stores.items():
-            self._recovery.turn.ask(node, store)
+            self._recovery.effects.ask(node, store)
 
 
 class Cleaning:
@@ -220,7 +220,7 @@ class Cleaning:
             self._ask(node)
 
     def advance(self) -> Stage:
-        return self if self.silent else Done()
+        return self if self.silent else StageDone()
 
     def ask_again(self) -> None:
         for node in sorted(self.silent):
@@ -236,10 +236,10 @@ class Cleaning:
             end=recovery.outcome.end,
             attempt=recovery.attempt,
         )
-        self._recovery.turn.ask(node, clean)
+        self._recovery.effects.ask(node, clean)
 
 
-class Done:
+class StageDone:
     """The epoch is clean on all nodes that took part; the epoch store does not know it yet."""
 
     def __init__(self) -> None:
@@ -252,4 +252,4 @@ class Done:
         pass
 
 
-Stage = Sealing | Digesting | Mutating | Cleaning | Done
+Stage = Sealing | Digesting | Mutating | Cleaning | StageDone

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.write import Barrier, GetTail, GetWriter
 from logdevice.protocol.sequencer.epoch_state import (
     EpochState,
@@ -45,7 +45,7 @@ class Timer(Enum):
     DRAINING = "DRAINING"
 
 
-class Phase(Enum):
+class ActivationPhase(Enum):
     IDLE = "IDLE"
     READING = "READING"  # the epoch store is asked
     RECORDING = "RECORDING"  # the nodeset that will be replaced is being written to the metadata log
@@ -55,11 +55,11 @@ class Phase(Enum):
 class Activation:
     """The dialogue with the epoch store, one attempt at a time."""
 
-    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
-        self.phase = Phase.IDLE
+    def __init__(self, context: SequencerContext, effects: Effects[Effect]) -> None:
+        self.phase = ActivationPhase.IDLE
         self.not_before_ms = 0  # when the next attempt may begin
         self._context = context
-        self._turn = turn
+        self._effects = effects
         self._wanted: EpochState | None = None  # being written
         self._replaced: EpochMetadata | None = None  # being recorded
         self._version = 0  # of the value that was read
@@ -67,15 +67,15 @@ class Activation:
 
     @property
     def is_running(self) -> bool:
-        return self.phase is not Phase.IDLE
+        return self.phase is not ActivationPhase.IDLE
 
     def begin(self) -> bool:
         """Whether an attempt has begun: one at a time, with pauses between them (U3)."""
-        if self.is_running or self._turn.now_ms < self.not_before_ms:
+        if self.is_running or self._effects.now_ms < self.not_before_ms:
             return False
-        self.phase = Phase.READING
-        self._turn.emit(ReadEpochStore(self._context.log))
-        self._turn.arm(Timer.ACTIVATION, self._context.settings.activation_timeout_ms)
+        self.phase = ActivationPhase.READING
+        self._effects.emit(ReadEpochStore(self._context.log))
+        self._effects.arm(Timer.ACTIVATION, self._context.settings.activation_timeout_ms)
         return True
 
     def take_next(self, read: EpochStoreRead, state: EpochState, config: SequencerConfig) -> None:
@@ -90,35 +90,35 @@ class Activation:
             self._write(self._wanted)
             return
         # U17: the epoch store holds one nodeset only. Who stored the epochs so far must not be forgotten.
-        self.phase = Phase.RECORDING
+        self.phase = ActivationPhase.RECORDING
         self._replaced = state.metadata
-        self._turn.emit(WriteMetadataLog(self._context.log, state.metadata))
+        self._effects.emit(WriteMetadataLog(self._context.log, state.metadata))
 
     def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
         """The metadata log has answered: what comes next, if the activation waits for that."""
-        if self.phase is not Phase.RECORDING or not isinstance(event, MetadataLogWritten):
+        if self.phase is not ActivationPhase.RECORDING or not isinstance(event, MetadataLogWritten):
             return
         if event.metadata == self._replaced and event.is_done:  # else the activation's deadline covers it
             assert self._wanted is not None, "an epoch is to be taken"
             self._write(self._wanted)
 
     def _write(self, wanted: EpochState) -> None:
-        self.phase = Phase.WRITING
-        self._turn.emit(WriteEpochStore(self._context.log, self._version, wanted))
+        self.phase = ActivationPhase.WRITING
+        self._effects.emit(WriteEpochStore(self._context.log, self._version, wanted))
 
     def end(self, event: EpochStoreWritten) -> EpochState | None:
         """The epoch that is ours now, if it is."""
         wanted, self._wanted = self._wanted, None
-        self.phase = Phase.IDLE
+        self.phase = ActivationPhase.IDLE
         return wanted if event.is_done else None
 
     def fail(self) -> None:
         """U3: pauses grow, so that nodes which compete for a log do not preempt each other for ever."""
         settings = self._context.settings
-        self.phase = Phase.IDLE
+        self.phase = ActivationPhase.IDLE
         self._wanted = None
-        self._turn.disarm(Timer.ACTIVATION)
-        self.not_before_ms = self._turn.now_ms + back_off_ms(
+        self._effects.disarm(Timer.ACTIVATION)
+        self.not_before_ms = self._effects.now_ms + back_off_ms(
             self._failures, settings.activation_pause_ms_min, settings.activation_pause_ms_max
         )
         self._failures += 1
@@ -134,7 +134,7 @@ class Opening:
     def __init__(
         self,
         context: SequencerContext,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
         state: EpochState,
         chain: ChainConfig | None,
         *,
@@ -144,7 +144,7 @@ class Opening:
         self.is_recovered = False
         self.knows_tail = knows_tail  # where the counters of the epoch begin
         self._context = context
-        self._turn = turn
+        self._effects = effects
         self._state = state
         self._chain = chain
         self._is_metadata_written = False
@@ -180,12 +180,12 @@ class Opening:
     def ask_metadata_log(self) -> None:
         """The next question to the metadata log; asked again, it does no harm."""
         if self.history is None:
-            self._turn.emit(ReadMetadataLog(self._context.log, epoch=self._state.epoch))
+            self._effects.emit(ReadMetadataLog(self._context.log, epoch=self._state.epoch))
         elif not self._is_metadata_written:
-            self._turn.emit(WriteMetadataLog(self._context.log, self._state.metadata))
+            self._effects.emit(WriteMetadataLog(self._context.log, self._state.metadata))
         else:
             return
-        self._turn.arm(Timer.METADATA, self._context.settings.activation_timeout_ms)
+        self._effects.arm(Timer.METADATA, self._context.settings.activation_timeout_ms)
 
     def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
         """The metadata log has answered; where it has failed it is asked again after a pause."""
@@ -201,11 +201,11 @@ class Opening:
             if event.history is not None and self.history is None:
                 self._is_metadata_written = metadata in event.history
                 self.history = event.history if self._is_metadata_written else (*event.history, metadata)
-        self._turn.disarm(Timer.METADATA)
+        self._effects.disarm(Timer.METADATA)
         if is_done:
             self.ask_metadata_log()
         else:
-            self._turn.arm(Timer.METADATA, self._context.settings.activation_pause_ms_max)
+            self._effects.arm(Timer.METADATA, self._context.settings.activation_pause_ms_max)
 
     def start_recovery(self) -> None:
         """Once, when it can begin."""
@@ -219,4 +219,4 @@ class Opening:
             history=self.history,
             tail_end=self._state.tail.lsn,
         )
-        self._turn.emit(start)
+        self._effects.emit(start)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Protocol
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Lost
 from logdevice.protocol.messages.write import Delete, Store, Stored, StoreStatus
 from logdevice.protocol.quorum import can_replicate
@@ -72,7 +72,7 @@ class Appender:
         record: Record,
         copysets: StickyCopysets,
         good_end: Callable[[], Lsn],
-        turn: Turn[Any],
+        effects: Effects[Any],
         timers: Timers[Lsn],
         owner: RecordOwner,
     ) -> None:
@@ -95,7 +95,7 @@ class Appender:
         self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
         self._preempted: Stored | None = None  # what a sealed node has answered
         self._retries = 0  # of the stage
-        self._turn = turn
+        self._effects = effects
         self._timers = timers
         self._owner = owner
 
@@ -127,7 +127,7 @@ class Appender:
             self._preempted = stored
         else:
             self._note_failure(node, _CAUSES.get(stored.status))
-        self._go_on()
+        self._advance()
 
     def lost(self, event: Lost[Store]) -> None:
         node, wave = event.node, event.request.record.wave
@@ -136,16 +136,16 @@ class Appender:
         if self.stage is Stage.DONE or wave != self._wave or not self._is_outstanding(node):
             return
         self._note_failure(node, Cause.UNREACHABLE)
-        self._go_on()
+        self._advance()
 
     def _note_failure(self, node: NodeId, cause: Cause | None) -> None:
         # An amend that failed may have failed because there is nothing to amend.
         self._has_body.discard(node)
         self._failed.add(node)
         if cause is not None:
-            self._copysets.health.penalise(node, cause, self._turn.now_ms)
+            self._copysets.health.penalise(node, cause, self._effects.now_ms)
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         """Ends every stage that can end, and a wave that cannot succeed."""
         if self.stage is Stage.REPLICATION:
             if self._satisfies(self._stored):
@@ -188,14 +188,14 @@ class Appender:
         outstanding = self._outstanding()
         # E6: where nobody answered, it is not the node that is slow.
         if outstanding and len(outstanding) < len(self._copyset):
-            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._turn.now_ms)
+            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._effects.now_ms)
         self._copysets.has_failed(self._copyset)
         self._send_wave()
 
     def _send_wave(self) -> None:
         self._stored.clear()
         self._failed.clear()
-        self._copyset = self._copysets.current(self.record.size, self._turn.now_ms) or ()
+        self._copyset = self._copysets.current(self.record.size, self._effects.now_ms) or ()
         self._wave += 1
         self._wave_record = replace(self.record, copyset=self._copyset, wave=self._wave)
         for node in self._copyset:
@@ -214,12 +214,12 @@ class Appender:
             is_draining=self._is_draining,
         )
         self._unrefused.add((node, self._wave))
-        self._turn.ask(node, store)
+        self._effects.ask(node, store)
 
     def _arm(self, attempts: int) -> None:
         settings = self._context.settings
         delay_ms = back_off_ms(attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max)
-        self._timers.arm_at(self.record.lsn, self._turn.now_ms + delay_ms)
+        self._timers.arm_at(self.record.lsn, self._effects.now_ms + delay_ms)
 
     def _acknowledge(self) -> None:
         self.is_acknowledged = True
@@ -271,7 +271,7 @@ class Appender:
 
     def _send_delete(self, node: NodeId) -> None:
         self._deleted.add(node)
-        self._turn.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
+        self._effects.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
 
     def _is_outstanding(self, node: NodeId) -> bool:
         return node in self._copyset and node not in self._stored | self._failed | self._deleted

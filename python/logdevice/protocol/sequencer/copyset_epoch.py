@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.messages.write import Append, AppendStatus, Stored
 from logdevice.protocol.sequencer.appender import Appender
@@ -30,19 +30,19 @@ class CopysetEpoch:
         context: SequencerContext,
         numbering: Numbering,
         config: SequencerConfig,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
     ) -> None:
         self.numbering = numbering
         self.nodes = config.nodeset
         self.health = NodeHealth(len(config.nodeset), context.settings)
-        self.owed = OwedAnswers(turn)
+        self.owed = OwedAnswers(effects)
         self.preempted: Stored | None = None  # what a sealed node has answered
         self._context = context
         self._config = config
         self._copysets = StickyCopysets(
             config.candidates, config.replication, config.extras, self.health, context.settings, context.rng
         )
-        self._turn = turn
+        self._effects = effects
         self._flights: dict[Lsn, Appender] = {}  # of records that have a number and are not done
         self._timers: Timers[Lsn] = Timers()
 
@@ -56,11 +56,11 @@ class CopysetEpoch:
             return AppendStatus.UNCHAINED
         if self.numbering.is_full:
             return AppendStatus.OVERLOADED
-        return AppendStatus.NO_SPACE if self._copysets.is_out_of_space(self._turn.now_ms) else None
+        return AppendStatus.NO_SPACE if self._copysets.is_out_of_space(self._effects.now_ms) else None
 
     def append(self, request_id: int, append: Append) -> None:
         numbering = self.numbering
-        record = numbering.number(append, self._turn.now_ms)
+        record = numbering.number(append, self._effects.now_ms)
         appender = Appender(
             self._context,
             self._config,
@@ -68,7 +68,7 @@ class CopysetEpoch:
             record,
             self._copysets,
             good_end=lambda: numbering.good_end,
-            turn=self._turn,
+            effects=self._effects,
             timers=self._timers,
             owner=self,
         )
@@ -87,7 +87,7 @@ class CopysetEpoch:
             flight.lost(event)
 
     def woken(self) -> None:
-        for lsn in self._timers.pop_passed(self._turn.now_ms):
+        for lsn in self._timers.pop_passed(self._effects.now_ms):
             self._flights[lsn].woken()
 
     def deadline_ms(self) -> int | None:

@@ -100,7 +100,7 @@ class ActivationAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChanged:
+class SequencerConfigChanged:
     config: SequencerConfig
 
 
@@ -144,7 +144,7 @@ Event = (
     | Lost[Store | chain.ChainRead]
     | OwnerChanged
     | ActivationAsked
-    | ConfigChanged
+    | SequencerConfigChanged
     | NodeConnected
     | EpochStoreRead
     | EpochStoreWritten

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from logdevice.protocol.chain.epoch import ChainEpoch
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.chain import Fate, Settle, Settled
 from logdevice.protocol.messages.write import (
     AppendStatus,
@@ -45,7 +45,7 @@ _ANSWERS: Final[dict[type[Question], type[Any]]] = {
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingQuestion:
     id: int
     request: GetTail | Barrier
     epoch: Epoch  # in which it was asked
@@ -55,31 +55,31 @@ class _Waiting:
 
 
 class SequencerQuestions:
-    def __init__(self, context: SequencerContext, clock: LogClock, turn: Turn[Effect]) -> None:
+    def __init__(self, context: SequencerContext, clock: LogClock, effects: Effects[Effect]) -> None:
         self._context = context
         self._clock = clock
-        self._turn = turn
-        self._waiting: list[_Waiting] = []
+        self._effects = effects
+        self._waiting: list[_WaitingQuestion] = []
         self._asked = 0  # the number of the last question to the epoch store
         self._asked_until_ms: int | None = None  # how long its answer is waited for; None: none is on its way
 
     def ask(self, id: int, request: GetTail | Barrier, current: Numbering, released_end: Lsn) -> None:
-        settings, now_ms = self._context.settings, self._turn.now_ms
+        settings, now_ms = self._context.settings, self._effects.now_ms
         if isinstance(request, GetTail) and not request.confirm:
-            self._turn.reply(id, current.tail_answer(released_end, now_ms))
+            self._effects.reply(id, current.tail_answer(released_end, now_ms))
             return
         if len(self._waiting) >= settings.barriers_max:
             self.refuse(id, request, AppendStatus.OVERLOADED)
             return
         answer = None
         if isinstance(request, Barrier):
-            answer = self._look(request, current)
+            answer = self._state_of(request, current)
             if answer.status is not AppendStatus.OK:
-                self._turn.reply(id, answer)
+                self._effects.reply(id, answer)
                 return
         question = self._asked + 1 if request.confirm else 0
         until_ms = now_ms + settings.barrier_timeout_ms
-        self._waiting.append(_Waiting(id, request, current.epoch, until_ms, question, answer))
+        self._waiting.append(_WaitingQuestion(id, request, current.epoch, until_ms, question, answer))
 
     def settle(self, id: int, request: Settle, current: AnyEpoch, released_end: Lsn) -> None:
         """Of a log with chains or without."""
@@ -92,10 +92,10 @@ class SequencerQuestions:
             return
         elif chain is not None and lsn >= released_end:
             fate, node = Fate.TAIL, chain.chain_of(lsn)[-1]  # P26
-        self._turn.reply(id, Settled(status=AppendStatus.OK, lsn=lsn, fate=fate, node=node))
+        self._effects.reply(id, Settled(status=AppendStatus.OK, lsn=lsn, fate=fate, node=node))
 
-    def _look(self, barrier: Barrier, current: Numbering) -> BarrierIs:
-        clock, now_ms = self._clock, self._turn.now_ms
+    def _state_of(self, barrier: Barrier, current: Numbering) -> BarrierIs:
+        clock, now_ms = self._clock, self._effects.now_ms
         time_ms = barrier.time_ms
         if clock.is_too_far(time_ms, now_ms):
             return BarrierIs(status=AppendStatus.CLOCK_AHEAD, clock_ms=now_ms)  # T15
@@ -127,7 +127,7 @@ class SequencerQuestions:
                 self.refuse(one.id, one.request, AppendStatus.NO_SEQUENCER)
             elif one.answer is None:
                 # The tail as it is now: at least that of when the epoch store was asked.
-                self._turn.reply(one.id, current.tail_answer(released_end, self._turn.now_ms))
+                self._effects.reply(one.id, current.tail_answer(released_end, self._effects.now_ms))
             else:
                 one.question = 0
                 self._waiting.append(one)
@@ -136,11 +136,11 @@ class SequencerQuestions:
         """Answers those that wait for nothing any more, and those that have waited too long (T19)."""
         if not self._waiting:
             return
-        now_ms = self._turn.now_ms
+        now_ms = self._effects.now_ms
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.question and one.answer is not None and one.answer.end.lsn <= released_end:
-                self._turn.reply(one.id, one.answer)
+                self._effects.reply(one.id, one.answer)
             elif one.until_ms <= now_ms:
                 self.refuse(one.id, one.request, AppendStatus.NO_SEQUENCER)
             else:
@@ -149,7 +149,7 @@ class SequencerQuestions:
         if is_free and self._is_question_wanted:
             self._asked += 1
             self._asked_until_ms = now_ms + self._context.settings.barrier_timeout_ms
-            self._turn.emit(ReadEpochStore(self._context.log, self._asked))
+            self._effects.emit(ReadEpochStore(self._context.log, self._asked))
 
     def abandon(self, status: AppendStatus, node: NodeId | None) -> None:
         """Another node has the log."""
@@ -160,7 +160,7 @@ class SequencerQuestions:
 
     def refuse(self, id: int, request: Question, status: AppendStatus, node: NodeId | None = None) -> None:
         """Says that another node should be asked, or later."""
-        self._turn.reply(id, _ANSWERS[type(request)](status=status, node=node))
+        self._effects.reply(id, _ANSWERS[type(request)](status=status, node=node))
 
     def deadline_ms(self) -> int | None:
         if not self._waiting:

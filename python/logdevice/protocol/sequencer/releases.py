@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.write import Release
 from logdevice.protocol.sequencer.events import Effect, SequencerContext
 from logdevice.types import Lsn, NodeId
 
 
 class Releases:
-    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
+    def __init__(self, context: SequencerContext, effects: Effects[Effect]) -> None:
         self.end = Lsn(0)  # everything below may be delivered
         self._context = context
-        self._turn = turn
+        self._effects = effects
         self._nodes: tuple[NodeId, ...] = ()
         self._sent_end = Lsn(0)
         self._sent_ms: int | None = None
@@ -43,8 +43,8 @@ class Releases:
 
     def send_due(self) -> None:
         deadline_ms = self.deadline_ms()
-        if deadline_ms is not None and self._turn.now_ms >= deadline_ms:
-            self._sent_ms = self._turn.now_ms
+        if deadline_ms is not None and self._effects.now_ms >= deadline_ms:
+            self._sent_ms = self._effects.now_ms
             self._sent_end = self.end
             for node in self._nodes:
                 self.tell(node)
@@ -52,7 +52,7 @@ class Releases:
     def tell(self, node: NodeId) -> None:
         """What every node needs to hear now, and again when it has just come (back)."""
         if self.end and node in self._nodes:
-            self._turn.tell(node, Release(self._context.log, self.end, self._context.me))
+            self._effects.tell(node, Release(self._context.log, self.end, self._context.me))
 
     def stop(self) -> None:
         """Another sequencer releases from now on."""

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from logdevice.protocol.chain.epoch import ChainEpoch
 from logdevice.protocol.chain.policy import ChainPolicy
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Asked, Lost
 from logdevice.protocol.messages.chain import ChainCompleted, Settle
 from logdevice.protocol.messages.write import (
@@ -26,7 +26,7 @@ from logdevice.protocol.messages.write import (
     GetWriter,
 )
 from logdevice.protocol.sequencer import events
-from logdevice.protocol.sequencer.activation import Activation, Opening, Phase, Timer
+from logdevice.protocol.sequencer.activation import Activation, ActivationPhase, Opening, Timer
 from logdevice.protocol.sequencer.copyset_epoch import CopysetEpoch
 from logdevice.protocol.sequencer.epoch_state import (
     EpochState,
@@ -61,12 +61,12 @@ class Sequencer:
         self._opening: Opening | None = None  # of the current epoch
         self._waiting: list[tuple[int, Append]] = []
         self._context = context
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
         self._clock = LogClock(context.settings)
-        self._activation = Activation(context, self._turn)
-        self._releases = Releases(context, self._turn)
-        self._writers = TaggedAppends(context, self._turn)
-        self._questions = SequencerQuestions(context, self._clock, self._turn)
+        self._activation = Activation(context, self._effects)
+        self._releases = Releases(context, self._effects)
+        self._writers = TaggedAppends(context, self._effects)
+        self._questions = SequencerQuestions(context, self._clock, self._effects)
         self._chain: ChainPolicy | None = None  # only of a log that is written along chains
         self._on_config(config)
 
@@ -76,7 +76,7 @@ class Sequencer:
         return None if self.current is None else self.current.numbering.epoch
 
     def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         self._dispatch(event)
         self._after_event()
         return effects
@@ -95,7 +95,7 @@ class Sequencer:
                 self._owner, self.successor = event.node, None
             case events.ActivationAsked():
                 self._activation.begin()
-            case events.ConfigChanged():
+            case events.SequencerConfigChanged():
                 self._on_config(event.config)
             case events.NodeConnected():
                 self._on_node_connected(event.node)
@@ -129,14 +129,14 @@ class Sequencer:
             self._step_down(preempted[0].sealed_by)
         if self._draining is not None and self._draining.is_drained:
             self._draining = None
-            self._turn.disarm(Timer.DRAINING)
+            self._effects.disarm(Timer.DRAINING)
         if self._renewal_ms is not None or self._wants_other_chains:
             self._activation.begin()
         if self._opening is not None and self._draining is None:  # U10
             self._opening.start_recovery()
         self._take_waiting()
         self._release()
-        self._turn.finish(
+        self._effects.finish(
             *[part.deadline_ms() for part in self._parts()],
             self._renewal_ms,
             self._releases.deadline_ms(),
@@ -151,7 +151,7 @@ class Sequencer:
     def _on_append(self, id: int, append: Append) -> None:
         if append.body_bytes > self._context.settings.body_bytes_max:
             self._refuse(id, AppendStatus.TOO_BIG)
-        elif self._clock.is_too_far(append.clock_ms, self._turn.now_ms):
+        elif self._clock.is_too_far(append.clock_ms, self._effects.now_ms):
             self._refuse(id, AppendStatus.CLOCK_AHEAD)  # T15
         elif self._is_outdated(append.seen_epoch):
             self._refuse(id, AppendStatus.NO_SEQUENCER)
@@ -206,7 +206,7 @@ class Sequencer:
             case GetTail() | Barrier():
                 self._questions.ask(id, request, self.current.numbering, self._releases.end)
             case GetWriter():
-                self._turn.reply(id, self._writers.state_of(request))
+                self._effects.reply(id, self._writers.state_of(request))
             case Settle() if self._is_outdated(request.seen_epoch):
                 self._questions.refuse(id, request, AppendStatus.NO_SEQUENCER)
             case Settle():
@@ -220,7 +220,7 @@ class Sequencer:
             self._is_outdated(Epoch(0) if event.state is None else event.state.epoch)
 
     def _refuse(self, id: int, status: AppendStatus, node: NodeId | None = None) -> None:
-        self._turn.reply(id, Appended(status=status, node=node))
+        self._effects.reply(id, Appended(status=status, node=node))
 
     def _elsewhere(self) -> tuple[AppendStatus, NodeId | None]:
         node = self._owner if self.successor is None else self.successor
@@ -238,7 +238,7 @@ class Sequencer:
         if event.question:
             self._on_epoch_confirmed(event)
             return
-        if self._activation.phase is not Phase.READING:
+        if self._activation.phase is not ActivationPhase.READING:
             return
         state = event.state
         if state is None:
@@ -251,7 +251,7 @@ class Sequencer:
             self._activation.take_next(event, state, self._config)
 
     def _on_epoch_store_written(self, event: EpochStoreWritten) -> None:
-        if self._activation.phase is not Phase.WRITING:
+        if self._activation.phase is not ActivationPhase.WRITING:
             return
         state = self._activation.end(event)
         if state is None:
@@ -266,13 +266,15 @@ class Sequencer:
             self._refuse(id, *self._elsewhere())
 
     def _begin_epoch(self, state: EpochState) -> None:
-        self._turn.clear_timers()
+        self._effects.clear_timers()
         self.successor = None
         self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
         previous = self._draining = self.current
         # U6: the tail of an epoch that another node left is known once it is sealed.
         knows_tail = previous is not None or state.last_clean + 1 == state.epoch
-        self._opening = Opening(self._context, self._turn, state, self._config.chain, knows_tail=knows_tail)
+        self._opening = Opening(
+            self._context, self._effects, state, self._config.chain, knows_tail=knows_tail
+        )
         self._writers.end()
         self._releases.set_nodes(self._opening.nodes)
         self.current = self._new_epoch(state)
@@ -281,21 +283,21 @@ class Sequencer:
         self.current.numbering.begin_at(state.tail if previous is None else previous.numbering.tail)
         if previous is not None:
             previous.drain()
-            self._turn.arm(Timer.DRAINING, self._context.settings.draining_timeout_ms)
+            self._effects.arm(Timer.DRAINING, self._context.settings.draining_timeout_ms)
         if not knows_tail:
-            self._turn.arm(Timer.TAIL, self._context.settings.tail_wait_ms)
+            self._effects.arm(Timer.TAIL, self._context.settings.tail_wait_ms)
 
     def _new_epoch(self, state: EpochState) -> AnyEpoch:
         numbering = Numbering(self._context, state.epoch, self._clock)
         if self._chain is not None:
             return self._chain.new_epoch(numbering, state.metadata)
-        return CopysetEpoch(self._context, numbering, self._config.of_epoch(state.metadata), self._turn)
+        return CopysetEpoch(self._context, numbering, self._config.of_epoch(state.metadata), self._effects)
 
     def _on_config(self, config: SequencerConfig) -> None:
         if config.chain is None:
             self._chain = None
         elif self._chain is None:
-            self._chain = ChainPolicy(self._context, config, self._turn)
+            self._chain = ChainPolicy(self._context, config, self._effects)
         self._config = config if self._chain is None else self._chain.follow(config)
         for part in self._parts():
             part.health.away = config.away
@@ -339,7 +341,7 @@ class Sequencer:
             case events.TailFound():
                 self.current.numbering.begin_at(event.tail)
                 self._opening.knows_tail = True
-                self._turn.disarm(Timer.TAIL)
+                self._effects.disarm(Timer.TAIL)
             case events.RecoveryCompleted():
                 self._opening.is_recovered = True
                 self._activation.succeed()
@@ -365,10 +367,10 @@ class Sequencer:
         """U11: a higher epoch exists. Answer everybody, and leave the log to the node that took it."""
         for part in self._parts():
             part.abort(successor)
-        self._turn.emit(events.StopRecovery(self._context.log))
+        self._effects.emit(events.StopRecovery(self._context.log))
         self._writers.end()
         self.current = self._draining = self._opening = None
-        self._turn.clear_timers()
+        self._effects.clear_timers()
         self._releases.stop()
         # Only for the pause that follows: if the cluster still wants this node, it takes the log back.
         self.successor = successor
@@ -377,7 +379,7 @@ class Sequencer:
         self._questions.abandon(*self._elsewhere())
 
     def _on_woken(self) -> None:
-        for timer in self._turn.passed():
+        for timer in self._effects.passed():
             if timer is Timer.ACTIVATION:
                 self._fail_activation()
             elif timer is Timer.DRAINING:

@@ -17,7 +17,7 @@ from logdevice.types import Lsn, Record, RecordFlags, epoch_start
 _CORRUPT: Final = int(RecordFlags.CORRUPT)  # a plain int: arithmetic on flag enums is slow
 
 
-class Delivery:
+class ServerDelivery:
     __slots__ = ("_start", "_thin_end", "bytes", "end", "outbox")
 
     def __init__(self, start: Start) -> None:

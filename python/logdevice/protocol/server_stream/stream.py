@@ -1,6 +1,6 @@
 """Server read stream: one reader's stream of one log, as a storage node sees it.
 
-It lives on one connection, from the reader's first START until EndStream or the end of the
+It lives on one connection, from the reader's first START until EndServerStream or the end of the
 connection. It reads the node's own store in bounded steps, one at a time, and sends what the copy
 filter gives to this node, in LSN order. It promises that nothing below what it has sent or covered
 with a gap notice comes later under the same filter version, and that a stream which comes to rest
@@ -25,7 +25,7 @@ from logdevice.protocol.messages.read import (
     Window,
 )
 from logdevice.protocol.server_stream.copy_selection import CopyFilter
-from logdevice.protocol.server_stream.delivery import Delivery
+from logdevice.protocol.server_stream.delivery import ServerDelivery
 from logdevice.settings import NodeReadSettings
 from logdevice.types import Location, Lsn, NodeId
 
@@ -38,7 +38,7 @@ class MessageSent:
 
 
 @dataclass(frozen=True, slots=True)
-class EndStream:
+class EndServerStream:
     """The reader has everything up to its end, or wants no more. The stream may be forgotten.
 
     A START that comes later opens a new stream; a stream that was kept is as good as new.
@@ -57,7 +57,7 @@ Event = (
     | RebuildingChanged
     | StatusNotice
 )
-Effect = ToReader | StoreRead | EndStream  # records that are queued for the reader end in MessageSent
+Effect = ToReader | StoreRead | EndServerStream  # records that are queued for the reader end in MessageSent
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _Version:
 
     start: Start
     filter: CopyFilter
-    delivery: Delivery
+    delivery: ServerDelivery
     read_pointer: Lsn  # everything below has been looked at
     window_end: Lsn
     window_bytes: int
@@ -128,7 +128,7 @@ class ServerReadStream:
                 assert_never(event)
         version = self._version
         if version is not None and not version.has_failed and not self._rebuilding:  # S12, S13
-            self._go_on(version)
+            self._advance(version)
         return effects
 
     def _on_records_read(self, result: RecordsRead) -> None:
@@ -161,7 +161,7 @@ class ServerReadStream:
         self._version = version = _Version(
             start=start,
             filter=CopyFilter(self._me, start, self._locations),
-            delivery=Delivery(start),
+            delivery=ServerDelivery(start),
             read_pointer=start.start,
             window_end=start.window_end,
             window_bytes=start.window_bytes,
@@ -191,7 +191,7 @@ class ServerReadStream:
             self._status_version = notice.version
             self._effects.append(notice)
 
-    def _go_on(self, version: _Version) -> None:
+    def _advance(self, version: _Version) -> None:
         """Sends what is due, then takes the next step, if there is one: the end, or a read."""
         start, delivery = version.start, version.delivery
         trim_end = min(self._trim_end, start.end)
@@ -240,7 +240,7 @@ class ServerReadStream:
         self._read = None
         return None if self._read_is_outdated else read
 
-    def _send_outbox(self, delivery: Delivery) -> None:
+    def _send_outbox(self, delivery: ServerDelivery) -> None:
         self._effects += delivery.outbox
         delivery.outbox.clear()
 
@@ -254,4 +254,4 @@ class ServerReadStream:
     def _end(self) -> None:
         self._version = None
         self._read_is_outdated = True
-        self._effects.append(EndStream())
+        self._effects.append(EndServerStream())

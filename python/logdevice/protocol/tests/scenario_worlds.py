@@ -20,7 +20,7 @@ from logdevice.protocol.messages.read import (
 )
 from logdevice.protocol.quorum import Quorum
 from logdevice.protocol.server_stream.copy_selection import CopyFilter
-from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.server_stream.stream import EndServerStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.settings import NodeReadSettings
 from logdevice.simulation.memory_log_store import MemoryLogStore
@@ -221,7 +221,7 @@ class NodeWorld:
                 case StoreRead():
                     self._read = effect
                     yield f"reads [{effect.start}, {effect.end})"
-                case EndStream():
+                case EndServerStream():
                     yield "ends"
                 case _:
                     yield f"-> {describe(effect)}"

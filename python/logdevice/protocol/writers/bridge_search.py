@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.log_state.copies import precedence
 from logdevice.protocol.messages.write import DigestRecords, DigestRequest
 from logdevice.protocol.quorum import Answer
@@ -32,13 +32,13 @@ class BridgeSearch:
         epoch: Epoch,
         metadata: EpochMetadata,
         tail_end: Lsn,
-        turn: Turn[Effect],
+        effects: Effects[Effect],
     ) -> None:
         self.epoch = epoch
         # Before the first epoch there was nothing.
         self.table: ReceivedTable | None = None if epoch else ReceivedTable()
         self._context = context
-        self._turn = turn
+        self._effects = effects
         self._metadata = metadata
         self._start = max(start_of(epoch), tail_end)
         self._read_from = dict.fromkeys(metadata.nodeset, self._start)
@@ -64,7 +64,7 @@ class BridgeSearch:
         self._read_from[node] = answer.next
         self._read_on(node)
 
-    def look(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
+    def poll(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
         """Whether enough nodes have spoken."""
         if self.table is not None:
             return
@@ -100,4 +100,4 @@ class BridgeSearch:
             seal_epoch=self._context.seal_epoch,
             attempt=_NO_ATTEMPT,
         )
-        self._turn.ask(node, request)
+        self._effects.ask(node, request)

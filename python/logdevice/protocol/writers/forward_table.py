@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, assert_never
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.cluster.routing import SequencerFound
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.protocol.timers import WakeAt, Woken, back_off_ms
-from logdevice.protocol.writers.unsettled import Entry, Unsettled
+from logdevice.protocol.writers.unsettled import Unsettled, UnsettledAppend
 from logdevice.settings import ClientSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, WriterTag
 
@@ -51,13 +52,6 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
-class SequencerFound:
-    """None: nobody can be asked now."""
-
-    node: NodeId | None
-
-
-@dataclass(frozen=True, slots=True)
 class IncarnationRenewed:
     """Nobody got this number before."""
 
@@ -78,7 +72,7 @@ class Numbered:
 
 
 @dataclass(frozen=True, slots=True)
-class FindSequencer:
+class FindAnotherSequencer:
     """Ends in SequencerFound. `doubted` did not answer, or not as a sequencer."""
 
     doubted: NodeId | None
@@ -96,10 +90,10 @@ class GiveUp:
     appended: Appended
 
 
-Effect = Numbered | Ask[Append] | FindSequencer | RenewIncarnation | Reply[Appended] | GiveUp | WakeAt
+Effect = Numbered | Ask[Append] | FindAnotherSequencer | RenewIncarnation | Reply[Appended] | GiveUp | WakeAt
 
 
-class _State(Enum):
+class _SendState(Enum):
     OPEN = "OPEN"  # sends what there is, or looks for the sequencer first
     FINDING = "FINDING"  # until it hears which node is the sequencer
     PAUSED = "PAUSED"  # for a while, after trouble
@@ -107,7 +101,7 @@ class _State(Enum):
     OVER = "OVER"
 
 
-class _Timer(Enum):
+class _ForwardTimer(Enum):
     RESEND = "RESEND"  # while something is on its way
     PAUSE = "PAUSE"  # while PAUSED
 
@@ -128,14 +122,14 @@ class ForwardTable:
         self.incarnation = identity.incarnation
         self._identity = identity
         self._settings = settings
-        self._state = _State.OPEN
+        self._state = _SendState.OPEN
         self._unsettled = Unsettled(first_seq)
         self._window = 1  # O15
         self._target: NodeId | None = None
         self._doubted: NodeId | None = None
         self._failures = 0  # in a row
         self._seen = _Seen(identity.since)
-        self._turn: Turn[Effect] = Turn()
+        self._effects: Effects[Effect] = Effects()
 
     @property
     def unsettled(self) -> int:
@@ -143,10 +137,10 @@ class ForwardTable:
 
     @property
     def is_over(self) -> bool:
-        return self._state is _State.OVER
+        return self._state is _SendState.OVER
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        effects = self._turn.begin(now_ms)
+        effects = self._effects.begin(now_ms)
         if self.is_over:
             return effects
         match event:
@@ -159,7 +153,7 @@ class ForwardTable:
             case Lost():
                 entry = self._unsettled.end_ask(event.id)
                 if entry is not None and entry.ask_id == event.id:
-                    self._look_elsewhere(AppendStatus.NO_SEQUENCER)
+                    self._doubt_sequencer(AppendStatus.NO_SEQUENCER)
             case SequencerFound():
                 self._on_found(event.node)
             case IncarnationRenewed():
@@ -168,24 +162,24 @@ class ForwardTable:
                 self._on_woken()
             case _:
                 assert_never(event)
-        self._go_on()
+        self._advance()
         return effects
 
     def _add(self, id: int, append: Append, seq: int | None) -> None:
-        if not self._unsettled and self._turn.now_ms >= self._seen.settled_ms + _IDLE_MS:
+        if not self._unsettled and self._effects.now_ms >= self._seen.settled_ms + _IDLE_MS:
             self._window = 1
-        self._turn.emit(Numbered(id, self._unsettled.add(id, append, seq)))
+        self._effects.emit(Numbered(id, self._unsettled.add(id, append, seq)))
 
     def _on_found(self, node: NodeId | None) -> None:
         if node is None:
             self._note_failure(AppendStatus.NO_SEQUENCER)
         else:
-            self._state = _State.OPEN
+            self._state = _SendState.OPEN
             self._target = node
 
     def _on_renewed(self, incarnation: int) -> None:
         """O19: nothing of all this is in the log, so that it is numbered anew, as of now."""
-        self._state = _State.OPEN
+        self._state = _SendState.OPEN
         self._seen.is_established = False
         self.incarnation = incarnation
         self._renumber(self._unsettled.first(), 0)
@@ -199,7 +193,7 @@ class ForwardTable:
         elif entry.ask_id == ask_id:  # what an earlier attempt was told means nothing now
             self._on_refused(entry, answer)
 
-    def _on_stored(self, entry: Entry, answer: Appended) -> None:
+    def _on_stored(self, entry: UnsettledAppend, answer: Appended) -> None:
         seen = self._seen
         is_mine = answer.status is AppendStatus.OK or answer.incarnation == self.incarnation
         is_old = seen.is_established and not answer.incarnation  # where it is was forgotten since
@@ -208,18 +202,18 @@ class ForwardTable:
             self._renumber(entry, answer.expected)
             return
         seen.is_established = seen.is_established or is_mine
-        seen.settled_ms = self._turn.now_ms
+        seen.settled_ms = self._effects.now_ms
         seen.epoch = max(seen.epoch, answer.lsn.epoch)
         seen.since = max(seen.since, answer.lsn)
         self._unsettled.remove(entry)
-        self._turn.reply(entry.id, answer)
+        self._effects.reply(entry.id, answer)
         self._failures = 0
         self.trouble = None
         if seen.is_established:  # O17: until then only one number can turn out to be taken
             self._window = min(2 * self._window, self._settings.writer_window)  # O15
-        self._turn.disarm(_Timer.RESEND)
+        self._effects.disarm(_ForwardTimer.RESEND)
 
-    def _on_refused(self, entry: Entry, answer: Appended) -> None:
+    def _on_refused(self, entry: UnsettledAppend, answer: Appended) -> None:
         self._rewind()
         match answer.status:
             case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED if answer.node is not None:
@@ -228,33 +222,33 @@ class ForwardTable:
                 self._note_failure(answer.status, is_excused=not self._failures)
             case AppendStatus.TOO_BIG:
                 self._unsettled.remove(entry)  # O18: those behind it must not wait for its number
-                self._turn.reply(entry.id, answer)
+                self._effects.reply(entry.id, answer)
             case AppendStatus.OUT_OF_ORDER:
                 pass
             case AppendStatus.OVERLOADED | AppendStatus.NO_SPACE:
                 self._note_failure(answer.status)
             case AppendStatus.UNKNOWN_WRITER if self._unsettled.is_first_try(entry):
                 self._seen.since = max(self._seen.since, answer.horizon)
-                self._state = _State.RENEWING
-                self._turn.emit(RenewIncarnation())
+                self._state = _SendState.RENEWING
+                self._effects.emit(RenewIncarnation())
             case AppendStatus.FENCED | AppendStatus.UNKNOWN_WRITER:
-                self._state = _State.OVER
-                self._turn.emit(GiveUp(answer))
+                self._state = _SendState.OVER
+                self._effects.emit(GiveUp(answer))
             case _:
-                self._look_elsewhere(answer.status)
+                self._doubt_sequencer(answer.status)
 
     def _rewind(self) -> None:
         """O15: everything again, in order, and the first one alone."""
         self._unsettled.rewind()
         self._window = 1
-        self._turn.disarm(_Timer.RESEND)
+        self._effects.disarm(_ForwardTimer.RESEND)
 
-    def _renumber(self, refused: Entry, first_seq: int) -> None:
+    def _renumber(self, refused: UnsettledAppend, first_seq: int) -> None:
         self._rewind()
         for entry in self._unsettled.renumber(refused, first_seq):
-            self._turn.emit(Numbered(entry.id, entry.seq))
+            self._effects.emit(Numbered(entry.id, entry.seq))
 
-    def _look_elsewhere(self, why: AppendStatus) -> None:
+    def _doubt_sequencer(self, why: AppendStatus) -> None:
         self._rewind()
         self._doubted, self._target = self._target, None
         self._note_failure(why)
@@ -263,41 +257,41 @@ class ForwardTable:
         self.trouble = why
         self._failures += 1
         if not is_excused:
-            self._state = _State.PAUSED
+            self._state = _SendState.PAUSED
             settings = self._settings
-            self._turn.arm(
-                _Timer.PAUSE,
+            self._effects.arm(
+                _ForwardTimer.PAUSE,
                 back_off_ms(self._failures - 1, settings.retry_pause_ms_min, settings.writer_pause_ms_max),
             )
 
     def _on_woken(self) -> None:
-        for timer in self._turn.passed():
-            if timer is _Timer.RESEND:
-                self._look_elsewhere(AppendStatus.UNKNOWN)
+        for timer in self._effects.passed():
+            if timer is _ForwardTimer.RESEND:
+                self._doubt_sequencer(AppendStatus.UNKNOWN)
             else:
-                self._state = _State.OPEN
+                self._state = _SendState.OPEN
 
-    def _go_on(self) -> None:
-        if self._state is _State.OPEN and self._unsettled:
+    def _advance(self) -> None:
+        if self._state is _SendState.OPEN and self._unsettled:
             if self._target is not None:
                 self._send(self._target)
             else:
-                self._state = _State.FINDING
-                self._turn.emit(FindSequencer(self._doubted))
+                self._state = _SendState.FINDING
+                self._effects.emit(FindAnotherSequencer(self._doubted))
         if not self.is_over:
-            self._turn.finish()
+            self._effects.finish()
 
     def _send(self, target: NodeId) -> None:
         """O14: in the order of their numbers."""
         settings = self._settings
         for entry in self._unsettled.send(self._window, settings.writer_window):
-            self._turn.ask(target, self._tagged(entry), entry.ask_id)
-        if not self._turn.is_armed(_Timer.RESEND):
+            self._effects.ask(target, self._tagged(entry), entry.ask_id)
+        if not self._effects.is_armed(_ForwardTimer.RESEND):
             attempts = max(0, self._failures - _PATIENT_AFTER)
             delay_ms = back_off_ms(attempts, settings.resend_timeout_ms, settings.attempt_timeout_ms)
-            self._turn.arm(_Timer.RESEND, delay_ms)  # O16
+            self._effects.arm(_ForwardTimer.RESEND, delay_ms)  # O16
 
-    def _tagged(self, entry: Entry) -> Append:
+    def _tagged(self, entry: UnsettledAppend) -> Append:
         identity = self._identity
         stable_upto = self._unsettled.first().seq
         tag = WriterTag(identity.writer, self.incarnation, entry.seq, 1, stable_upto, identity.is_ordered)

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.write import Appended, AppendStatus
 from logdevice.types import Lsn, NodeId, Record
 
@@ -26,8 +26,8 @@ class _Owed:
 
 
 class OwedAnswers:
-    def __init__(self, turn: Turn[Any]) -> None:
-        self._turn = turn
+    def __init__(self, effects: Effects[Any]) -> None:
+        self._effects = effects
         self._owed: dict[Lsn, _Owed] = {}  # only records with a tag
         self._in_order: dict[int, deque[Lsn]] = {}  # of ordered writers, what is not answered
 
@@ -45,12 +45,12 @@ class OwedAnswers:
             owed.requests.append(request_id)
         else:
             # Where it is, and so its time, may be long forgotten: no record of the log is younger than this.
-            self._turn.reply(request_id, replace(refusal, timestamp_ms=tail_ms))
+            self._effects.reply(request_id, replace(refusal, timestamp_ms=tail_ms))
 
     def stored(self, request_id: int, record: Record) -> None:
         """A record is stored well enough: it is answered, or it waits for others of its writer."""
         if record.tag is None:
-            self._turn.reply(request_id, self._appended(record))
+            self._effects.reply(request_id, self._appended(record))
             return
         owed = self._owed[record.lsn]
         owed.is_stored = True
@@ -66,7 +66,7 @@ class OwedAnswers:
     def abort(self, request_id: int, lsn: Lsn, node: NodeId | None, *, may_be_stored: bool) -> None:
         """What became of the record is up to recovery."""
         status = AppendStatus.UNKNOWN if may_be_stored else AppendStatus.PREEMPTED
-        self._turn.reply(request_id, Appended(status=status, lsn=lsn, node=node))
+        self._effects.reply(request_id, Appended(status=status, lsn=lsn, node=node))
 
     def abandon(self) -> list[tuple[int, Lsn]]:
         """Requests for tagged records that are not answered, in order of LSNs."""
@@ -80,9 +80,9 @@ class OwedAnswers:
 
     def _answer(self, owed: _Owed) -> None:
         first = self._appended(owed.record)
-        self._turn.reply(owed.requests[0], first)
+        self._effects.reply(owed.requests[0], first)
         if len(owed.requests) > 1:
             assert owed.record.tag is not None, "only tagged records are owed"
             again = replace(first, status=AppendStatus.DUPLICATE, incarnation=owed.record.tag.incarnation)
             for request in owed.requests[1:]:
-                self._turn.reply(request, again)
+                self._effects.reply(request, again)

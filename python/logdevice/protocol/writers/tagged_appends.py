@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus, GetWriter, KeepWriters, WriterIs
 from logdevice.protocol.sequencer.events import Effect, SequencerContext
 from logdevice.protocol.writers.received_table import ReceivedTable
@@ -19,10 +19,10 @@ from logdevice.types import Lsn, NodeId, WriterTag
 
 
 class TaggedAppends:
-    def __init__(self, context: SequencerContext, turn: Turn[Effect]) -> None:
+    def __init__(self, context: SequencerContext, effects: Effects[Effect]) -> None:
         self._log = context.log
         self._settings = context.settings
-        self._turn = turn
+        self._effects = effects
         self._nodes: tuple[NodeId, ...] = ()
         self._table: ReceivedTable | None = None
         self._good = ReceivedTable()  # the same without what is not good yet
@@ -41,7 +41,7 @@ class TaggedAppends:
         self._good = self._table.copy()
         if table:
             self._sent = KeepWriters(self._log, start, table)
-            self._due_ms = self._turn.now_ms  # O12: the bridge that holds it may be trimmed
+            self._due_ms = self._effects.now_ms  # O12: the bridge that holds it may be trimmed
 
     def end(self) -> None:
         """Of what comes next nothing is known."""
@@ -72,7 +72,7 @@ class TaggedAppends:
             self._table.note(tag, lsn)
             self._news.append((lsn, tag))
             if self._due_ms is None:
-                self._due_ms = self._turn.now_ms + self._settings.writers_keep_ms
+                self._due_ms = self._effects.now_ms + self._settings.writers_keep_ms
 
     def state_of(self, ask: GetWriter) -> WriterIs:
         assert self._table is not None, "everything before is recovered"
@@ -83,7 +83,7 @@ class TaggedAppends:
 
     def send_due(self, good_end: Lsn) -> None:
         """O12: tells the nodes; all records below `good_end` are good."""
-        now_ms = self._turn.now_ms
+        now_ms = self._effects.now_ms
         if self._due_ms is None:
             return
         is_much = len(self._news) >= self._settings.writers_keep_records and self._news[0][0] < good_end
@@ -101,4 +101,4 @@ class TaggedAppends:
     def tell(self, node: NodeId) -> None:
         """What every node should keep, and a node that has just come (back)."""
         if self._sent is not None and node in self._nodes:
-            self._turn.tell(node, self._sent)
+            self._effects.tell(node, self._sent)

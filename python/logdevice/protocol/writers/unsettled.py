@@ -13,7 +13,7 @@ from logdevice.protocol.messages.write import Append
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class UnsettledAppend:
     id: int  # of the request
     append: Append  # without a tag
     seq: int
@@ -25,25 +25,25 @@ class Entry:
 class Unsettled:
     def __init__(self, first_seq: int) -> None:
         self._next_seq = first_seq
-        self._on_way: dict[int, Entry] = {}  # both by number and in its order
-        self._waiting: dict[int, Entry] = {}
+        self._on_way: dict[int, UnsettledAppend] = {}  # both by number and in its order
+        self._waiting: dict[int, UnsettledAppend] = {}
         self._asks: dict[int, int] = {}  # the number that was sent with each ask that has not ended
         self._last_ask = 0
 
     def __len__(self) -> int:
         return len(self._on_way) + len(self._waiting)
 
-    def first(self) -> Entry:
+    def first(self) -> UnsettledAppend:
         return next(iter((self._on_way or self._waiting).values()))
 
     def add(self, id: int, append: Append, seq: int | None) -> int:
         """Gives it the next number, unless it has one from an earlier process."""
-        entry = Entry(id, append, self._next_seq if seq is None else seq, seq is not None)
+        entry = UnsettledAppend(id, append, self._next_seq if seq is None else seq, seq is not None)
         self._waiting[entry.seq] = entry
         self._next_seq = max(self._next_seq, entry.seq + 1)
         return entry.seq
 
-    def send(self, window: int, window_max: int) -> Iterator[Entry]:
+    def send(self, window: int, window_max: int) -> Iterator[UnsettledAppend]:
         """Those that go out now, until `window` are on their way."""
         stable_upto = self.first().seq
         while self._waiting and len(self._on_way) < window:
@@ -57,12 +57,12 @@ class Unsettled:
             entry.sends += 1
             yield entry
 
-    def end_ask(self, ask_id: int) -> Entry | None:
+    def end_ask(self, ask_id: int) -> UnsettledAppend | None:
         """What was asked for, unless it is settled or has another number by now."""
         seq = self._asks.pop(ask_id, 0)
         return self._on_way.get(seq) or self._waiting.get(seq)
 
-    def remove(self, entry: Entry) -> None:
+    def remove(self, entry: UnsettledAppend) -> None:
         (self._on_way if entry.ask_id else self._waiting).pop(entry.seq)
 
     def rewind(self) -> None:
@@ -72,7 +72,7 @@ class Unsettled:
         self._waiting = self._on_way | self._waiting
         self._on_way = {}
 
-    def renumber(self, refused: Entry, first_seq: int) -> list[Entry]:
+    def renumber(self, refused: UnsettledAppend, first_seq: int) -> list[UnsettledAppend]:
         """This one, and those behind it that were never sent; the others may get in under their numbers."""
         moved = [entry for entry in self._waiting.values() if entry is refused or not entry.sends]
         self._next_seq = max(first_seq, self._next_seq)
@@ -83,7 +83,7 @@ class Unsettled:
             self._next_seq += 1
         return moved
 
-    def is_first_try(self, tried: Entry) -> bool:
+    def is_first_try(self, tried: UnsettledAppend) -> bool:
         """Of all that is not settled, this alone was sent, and only once."""
         others = (entry for entry in self._waiting.values() if entry is not tried)
         return tried.sends == 1 and not tried.is_inherited and not any(entry.sends for entry in others)

@@ -18,13 +18,13 @@ from logdevice.protocol.chain.append import (
     SequencerAnswered,
 )
 from logdevice.protocol.chain.point_read import PointStatus
-from logdevice.protocol.cluster.routing import Sequencers, Trouble
+from logdevice.protocol.cluster.routing import KnownSequencers, Trouble
 from logdevice.protocol.io import Reply
 from logdevice.protocol.messages.chain import Settle
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.simulation.chain.points import PointReads
 from logdevice.simulation.chain.reading import read_position
-from logdevice.simulation.cluster.client import RETRY_MS_MAX, Client
+from logdevice.simulation.cluster.client import RETRY_MS_MAX, SimClient
 from logdevice.simulation.cluster.plan import ClientPlan
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.reading.oracle import LOG
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _REBIRTH_MS_MAX = 200
 
 
-class ChainClient(Client):
+class ChainClient(SimClient):
     def __init__(self, name: str, plan: ClientPlan, cluster: ChainCluster) -> None:
         super().__init__(name, plan, cluster)
         self._cluster = cluster
@@ -54,7 +54,7 @@ class ChainClient(Client):
         self.process.end_life("dies")
         self.process.is_up = True
         self._in_flight = 0
-        self.routes.known = Sequencers()
+        self.routes.known = KnownSequencers()
         self.process.later(self._world.between(1, _REBIRTH_MS_MAX), self.start)
 
     def _try(self, number: int) -> None:

@@ -11,18 +11,18 @@ from dataclasses import replace
 from logdevice.simulation.chain.client import ChainClient
 from logdevice.simulation.chain.plan import ChainPlan
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.cluster.client import Client
-from logdevice.simulation.cluster.cluster import Cluster
+from logdevice.simulation.cluster.client import SimClient
+from logdevice.simulation.cluster.cluster import WholeCluster
 from logdevice.simulation.cluster.injector import ClusterInjector
 from logdevice.simulation.cluster.plan import ClientPlan
-from logdevice.simulation.cluster.witness import Witness
+from logdevice.simulation.cluster.witness import ClusterWitness
 from logdevice.simulation.world import World
 from logdevice.types import NodeId
 
 _AWAY_LOOK_MS = 150
 
 
-class ChainCluster(Cluster):
+class ChainCluster(WholeCluster):
     plan: ChainPlan
     witness: ChainWitness
 
@@ -53,10 +53,10 @@ class ChainCluster(Cluster):
             self._tell_config_to_all()
         self.world.after(self.world.between(_AWAY_LOOK_MS // 3, _AWAY_LOOK_MS), self._look_who_is_away)
 
-    def _new_witness(self) -> Witness:
+    def _new_witness(self) -> ClusterWitness:
         return ChainWitness(self.ledger, self.world)
 
-    def _new_client(self, name: str, plan: ClientPlan) -> Client:
+    def _new_client(self, name: str, plan: ClientPlan) -> SimClient:
         return ChainClient(name, plan, self)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from logdevice.protocol.chain.point_read import AskTail, PointIs, ReadLog, copied, located
 from logdevice.protocol.messages.chain import ChainCopy, ChainRead, Settle, Settled
 from logdevice.simulation.chain.witness import ChainWitness
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import Epoch, Lsn
 
@@ -27,7 +27,7 @@ Ask = Callable[[Settle, Callable[[Settled], None]], None]
 class PointReads:
     """`ask` asks whoever is the sequencer."""
 
-    def __init__(self, process: Process, witness: ChainWitness, ask: Ask) -> None:
+    def __init__(self, process: SimProcess, witness: ChainWitness, ask: Ask) -> None:
         self._process = process
         self._world = process.world
         self._witness = witness

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from logdevice.protocol.chain.point_read import PointStatus
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.read_cluster import ReadCluster
 from logdevice.simulation.reading.reader import SimulatedReader
 from logdevice.types import GapType, Lsn
@@ -16,7 +16,7 @@ _NOTHING = (GapType.HOLE, GapType.BRIDGE)
 
 
 def read_position(
-    cluster: ReadCluster, process: Process, lsn: Lsn, done: Callable[[PointStatus], None]
+    cluster: ReadCluster, process: SimProcess, lsn: Lsn, done: Callable[[PointStatus], None]
 ) -> None:
     plan = replace(cluster.reading.readers[0], start=lsn, end=lsn.next)
     reader = SimulatedReader(f"{process.name}-at-{lsn}", plan, cluster)

@@ -8,7 +8,7 @@ from logdevice.protocol.messages.chain import ChainRead, Fate, Settled
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus, Store
 from logdevice.simulation.cluster import checkers
 from logdevice.simulation.cluster.ledger import Ledger
-from logdevice.simulation.cluster.witness import Witness, content_of
+from logdevice.simulation.cluster.witness import ClusterWitness, content_of
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.simulation.world import World
 from logdevice.types import Epoch, Lsn, NodeId, Record, RecordFlags
@@ -16,7 +16,7 @@ from logdevice.types import Epoch, Lsn, NodeId, Record, RecordFlags
 _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 
 
-class ChainWitness(Witness):
+class ChainWitness(ClusterWitness):
     def __init__(self, ledger: Ledger, world: World) -> None:
         super().__init__(ledger, world)
         self.issued: dict[Epoch, Lsn] = {}  # the highest position that was given out

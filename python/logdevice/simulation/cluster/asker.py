@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from logdevice.protocol.messages.write import AppendStatus, GetTail, Tail
 from logdevice.simulation.cluster import checkers
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.oracle import LOG
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.cluster import Cluster
+    from logdevice.simulation.cluster.cluster import WholeCluster
 
 PAUSE_MS_MAX: Final = 200
 
 
 class Asker:
-    def __init__(self, cluster: Cluster) -> None:
-        self._process = Process("asker", cluster.network)
+    def __init__(self, cluster: WholeCluster) -> None:
+        self._process = SimProcess("asker", cluster.network)
         self._cluster = cluster
 
     def start(self) -> None:

@@ -15,7 +15,7 @@ from logdevice.protocol.log_state.stored_log import StoredLog
 from logdevice.protocol.messages.write import Release
 from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.protocol.writers.received_table import ReceivedTable
-from logdevice.simulation.cluster.ledger import Attempt, Ledger, Outcome, Promises
+from logdevice.simulation.cluster.ledger import AppendAttempt, AppendOutcome, Ledger, Promises
 from logdevice.simulation.reading.oracle import satisfies
 from logdevice.types import (
     Epoch,
@@ -59,7 +59,7 @@ def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
     attempt = ledger.attempts.get(body)
     if attempt is None:
         return f"{lsn} holds {_text(body)}, which nobody appended"
-    if attempt.outcome is Outcome.REFUSED:
+    if attempt.outcome is AppendOutcome.REFUSED:
         return f"{lsn} holds {_text(body)}, whose client was told that it is not stored"
     if ledger.homes.get(body, lsn) != lsn:
         return f"{_text(body)} is at {lsn} and at {ledger.homes[body]}"
@@ -85,7 +85,7 @@ def too_few_copies(
     return f"{lsn} is durable on {_names(holders)} only"
 
 
-def late_acknowledgement(attempt: Attempt, lsn: Lsn, sealed_ms: int | None) -> str | None:
+def late_acknowledgement(attempt: AppendAttempt, lsn: Lsn, sealed_ms: int | None) -> str | None:
     """I6: what comes to a sequencer after enough nodes have sealed its epoch is not acknowledged."""
     if sealed_ms is None or attempt.arrived_ms is None or attempt.arrived_ms <= sealed_ms:
         return None

@@ -14,20 +14,20 @@ from logdevice.protocol.cluster.routing import Answer, Trouble
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.simulation.cluster.plan import ClientPlan
 from logdevice.simulation.cluster.routes import Routes
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import Epoch, NodeId
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.cluster import Cluster
+    from logdevice.simulation.cluster.cluster import WholeCluster
 
 RETRY_MS_MAX = 150
 BURST = 8
 
 
-class Client:
-    def __init__(self, name: str, plan: ClientPlan, cluster: Cluster) -> None:
-        self.process = Process(name, cluster.network)
+class SimClient:
+    def __init__(self, name: str, plan: ClientPlan, cluster: WholeCluster) -> None:
+        self.process = SimProcess(name, cluster.network)
         self.is_hasty = False  # no pauses any more
         self._plan = plan
         self._ledger = cluster.ledger

@@ -13,16 +13,16 @@ from logdevice.protocol.messages.read import EpochMetadataIs
 from logdevice.protocol.messages.write import Trim
 from logdevice.protocol.read_stream.events import MetadataUnavailable
 from logdevice.protocol.sequencer.epoch_state import MetadataLogRead, ReadMetadataLog
-from logdevice.protocol.sequencer.events import ConfigChanged, NodeConnected, OwnerChanged
+from logdevice.protocol.sequencer.events import NodeConnected, OwnerChanged, SequencerConfigChanged
 from logdevice.simulation.cluster.asker import Asker
-from logdevice.simulation.cluster.client import Client
+from logdevice.simulation.cluster.client import SimClient
 from logdevice.simulation.cluster.ledger import Ledger
 from logdevice.simulation.cluster.metadata import Metadata
-from logdevice.simulation.cluster.node import Node
+from logdevice.simulation.cluster.node import SimNode
 from logdevice.simulation.cluster.plan import ClientPlan, ClusterPlan
-from logdevice.simulation.cluster.witness import Witness
-from logdevice.simulation.cluster.writer import Writer
-from logdevice.simulation.process import Process
+from logdevice.simulation.cluster.witness import ClusterWitness
+from logdevice.simulation.cluster.writer import SimWriter
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.simulation.reading.read_cluster import ReadCluster, metadata_answer
 from logdevice.simulation.world import World
@@ -32,9 +32,9 @@ OWNER_LOOK_MS = 200
 _METADATA_TIMEOUT_MS = 1_000
 
 
-class Cluster(ReadCluster):
-    nodes: Mapping[NodeId, Node]
-    witness: Witness
+class WholeCluster(ReadCluster):
+    nodes: Mapping[NodeId, SimNode]
+    witness: ClusterWitness
 
     def __init__(self, plan: ClusterPlan, world: World) -> None:
         super().__init__(plan.reading, world)
@@ -49,10 +49,10 @@ class Cluster(ReadCluster):
         self.nodes = {node: self._new_node(node) for node in sorted(plan.reading.locations)}
         self.network.servers = self.witness.nodes = self.nodes
         self.network.on_connected = self._connected
-        self.operator = Process("operator", self.network)
+        self.operator = SimProcess("operator", self.network)
         self.clients = [self._new_client(f"client{number}", each) for number, each in enumerate(plan.clients)]
         self.asker = Asker(self)
-        self.writers = [Writer(number, each, self) for number, each in enumerate(plan.writers)]
+        self.writers = [SimWriter(number, each, self) for number, each in enumerate(plan.writers)]
         self.owner = NodeId(0)
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class Cluster(ReadCluster):
         names += [name for writer in self.writers for name in writer.names]
         return names + super().askers()
 
-    def boot(self, node: Node) -> None:
+    def boot(self, node: SimNode) -> None:
         node.boot()
         self.world.after(self.world.between(0, 100), lambda: self._tell_owner(node))
 
@@ -83,7 +83,7 @@ class Cluster(ReadCluster):
         for node in self.nodes.values():
             self.world.after(self.world.between(0, 100), partial(self._tell_owner, node))
 
-    def _tell_owner(self, node: Node) -> None:
+    def _tell_owner(self, node: SimNode) -> None:
         node.process.now(lambda: node.sequencing.feed(OwnerChanged(self.owner)))
 
     def _look_after_owner(self) -> None:
@@ -102,8 +102,8 @@ class Cluster(ReadCluster):
         for node in self.nodes.values():
             self.world.after(self.world.between(0, 100), partial(self._tell_config, node))
 
-    def _tell_config(self, node: Node) -> None:
-        node.process.now(lambda: node.sequencing.feed(ConfigChanged(self.config)))
+    def _tell_config(self, node: SimNode) -> None:
+        node.process.now(lambda: node.sequencing.feed(SequencerConfigChanged(self.config)))
 
     def trim(self, end: Lsn) -> None:
         self.world.say("operator", f"trims up to {end}")
@@ -121,16 +121,16 @@ class Cluster(ReadCluster):
         for writer in self.writers:
             writer.is_hasty = True
 
-    def _new_witness(self) -> Witness:
-        return Witness(self.ledger, self.world)
+    def _new_witness(self) -> ClusterWitness:
+        return ClusterWitness(self.ledger, self.world)
 
-    def _new_node(self, node: NodeId) -> Node:
-        return Node(node, self)
+    def _new_node(self, node: NodeId) -> SimNode:
+        return SimNode(node, self)
 
-    def _new_client(self, name: str, plan: ClientPlan) -> Client:
-        return Client(name, plan, self)
+    def _new_client(self, name: str, plan: ClientPlan) -> SimClient:
+        return SimClient(name, plan, self)
 
-    def _connected(self, source: Process, target: NodeId) -> None:
+    def _connected(self, source: SimProcess, target: NodeId) -> None:
         for node in self.nodes.values():
             if node.process is source:
                 node.sequencing.feed(NodeConnected(target))

@@ -22,7 +22,7 @@ from logdevice.simulation.reading.node import SimulatedNode
 Tell = Callable[[Persisted | PersistFailed], None]
 
 
-class Disk:
+class SimDisk:
     """One queue of writes to the disk of a node; `written` hears of all that is durable."""
 
     def __init__(self, node: SimulatedNode, written: Callable[[StoreWrite], None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logdevice.protocol.sequencer.events import ActivationAsked
-from logdevice.simulation.cluster.cluster import Cluster
+from logdevice.simulation.cluster.cluster import WholeCluster
 from logdevice.simulation.injector import Injector
 from logdevice.simulation.reading.node import SimulatedNode
 
@@ -11,9 +11,9 @@ REVIVALS_PER_S = 2.0
 
 
 class ClusterInjector(Injector):
-    _cluster: Cluster
+    _cluster: WholeCluster
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: WholeCluster) -> None:
         super().__init__(cluster)
         faults = cluster.world.faults
         self._kinds += [

@@ -14,7 +14,7 @@ from logdevice.protocol.messages.write import Append
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, LsnRange, NodeId
 
 
-class Outcome(Enum):
+class AppendOutcome(Enum):
     PENDING = "PENDING"
     ACKNOWLEDGED = "ACKNOWLEDGED"
     REFUSED = "REFUSED"  # certainly not in the log, now and for ever
@@ -22,9 +22,9 @@ class Outcome(Enum):
 
 
 @dataclass(slots=True)
-class Attempt:
+class AppendAttempt:
     append: Append
-    outcome: Outcome = Outcome.PENDING
+    outcome: AppendOutcome = AppendOutcome.PENDING
     arrived_ms: int | None = None  # at a sequencer
 
 
@@ -40,7 +40,7 @@ class Promises:
 class Ledger:
     def __init__(self, locations: Mapping[NodeId, Location]) -> None:
         self.locations = locations
-        self.attempts: dict[bytes, Attempt] = {}
+        self.attempts: dict[bytes, AppendAttempt] = {}
         self.promised: dict[Lsn, bytes] = {}  # acknowledged
         self.promised_somewhere: set[bytes] = set()  # acknowledged, without a position
         self.promised_later: set[Lsn] = set()  # acknowledged by another sequencer than the one that took it
@@ -59,15 +59,15 @@ class Ledger:
 
     def sent(self, append: Append) -> None:
         assert append.body not in self.attempts, "each attempt has a body of its own"
-        self.attempts[bytes(append.body)] = Attempt(append)
+        self.attempts[bytes(append.body)] = AppendAttempt(append)
 
     def acknowledged(self, body: bytes, lsn: Lsn) -> None:
-        self.attempts[body].outcome = Outcome.ACKNOWLEDGED
+        self.attempts[body].outcome = AppendOutcome.ACKNOWLEDGED
         self.promised[lsn] = body
 
     def settled(self, body: bytes, lsn: Lsn) -> None:
         """A writer was told that its append is in the log, if not always where."""
-        self.attempts[body].outcome = Outcome.ACKNOWLEDGED
+        self.attempts[body].outcome = AppendOutcome.ACKNOWLEDGED
         if lsn:
             if lsn not in self.promised:
                 self.promised_later.add(lsn)
@@ -76,10 +76,10 @@ class Ledger:
             self.promised_somewhere.add(body)
 
     def unknown(self, body: bytes) -> None:
-        self.attempts[body].outcome = Outcome.UNKNOWN
+        self.attempts[body].outcome = AppendOutcome.UNKNOWN
 
     def refused(self, body: bytes) -> None:
-        self.attempts[body].outcome = Outcome.REFUSED
+        self.attempts[body].outcome = AppendOutcome.REFUSED
 
     def note(self, lsn: Lsn, content: bytes | None) -> None:
         self.contents.setdefault(lsn, content)

@@ -21,8 +21,8 @@ from logdevice.protocol.sequencer.epoch_state import (
 from logdevice.types import Epoch, EpochMetadata
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.cluster import Cluster
-    from logdevice.simulation.cluster.node import Node
+    from logdevice.simulation.cluster.cluster import WholeCluster
+    from logdevice.simulation.cluster.node import SimNode
 
 StoreQuestion = ReadEpochStore | WriteEpochStore
 Question = StoreQuestion | ReadMetadataLog | WriteMetadataLog
@@ -30,14 +30,14 @@ Event = EpochStoreRead | EpochStoreWritten
 
 
 class Metadata:
-    def __init__(self, cluster: Cluster, first: EpochMetadata) -> None:
+    def __init__(self, cluster: WholeCluster, first: EpochMetadata) -> None:
         self.state = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=first)
         self.version = 1
         self.history: tuple[EpochMetadata, ...] = ()  # all entries that count as written
         self.is_store_out = False
         self._world, self._witness = cluster.world, cluster.witness
 
-    def ask(self, node: Node, question: Question, tell: Callable[[Any], None]) -> None:
+    def ask(self, node: SimNode, question: Question, tell: Callable[[Any], None]) -> None:
         if isinstance(question, ReadMetadataLog | WriteMetadataLog):
             node.metadata_log.ask(question, tell)
             return

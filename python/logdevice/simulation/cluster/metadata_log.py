@@ -24,13 +24,13 @@ from logdevice.protocol.metadata_log.log import (
     MetadataLogsAdopted,
     StorageNodesChanged,
 )
-from logdevice.simulation.cluster.disk import Disk
+from logdevice.simulation.cluster.disk import SimDisk
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import AuthoritativeStatus, NodeId
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.node import Node
+    from logdevice.simulation.cluster.node import SimNode
 
 _LOG = metadata_log_of(LOG)
 _TIMEOUT_MS = 500
@@ -42,14 +42,14 @@ Question = GetMetadataEntries | Store
 class NodeMetadataLog:
     """`on_adopted` hears whether it has all."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: SimNode) -> None:
         self.is_rebuilding = False  # the disk was lost, and not everything is back
         self.has_all = False  # it holds every entry there is
         self.on_adopted: Callable[[bool], None] = lambda has_all: None
         self._host: SimHost[MetadataLog]
         self._node = node
         self._process = node.process
-        self._disk = Disk(node, self._wrote)
+        self._disk = SimDisk(node, self._wrote)
         self._witness = node.cluster.witness
 
     def boot(self) -> None:

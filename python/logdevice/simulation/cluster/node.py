@@ -19,11 +19,11 @@ from logdevice.simulation.reading.node import SimulatedNode
 from logdevice.types import NodeId
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.cluster import Cluster
+    from logdevice.simulation.cluster.cluster import WholeCluster
 
 
-class Node(SimulatedNode):
-    def __init__(self, node: NodeId, cluster: Cluster) -> None:
+class SimNode(SimulatedNode):
+    def __init__(self, node: NodeId, cluster: WholeCluster) -> None:
         super().__init__(node, cluster)
         self.cluster = cluster
         self.process.is_up = False

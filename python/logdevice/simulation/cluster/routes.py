@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from logdevice.protocol.cluster import routing
-from logdevice.protocol.cluster.routing import Request, Routed, SequencerFound, Sequencers, Trouble
+from logdevice.protocol.cluster.routing import KnownSequencers, Request, Routed, SequencerFound, Trouble
 from logdevice.protocol.io import Answered, Lost
 from logdevice.settings import ClientSettings
 from logdevice.simulation.host import SimHost
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.types import NodeId
 
 PAUSE_MS_MAX = 150
@@ -21,8 +21,8 @@ _FINDING_MS_MAX = 20
 
 
 class Routes:
-    def __init__(self, process: Process, nodes: list[NodeId], patience_ms: int) -> None:
-        self.known = Sequencers()
+    def __init__(self, process: SimProcess, nodes: list[NodeId], patience_ms: int) -> None:
+        self.known = KnownSequencers()
         self._process, self._nodes = process, nodes
         self._timeout_ms = patience_ms
         self._settings = ClientSettings(
@@ -61,9 +61,9 @@ class Routes:
             routed,
             self._process,
             {
-                routing.FindSequencer: lambda effect: self._find(host),
+                routing.LookUpSequencer: lambda effect: self._find(host),
                 routing.Send: lambda send: self._send(host, send, spell(send.request), note),
-                routing.Done: lambda effect: done(effect.answer),
+                routing.RequestDone: lambda effect: done(effect.answer),
                 routing.Fail: lambda effect: failed(effect.trouble),
             },
         )

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from logdevice.simulation.cluster import verdict
-from logdevice.simulation.cluster.cluster import Cluster
+from logdevice.simulation.cluster.cluster import WholeCluster
 from logdevice.simulation.cluster.injector import ClusterInjector
 from logdevice.simulation.cluster.plan import ClusterPlan
-from logdevice.simulation.reading.run import Outcome, Run
+from logdevice.simulation.reading.run import Run, RunOutcome
 from logdevice.simulation.world import World
 
 LAST_APPENDS_MAX = 20
 
 
-def simulate_cluster(seed: int, trace: list[str] | None = None) -> Outcome:
+def simulate_cluster(seed: int, trace: list[str] | None = None) -> RunOutcome:
     plan = ClusterPlan.draw(seed)
-    cluster = Cluster(plan, World(seed, trace, plan.reading.faults))
+    cluster = WholeCluster(plan, World(seed, trace, plan.reading.faults))
     return ClusterRun(cluster, ClusterInjector(cluster)).play()
 
 
 class ClusterRun(Run):
-    cluster: Cluster
+    cluster: WholeCluster
 
     def _converge(self) -> None:
         """Until everybody has what was promised; then a last record, which has to get through to all."""

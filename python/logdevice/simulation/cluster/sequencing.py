@@ -39,11 +39,11 @@ from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import AuthoritativeStatus, Epoch, NodeId, epoch_start
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.node import Node
+    from logdevice.simulation.cluster.node import SimNode
 
 
 class Sequencing:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: SimNode) -> None:
         self._recovery: SimHost[LogRecovery] | None = None
         self._statuses: Mapping[NodeId, AuthoritativeStatus] = {}  # what the event log says
         self._node = node

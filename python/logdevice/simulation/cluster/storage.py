@@ -23,17 +23,17 @@ from logdevice.protocol.log_state.store_write import Persist
 from logdevice.protocol.log_state.stored_log import restore
 from logdevice.protocol.messages.write import Delete, KeepWriters, Release
 from logdevice.protocol.sequencer.epoch_state import ReadMetadataLog
-from logdevice.simulation.cluster.disk import Disk
+from logdevice.simulation.cluster.disk import SimDisk
 from logdevice.simulation.host import SimHost
 from logdevice.simulation.reading.oracle import LOG
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.node import Node
+    from logdevice.simulation.cluster.node import SimNode
 
 
 class Storage:
-    def __init__(self, node: Node) -> None:
-        self.disk = Disk(node, partial(node.cluster.witness.wrote, node.id))
+    def __init__(self, node: SimNode) -> None:
+        self.disk = SimDisk(node, partial(node.cluster.witness.wrote, node.id))
         self._host: SimHost[LogState]
         self._node = node
         self._process = node.process

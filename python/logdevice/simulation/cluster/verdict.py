@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from logdevice.simulation.cluster import checkers
-from logdevice.simulation.cluster.cluster import Cluster
-from logdevice.simulation.cluster.node import Node
+from logdevice.simulation.cluster.cluster import WholeCluster
+from logdevice.simulation.cluster.node import SimNode
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import Epoch, Lsn, NodeId, RecordFlags
 
 _BRIDGE = int(RecordFlags.BRIDGE)
 
 
-def unfinished_clients(cluster: Cluster) -> str | None:
+def unfinished_clients(cluster: WholeCluster) -> str | None:
     waiting = [client.process.name for client in cluster.clients if not client.is_done]
     waiting += [f"writer{writer.number}" for writer in cluster.writers if not writer.is_done]
     return f"{', '.join(waiting)} got no answer" if waiting else None
 
 
-def unfinished(cluster: Cluster) -> str | None:
+def unfinished(cluster: WholeCluster) -> str | None:
     """Who has not come to the end of the log.
 
     An epoch may have been taken by somebody who never heard of it: then the one before it goes on.
@@ -38,12 +38,12 @@ def unfinished(cluster: Cluster) -> str | None:
     return None
 
 
-def _members(cluster: Cluster) -> list[Node]:
+def _members(cluster: WholeCluster) -> list[SimNode]:
     members = {node for entry in cluster.metadata.history for node in entry.nodeset}
     return [cluster.nodes[node] for node in sorted(members)]
 
 
-def judge(cluster: Cluster) -> None:
+def judge(cluster: WholeCluster) -> None:
     witness, ledger = cluster.witness, cluster.ledger
     witness.complain("cluster", unfinished_clients(cluster))
     witness.complain("cluster", unfinished(cluster))
@@ -68,7 +68,7 @@ def judge(cluster: Cluster) -> None:
         witness.complain("log", checkers.wrong_bridges(ledger, epoch, _bridges(cluster, epoch), replication))
 
 
-def _bridges(cluster: Cluster, epoch: Epoch) -> dict[Lsn, list[NodeId]]:
+def _bridges(cluster: WholeCluster, epoch: Epoch) -> dict[Lsn, list[NodeId]]:
     found: dict[Lsn, list[NodeId]] = {}
     for node in cluster.nodes.values():
         for lsn in node.store.lsns(LOG):

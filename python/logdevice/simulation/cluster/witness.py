@@ -52,7 +52,7 @@ from logdevice.types import (
 )
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.node import Node
+    from logdevice.simulation.cluster.node import SimNode
 
 _HOLE = int(RecordFlags.HOLE)
 
@@ -61,10 +61,10 @@ def content_of(record: Record) -> bytes | None:
     return None if record.flags & _HOLE else bytes(record.body)
 
 
-class Witness(ReaderWitness):
+class ClusterWitness(ReaderWitness):
     def __init__(self, ledger: Ledger, world: World) -> None:
         super().__init__(world)
-        self.nodes: Mapping[NodeId, Node] = {}
+        self.nodes: Mapping[NodeId, SimNode] = {}
         self.epochs: EpochState | None = None
         self.metadata: Metadata
         self.ledger = ledger

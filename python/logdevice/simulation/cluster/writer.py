@@ -9,30 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logdevice.protocol.cluster.routing import Answer, Trouble
+from logdevice.protocol.cluster.routing import Answer, SequencerFound, Trouble
 from logdevice.protocol.io import Ask, Asked, Reply
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus, GetWriter, WriterIs
 from logdevice.protocol.writers.forward_table import (
     STORED,
-    FindSequencer,
+    FindAnotherSequencer,
     ForwardTable,
     GiveUp,
     IncarnationRenewed,
     Numbered,
     RenewIncarnation,
     Resumed,
-    SequencerFound,
     WriterIdentity,
 )
 from logdevice.settings import ClientSettings
 from logdevice.simulation.cluster.plan import WriterPlan
 from logdevice.simulation.cluster.routes import Routes
 from logdevice.simulation.host import SimHost
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.oracle import LOG
 
 if TYPE_CHECKING:
-    from logdevice.simulation.cluster.cluster import Cluster
+    from logdevice.simulation.cluster.cluster import WholeCluster
 
 ASK_AGAIN_MS = 300
 PATIENCE_MS = 1_000
@@ -40,10 +39,10 @@ BURST = 10
 RESTART_MS_MAX = 400
 
 
-class Writer:
+class SimWriter:
     """A name under which processes append, one after the other, or for a while two at once."""
 
-    def __init__(self, number: int, plan: WriterPlan, cluster: Cluster) -> None:
+    def __init__(self, number: int, plan: WriterPlan, cluster: WholeCluster) -> None:
         self.number, self.plan, self.cluster = number, plan, cluster
         self.is_hasty = False  # no pauses any more
         # What it keeps on its disk.
@@ -92,9 +91,9 @@ class Writer:
 class WriterLife:
     """One process of a writer."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: SimWriter) -> None:
         cluster = writer.cluster
-        self.process = Process(f"writer{writer.number}.{writer.incarnations}", cluster.network)
+        self.process = SimProcess(f"writer{writer.number}.{writer.incarnations}", cluster.network)
         self._writer, self._plan = writer, writer.plan
         self._life = writer.incarnations
         self._nodes, self._ledger, self._world = list(cluster.nodes), cluster.ledger, cluster.world
@@ -147,7 +146,7 @@ class WriterLife:
             {
                 Numbered: self._keep,
                 Ask: self._send,
-                FindSequencer: lambda effect: self._find(host),
+                FindAnotherSequencer: lambda effect: self._find(host),
                 RenewIncarnation: lambda effect: self._renew(host),
                 Reply: self._settled,
                 GiveUp: lambda effect: self._given_up(effect.appended, host.machine),

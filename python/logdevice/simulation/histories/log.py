@@ -59,7 +59,7 @@ NODES = 4
 _HOLE = int(RecordFlags.HOLE)
 
 
-class Node:
+class CopyHolder:
     def __init__(self) -> None:
         self.copies: dict[Lsn, Record] = {}
         self.good_end = Lsn(0)  # as far as it was told
@@ -68,7 +68,7 @@ class Node:
 class SimulatedLog:
     def __init__(self, rng: random.Random, number: LogId) -> None:
         self.number = number
-        self.nodes = {NodeId(node): Node() for node in range(NODES)}  # whose data is there
+        self.nodes = {NodeId(node): CopyHolder() for node in range(NODES)}  # whose data is there
         self.lost: set[NodeId] = set()
         self.versions: list[int] = []  # of the lineage, after every write
         nodeset = tuple(self.nodes)
@@ -122,7 +122,7 @@ class SimulatedLog:
         while len(members) < COPIES + 1:
             self._made += 1
             members.append(NodeId(self._made))
-            self.nodes[NodeId(self._made)] = Node()
+            self.nodes[NodeId(self._made)] = CopyHolder()
         epoch = Epoch(self.state.epoch + 1)
         metadata = EpochMetadata(epoch, tuple(sorted(members)), self.history[0].replication)
         self._write(replace(self.state, epoch=epoch, metadata=metadata))
@@ -186,7 +186,7 @@ class SimulatedLog:
                 return None
 
     def _of_node(
-        self, node: Node, request: Seal | DigestRequest | Store | Clean
+        self, node: CopyHolder, request: Seal | DigestRequest | Store | Clean
     ) -> Sealed | DigestRecords | Stored | Cleaned:
         match request:
             case Seal():
@@ -219,7 +219,7 @@ class SimulatedLog:
             case Clean():
                 return Cleaned(epoch=request.epoch, attempt=request.attempt, status=SealStatus.OK)
 
-    def _tail(self, node: Node, epoch: Epoch) -> EpochTail:
+    def _tail(self, node: CopyHolder, epoch: Epoch) -> EpochTail:
         last = max(lsn for lsn in node.copies if lsn.epoch == epoch)
         good_end = node.good_end if node.good_end.epoch == epoch else epoch_start(epoch)
         return EpochTail(epoch=epoch, good_end=good_end, end=LogPoint(last.next))

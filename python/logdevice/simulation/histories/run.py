@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from logdevice.protocol.lineage import Held, lost_ranges, rollback_point
 from logdevice.simulation.histories.log import COPIES, SimulatedLog
-from logdevice.simulation.reading.run import Outcome
+from logdevice.simulation.reading.run import RunOutcome
 from logdevice.types import LSN_OLDEST, Gap, GapType, LogId, Lsn
 
 STEPS = 80
@@ -33,7 +33,7 @@ class HistoriesRun:
         self._consumers: list[Consumer] = []
         self._appended = 0
 
-    def play(self) -> Outcome:
+    def play(self) -> RunOutcome:
         kinds = (
             (12, self._append),
             (5, self._read),
@@ -48,7 +48,7 @@ class HistoriesRun:
             (step,) = self._rng.choices(steps, weights)
             step()
         self._check_all()
-        return Outcome(
+        return RunOutcome(
             seed=self._seed,
             violations=tuple(self.violations),
             events=STEPS,
@@ -141,5 +141,5 @@ class HistoriesRun:
             consumer.copy = {lsn: body for lsn, body in consumer.copy.items() if lsn < end}
 
 
-def simulate_histories(seed: int, trace: list[str] | None = None) -> Outcome:
+def simulate_histories(seed: int, trace: list[str] | None = None) -> RunOutcome:
     return HistoriesRun(seed, trace).play()

@@ -15,10 +15,10 @@ from logdevice.protocol.quorum import can_replicate
 from logdevice.protocol.rebuilding.node_status import CaseMode, EventKind, NodeEvents, notice, statuses
 from logdevice.protocol.rebuilding.plan import Losses
 from logdevice.settings import RebuildSettings
-from logdevice.simulation.cluster.cluster import Cluster
-from logdevice.simulation.cluster.node import Node
+from logdevice.simulation.cluster.cluster import WholeCluster
+from logdevice.simulation.cluster.node import SimNode
 from logdevice.simulation.cluster.plan import ClusterPlan
-from logdevice.simulation.losses.event_log import EventLog
+from logdevice.simulation.losses.event_log import SimEventLog
 from logdevice.simulation.losses.roles import Roles
 from logdevice.simulation.losses.witness import LossWitness
 from logdevice.simulation.network import Reply
@@ -32,7 +32,7 @@ SETTINGS = RebuildSettings(
 _HEARS_MS_MAX = 100
 
 
-class RebuildingNode(Node):
+class RebuildingNode(SimNode):
     """A node that knows the event log, as of a moment ago."""
 
     cluster: RebuildingCluster
@@ -45,7 +45,7 @@ class RebuildingNode(Node):
         self._known = NodeEvents()
 
     @property
-    def event_log(self) -> EventLog:
+    def event_log(self) -> SimEventLog:
         return self.cluster.event_log
 
     def receive(self, question: Any, reply: Reply) -> None:
@@ -115,12 +115,12 @@ class RebuildingNode(Node):
         self.roles.hear(events)
 
 
-class RebuildingCluster(Cluster):
+class RebuildingCluster(WholeCluster):
     nodes: Mapping[NodeId, RebuildingNode]
     witness: LossWitness
 
     def __init__(self, plan: ClusterPlan, world: World) -> None:
-        self.event_log = EventLog(world, tuple(sorted(plan.reading.locations)))
+        self.event_log = SimEventLog(world, tuple(sorted(plan.reading.locations)))
         self._wanted = plan.nodesets[0]
         super().__init__(plan, world)
         self.event_log.listeners.append(self._events_changed)

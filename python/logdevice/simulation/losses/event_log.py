@@ -9,7 +9,7 @@ from logdevice.simulation.world import World
 from logdevice.types import NodeId
 
 
-class EventLog:
+class SimEventLog:
     def __init__(self, world: World, storage: tuple[NodeId, ...]) -> None:
         self.events = NodeEvents()
         self.listeners: list[Callable[[], None]] = []  # hear of every change at once

@@ -50,7 +50,7 @@ class Roles:
             Donor(self._node.id, self._settings, lambda: 0),
             self._process,
             {
-                LookAtLog: lambda effect: self._look(donor, effect),
+                LookAtLog: lambda effect: self._list_log(donor, effect),
                 PutOff: lambda effect: self._process.say(f"cannot copy now: {effect.why}"),
                 CopyingEnded: lambda effect: self._process.say("has copied"),
                 StoreRead: lambda read: self._read(donor, read),
@@ -77,7 +77,7 @@ class Roles:
         for role in self._roles:
             role.feed(EventLogMoved(events, (LOG,)))
 
-    def _look(self, donor: SimHost[Donor], effect: LookAtLog) -> None:
+    def _list_log(self, donor: SimHost[Donor], effect: LookAtLog) -> None:
         def look(read: Any) -> None:
             donor.feed(LogSeen(effect.id, self._sight(read.history)))
 

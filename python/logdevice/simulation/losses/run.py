@@ -10,11 +10,11 @@ from logdevice.simulation.cluster.injector import ClusterInjector
 from logdevice.simulation.cluster.plan import ClusterPlan
 from logdevice.simulation.cluster.run import ClusterRun
 from logdevice.simulation.losses.cluster import RebuildingCluster
-from logdevice.simulation.reading.run import Outcome
+from logdevice.simulation.reading.run import RunOutcome
 from logdevice.simulation.world import World
 
 
-def simulate_rebuilding(seed: int, trace: list[str] | None = None) -> Outcome:
+def simulate_rebuilding(seed: int, trace: list[str] | None = None) -> RunOutcome:
     plan = ClusterPlan.draw(seed)
     cluster = RebuildingCluster(plan, World(seed, trace, plan.reading.faults))
     return RebuildingRun(cluster, LossInjector(cluster)).play()

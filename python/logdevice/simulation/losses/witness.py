@@ -7,12 +7,12 @@ from collections.abc import Callable
 from logdevice.protocol.log_state.store_write import AmendRecord, PutRecord, StoreWrite
 from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.simulation.cluster.ledger import Ledger, Promises
-from logdevice.simulation.cluster.witness import Witness
+from logdevice.simulation.cluster.witness import ClusterWitness
 from logdevice.simulation.world import World
 from logdevice.types import Lsn, NodeId
 
 
-class LossWitness(Witness):
+class LossWitness(ClusterWitness):
     """`missing` are the nodes whose disk was lost and is not restored."""
 
     def __init__(self, ledger: Ledger, world: World, missing: Callable[[], set[NodeId]]) -> None:

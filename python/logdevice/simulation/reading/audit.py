@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from logdevice.settings import ReadStreamSettings
 from logdevice.simulation.reading import checkers
-from logdevice.simulation.reading.cluster import Cluster
+from logdevice.simulation.reading.cluster import OracleCluster
 from logdevice.simulation.reading.plan import ReaderPlan
 from logdevice.simulation.reading.reader import SimulatedReader
 from logdevice.types import Location, Lsn
@@ -23,7 +23,7 @@ STEP_MS = 100
 
 
 class Audit:
-    def __init__(self, cluster: Cluster, run_for: Callable[[int], None]) -> None:
+    def __init__(self, cluster: OracleCluster, run_for: Callable[[int], None]) -> None:
         self._cluster = cluster
         self._run_for = run_for
 

@@ -11,15 +11,20 @@ from dataclasses import replace
 from functools import partial
 
 from logdevice.protocol.messages.read import EpochMetadataIs, StatusNotice
-from logdevice.protocol.read_stream.events import ConfigChanged, LogRemoved, MetadataUnavailable, ReadConfig
+from logdevice.protocol.read_stream.events import (
+    LogRemoved,
+    MetadataUnavailable,
+    ReadConfig,
+    ReadConfigChanged,
+)
 from logdevice.simulation.reading.node import SimulatedNode
-from logdevice.simulation.reading.oracle import LOG, Sequencer
+from logdevice.simulation.reading.oracle import LOG, OracleSequencer
 from logdevice.simulation.reading.plan import EpochPlan, Plan, ReaderPlan
 from logdevice.simulation.reading.read_cluster import ReadCluster, metadata_answer
 from logdevice.simulation.reading.reader import SimulatedReader
 from logdevice.simulation.reading.repair import Repair
 from logdevice.simulation.reading.truth import Truth
-from logdevice.simulation.reading.witness import Witness
+from logdevice.simulation.reading.witness import ReadWitness
 from logdevice.simulation.world import World
 from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, GapType, Lsn, MetadataSource, NodeId
 
@@ -27,22 +32,22 @@ FULLY = AuthoritativeStatus.FULLY_AUTHORITATIVE
 RELEASE_BROADCAST_MS = 500
 
 
-class Cluster(ReadCluster):
+class OracleCluster(ReadCluster):
     """All parties of one run."""
 
-    witness: Witness
+    witness: ReadWitness
 
     def __init__(self, plan: Plan, world: World) -> None:
         super().__init__(plan, world)
         self.plan = plan
         self.truth = Truth(plan.locations)
-        self.witness = Witness(self.truth, world)
+        self.witness = ReadWitness(self.truth, world)
         self.nodes = {node: SimulatedNode(node, self) for node in sorted(plan.locations)}
         self.statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = 0
         self._old_metadata: EpochMetadata | None = None
         self.repair = Repair(self)
-        self.sequencer = Sequencer(self)
+        self.sequencer = OracleSequencer(self)
 
     def start(self) -> None:
         self.sequencer.step()
@@ -93,7 +98,7 @@ class Cluster(ReadCluster):
             self.world.after(delay_ms, partial(self._tell_config, reader))
 
     def _tell_config(self, reader: SimulatedReader) -> None:
-        reader.feed(ConfigChanged(self.read_config))  # the newest, whatever this call was planned for
+        reader.feed(ReadConfigChanged(self.read_config))  # the newest, whatever this call was planned for
 
     def activate(self, plan: EpochPlan) -> None:
         """A new epoch begins: its metadata is written before anything is stored in it."""

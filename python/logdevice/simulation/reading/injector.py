@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from logdevice.simulation.injector import Injector
-from logdevice.simulation.reading.cluster import FULLY, Cluster
+from logdevice.simulation.reading.cluster import FULLY, OracleCluster
 from logdevice.simulation.reading.node import SimulatedNode
 from logdevice.simulation.reading.oracle import LOG, satisfies
 from logdevice.types import AuthoritativeStatus, Lsn, NodeId
@@ -16,9 +16,9 @@ _AWAY_FOR_NOW = (AuthoritativeStatus.UNAVAILABLE, AuthoritativeStatus.UNDERREPLI
 
 
 class ReadInjector(Injector):
-    _cluster: Cluster
+    _cluster: OracleCluster
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: OracleCluster) -> None:
         super().__init__(cluster)
         self.gone: NodeId | None = None  # the node that never comes back, if there is one
         faults = cluster.plan.faults

@@ -20,10 +20,10 @@ from logdevice.protocol.messages.read import (
     ToNode,
     ToReader,
 )
-from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.server_stream.stream import EndServerStream, Event, MessageSent, ServerReadStream
 from logdevice.simulation.memory_log_store import MemoryLogStore
 from logdevice.simulation.network import Connection
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.types import GapType, Lsn, NodeId
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SimulatedNode:
     def __init__(self, node: NodeId, cluster: ReadCluster) -> None:
         skew_ms = cluster.world.between(0, cluster.world.faults.clock_skew_ms_max)
         self.id = node
-        self.process = Process(str(node), cluster.network, clock_skew_ms=skew_ms)
+        self.process = SimProcess(str(node), cluster.network, clock_skew_ms=skew_ms)
         self.store = MemoryLogStore(entries_examined_max=cluster.reading.examined_max)
         self.is_rebuilding = False
         self.is_disk_broken = False  # until the process is started again
@@ -122,7 +122,7 @@ class SimulatedNode:
         for effect in stream.handle(event, self._world.now_ms):
             if isinstance(effect, StoreRead):
                 self._read(connection, stream, effect)
-            elif isinstance(effect, EndStream):
+            elif isinstance(effect, EndServerStream):
                 self.forget(connection)
             else:
                 self._send(connection, effect)

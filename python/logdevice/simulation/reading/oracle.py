@@ -25,17 +25,17 @@ from logdevice.types import (
 )
 
 if TYPE_CHECKING:
-    from logdevice.simulation.reading.cluster import Cluster
+    from logdevice.simulation.reading.cluster import OracleCluster
 
 LOG = LogId(1)
 _HOLE = int(RecordFlags.HOLE | RecordFlags.BY_RECOVERY)
 _FLAGS = {SlotKind.DATA: 0, SlotKind.HOLE: _HOLE, SlotKind.BRIDGE: _HOLE | int(RecordFlags.BRIDGE)}
 
 
-class Sequencer:
+class OracleSequencer:
     """Writes the planned epochs in bursts, then whatever else is asked of it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: OracleCluster) -> None:
         plan = cluster.plan
         self._cluster, self._plan = cluster, plan
         self._world, self._truth = cluster.world, cluster.truth

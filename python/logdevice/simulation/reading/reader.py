@@ -37,7 +37,7 @@ from logdevice.protocol.read_stream.events import (
 from logdevice.protocol.read_stream.stream import ClientReadStream
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.simulation.network import Connection
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.node import brief
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.simulation.reading.plan import ReaderPlan
@@ -69,7 +69,7 @@ class SimulatedReader:
         self._cluster = cluster
         self._world, self._network, self._witness = cluster.world, cluster.network, cluster.witness
         self._witness.views[name] = self.view
-        self._process = Process(name, self._network)
+        self._process = SimProcess(name, self._network)
         rng = random.Random(self._world.rng.random())
         self.stream = ClientReadStream(request, cluster.read_config, plan.settings, rng)
         self._connections: dict[NodeId, Connection] = {}

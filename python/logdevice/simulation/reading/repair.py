@@ -15,13 +15,13 @@ from logdevice.simulation.reading.truth import DirtyRange, Slot
 from logdevice.types import Lsn, LsnRange, NodeId
 
 if TYPE_CHECKING:
-    from logdevice.simulation.reading.cluster import Cluster
+    from logdevice.simulation.reading.cluster import OracleCluster
 
 
 class Repair:
     """The disks of a cluster, seen from above."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: OracleCluster) -> None:
         self._world, self._truth, self._nodes = cluster.world, cluster.truth, cluster.nodes
 
     def wipe(self, node: NodeId) -> None:

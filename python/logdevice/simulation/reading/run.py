@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from logdevice.simulation.injector import Injector
 from logdevice.simulation.reading import checkers
 from logdevice.simulation.reading.audit import CLEAN_RECORDS, Audit
-from logdevice.simulation.reading.cluster import Cluster
+from logdevice.simulation.reading.cluster import OracleCluster
 from logdevice.simulation.reading.injector import ReadInjector
 from logdevice.simulation.reading.plan import Plan
 from logdevice.simulation.reading.read_cluster import ReadCluster
@@ -29,7 +29,7 @@ class SeenEnoughError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     seed: int
     events: int
     violations: tuple[str, ...]
@@ -46,7 +46,7 @@ class Run:
         self._injector = injector
         self._next_look_ms = SAMPLE_MS
 
-    def play(self) -> Outcome:
+    def play(self) -> RunOutcome:
         try:
             self.cluster.start()
             self._injector.tick()
@@ -64,7 +64,7 @@ class Run:
             if self.world.trace is not None:
                 self.world.trace.extend(traceback.format_exc().splitlines())
         readers = self.cluster.readers
-        return Outcome(
+        return RunOutcome(
             seed=self.cluster.reading.seed,
             events=self.world.events,
             violations=tuple(self.cluster.witness.violations),
@@ -79,7 +79,7 @@ class Run:
     def _judge(self) -> None:
         raise NotImplementedError
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         """Every now and then."""
 
     def _run_for(self, duration_ms: int) -> None:
@@ -90,7 +90,7 @@ class Run:
             self.world.run_until(min(end_ms, self._next_look_ms))
             if self.world.now_ms >= self._next_look_ms:
                 self._next_look_ms += SAMPLE_MS
-                self._look()
+                self._observe()
 
     def _run_while(self, is_unfinished: Callable[[], object]) -> None:
         deadline_ms = self.world.now_ms + CONVERGE_MS
@@ -98,18 +98,18 @@ class Run:
             self._run_for(STEP_MS)
 
 
-def simulate(seed: int, trace: list[str] | None = None) -> Outcome:
+def simulate(seed: int, trace: list[str] | None = None) -> RunOutcome:
     plan = Plan.draw(seed)
-    return ReadRun(Cluster(plan, World(seed, trace, plan.faults))).play()
+    return ReadRun(OracleCluster(plan, World(seed, trace, plan.faults))).play()
 
 
 class ReadRun(Run):
     """Readers of what an oracle writes."""
 
-    cluster: Cluster
+    cluster: OracleCluster
     _injector: ReadInjector
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: OracleCluster) -> None:
         super().__init__(cluster, ReadInjector(cluster))
         self._heads: dict[str, Lsn] = {}
         self._is_settled = False
@@ -149,13 +149,13 @@ class ReadRun(Run):
             witness.complain(reader.name, checkers.not_converged(self.cluster.truth, reader.view))
         witness.compare([reader.view for reader in self.cluster.readers])
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         for reader in self.cluster.readers:
             if not reader.view.is_ended:
-                self._look_at(reader)
+                self._observe_reader(reader)
         self._released_end = self.cluster.truth.released_end
 
-    def _look_at(self, reader: SimulatedReader) -> None:
+    def _observe_reader(self, reader: SimulatedReader) -> None:
         health = reader.stream.health(self.world.now_ms)
         if self._heads.get(reader.name) == health.head:
             complaint = checkers.stall_without_cause(

@@ -48,7 +48,7 @@ class ReaderWitness:
             view.next = item.end
 
 
-class Witness(ReaderWitness):
+class ReadWitness(ReaderWitness):
     """Holds what readers of an oracle's log get against the truth."""
 
     def __init__(self, truth: Truth, world: World) -> None:

@@ -14,9 +14,9 @@ import pytest
 from logdevice.simulation.__main__ import WORLDS, main, report, run
 from logdevice.simulation.faults import Faults
 from logdevice.simulation.network import Connection, Network
-from logdevice.simulation.process import Process
+from logdevice.simulation.process import SimProcess
 from logdevice.simulation.reading.plan import Plan
-from logdevice.simulation.reading.run import Outcome, simulate
+from logdevice.simulation.reading.run import RunOutcome, simulate
 from logdevice.simulation.world import World
 
 SEEDS = range(60)
@@ -64,8 +64,8 @@ def test_the_same_seed_is_the_same_run_in_another_process(hash_seed: str) -> Non
 
 
 def test_the_last_line_counts_seeds_events_and_violations(capsys: pytest.CaptureFixture[str]) -> None:
-    good = Outcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
-    bad = Outcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
+    good = RunOutcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
+    bad = RunOutcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
     assert report([("read", 1)], [good]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 seeds, 10 events, 0 violations"
     assert report([("read", 1), ("read", 2)], [good, bad]) == 1
@@ -81,7 +81,7 @@ def test_the_seeds_of_a_run_of_all_worlds_are_divided_among_them(capsys: pytest.
 
 
 def test_a_violation_is_replayed_in_its_own_world(capsys: pytest.CaptureFixture[str]) -> None:
-    bad = Outcome(seed=2, events=5, violations=("5 ms log: something",), records=1, gaps=0, rewinds=0)
+    bad = RunOutcome(seed=2, events=5, violations=("5 ms log: something",), records=1, gaps=0, rewinds=0)
     assert report([("losses", 2)], [bad]) == 1
     assert "    replay: make sim LOSSES=1 SEED=2" in capsys.readouterr().out.splitlines()
 
@@ -120,9 +120,9 @@ class Line:
         self.network = Network(self.world)
         self.reader: list[object] = []
         self.node: list[object] = []
-        self.target = Process("N1", self.network)
+        self.target = SimProcess("N1", self.network)
         self.target.is_up = is_up
-        source = Process("reader", self.network)
+        source = SimProcess("reader", self.network)
         lost, closed = partial(self.reader.append, "lost"), partial(self.node.append, "closed")
         self.connection = Connection(source, self.target, lost, closed)
         self.network.open(self.connection)

@@ -75,9 +75,9 @@ def test_a_segment_header_comes_back_unless_it_is_damaged(header: SegmentHeader,
     assert decode_segment_header(damaged) is None
 
 
-@given(copysets, flags, st.builds(index_layout.Location, u64, u64, u32, u64), st.binary())
+@given(copysets, flags, st.builds(index_layout.BodyLocation, u64, u64, u32, u64), st.binary())
 def test_an_index_entry_gives_back_its_parts(
-    copyset: tuple[NodeId, ...], flags: int, location: index_layout.Location, header: bytes
+    copyset: tuple[NodeId, ...], flags: int, location: index_layout.BodyLocation, header: bytes
 ) -> None:
     route = index_layout.encode_route(copyset, flags)
     entry = index_layout.encode_entry(route, location, header)
@@ -133,7 +133,7 @@ VECTORS = (
     (index_layout.record_key(LogId(7), Lsn.of(1, 2)), "7200000000000000070000000100000002"),
     (
         index_layout.encode_entry(
-            index_layout.encode_route(nodes([3, 4]), 8), index_layout.Location(1, 2, 3, 4), b"header"
+            index_layout.encode_route(nodes([3, 4]), 8), index_layout.BodyLocation(1, 2, 3, 4), b"header"
         ),
         "0208000300040001000000000000000200000000000000030000000400000000000000686561646572",
     ),

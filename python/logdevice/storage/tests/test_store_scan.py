@@ -14,7 +14,7 @@ from logdevice.protocol.log_state.store_read import ReadEnd, RecordsRead
 from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, TrimLog
 from logdevice.protocol.messages.read import ReadMode
 from logdevice.records.stored import StoredBody
-from logdevice.storage.index_layout import Location
+from logdevice.storage.index_layout import BodyLocation
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.storage.segment_log_store import SegmentLogStore
 from logdevice.storage.segments import Segments
@@ -69,7 +69,7 @@ def during_read(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> 
     """Has `action` run once, after the index was asked and before the first body is read."""
     real, pending = Segments.read_body, [action]
 
-    def read_body(segments: Segments, location: Location) -> bytes | None:
+    def read_body(segments: Segments, location: BodyLocation) -> bytes | None:
         if pending:
             pending.pop()()
         return real(segments, location)

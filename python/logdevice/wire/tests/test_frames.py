@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
 from logdevice.records.stored import StoredBody
 from logdevice.settings import WireSettings
-from logdevice.wire.frames import Frame, Frames, Kind
+from logdevice.wire.frames import Frame, FrameKind, Frames
 
 SETTINGS = WireSettings(message_bytes_max=1 << 20)
 
@@ -41,17 +41,17 @@ def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]], *, local
     asyncio.run(run())
 
 
-def plain(frame: Frame | None) -> tuple[Kind, bytes] | None:
+def plain(frame: Frame | None) -> tuple[FrameKind, bytes] | None:
     return None if frame is None else (frame.kind, bytes(frame.data))
 
 
 @settings(max_examples=30, deadline=None)
 @given(
     messages=st.lists(
-        st.tuples(st.sampled_from(Kind), st.lists(st.binary(max_size=200), max_size=600)), max_size=5
+        st.tuples(st.sampled_from(FrameKind), st.lists(st.binary(max_size=200), max_size=600)), max_size=5
     )
 )
-def test_messages_come_out_as_they_went_in(messages: list[tuple[Kind, list[bytes]]]) -> None:
+def test_messages_come_out_as_they_went_in(messages: list[tuple[FrameKind, list[bytes]]]) -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         peer = Frames(theirs, SETTINGS)
 
@@ -74,8 +74,8 @@ def test_what_the_kernel_takes_in_many_steps_arrives_whole() -> None:
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         peer = Frames(theirs, SETTINGS)
         parts = [bytes([number]) * 100_003 for number in range(10)]
-        sending = asyncio.create_task(frames.send(Kind.MESSAGE, parts))
-        assert plain(await peer.receive()) == (Kind.MESSAGE, b"".join(parts))
+        sending = asyncio.create_task(frames.send(FrameKind.MESSAGE, parts))
+        assert plain(await peer.receive()) == (FrameKind.MESSAGE, b"".join(parts))
         await sending
 
     with_pair(test)
@@ -88,7 +88,7 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
         async def send_for_ever() -> None:
             nonlocal sent
             while True:
-                await frames.send(Kind.MESSAGE, [bytes(1 << 20)])
+                await frames.send(FrameKind.MESSAGE, [bytes(1 << 20)])
                 sent += 1
 
         sending = asyncio.create_task(send_for_ever())
@@ -109,7 +109,7 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
 def test_what_is_too_large_is_neither_sent_nor_taken() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         with pytest.raises(PayloadTooLargeError, match="1048577 bytes, allowed are 1048576"):
-            await frames.send(Kind.MESSAGE, [bytes(1 << 20), b"x"])
+            await frames.send(FrameKind.MESSAGE, [bytes(1 << 20), b"x"])
         theirs.sendall((0xFFFFFFFF).to_bytes(4, "little") + b"\0")
         with pytest.raises(RemoteProtocolError, match=r"4294967295 bytes.*message_bytes_max"):
             await frames.receive()
@@ -153,7 +153,7 @@ def test_a_connection_that_is_reset_is_lost_in_both_directions() -> None:
         with pytest.raises(UnavailableError):
             await frames.receive()
         with pytest.raises(UnavailableError):
-            await frames.send(Kind.MESSAGE, [b"x"])
+            await frames.send(FrameKind.MESSAGE, [b"x"])
         with pytest.raises(UnavailableError):
             frames.end()
         await frames.drain()
@@ -190,11 +190,11 @@ def test_bodies_in_files_arrive_among_others(
         peer = Frames(theirs, SETTINGS)
         with path.open("rb") as file:
             sent = [part if isinstance(part, bytes) else StoredBody(file, *part) for part in parts]
-            sending = asyncio.create_task(frames.send(Kind.MESSAGE, sent))
+            sending = asyncio.create_task(frames.send(FrameKind.MESSAGE, sent))
             wanted = [
                 part if isinstance(part, bytes) else data[part[0] : part[0] + part[1]] for part in parts
             ]
-            assert plain(await peer.receive()) == (Kind.MESSAGE, b"".join(wanted))
+            assert plain(await peer.receive()) == (FrameKind.MESSAGE, b"".join(wanted))
             await sending
 
     for local in (True, False):
@@ -210,10 +210,15 @@ def test_what_cannot_be_read_of_a_body_arrives_as_zeros(mode: str, tmp_path: Pat
     async def test(frames: Frames, theirs: socket.socket) -> None:
         peer = Frames(theirs, SETTINGS)
         with path.open(mode) as file:
-            sending = asyncio.create_task(frames.send(Kind.MESSAGE, [b"<", StoredBody(file, 0, 9), b">"]))
+            sending = asyncio.create_task(
+                frames.send(FrameKind.MESSAGE, [b"<", StoredBody(file, 0, 9), b">"])
+            )
             frame = plain(await peer.receive())
             await sending
-        assert frame == (Kind.MESSAGE, b"<four" + bytes(5) + b">" if mode == "rb" else b"<" + bytes(9) + b">")
+        assert frame == (
+            FrameKind.MESSAGE,
+            b"<four" + bytes(5) + b">" if mode == "rb" else b"<" + bytes(9) + b">",
+        )
 
     with_pair(test, local=True)
 

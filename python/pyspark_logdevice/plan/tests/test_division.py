@@ -12,7 +12,7 @@ from pyspark_logdevice.options.read import ReadOptions
 from pyspark_logdevice.plan import division
 from pyspark_logdevice.plan.admission import NO_LIMIT, Amount, Span
 from pyspark_logdevice.plan.division import Division, divide
-from pyspark_logdevice.plan.offsets import Offsets, Position, TaskEnd
+from pyspark_logdevice.plan.offsets import LogPosition, Offsets, TaskEnd
 from pyspark_logdevice.plan.tasks import splits
 from pyspark_logdevice.plan.tests.counted_logs import START, A, B, Logs, many
 
@@ -23,7 +23,7 @@ def options(**changes: int | None) -> ReadOptions:
 
 def divided(logs: Logs, spans: dict[LogId, Span], chosen: ReadOptions) -> list[list[CountedRecord]]:
     """The records that each task reads."""
-    positions = {log: Position(path="/l", since=START.lsn, at=span.end) for log, span in spans.items()}
+    positions = {log: LogPosition(path="/l", since=START.lsn, at=span.end) for log, span in spans.items()}
     end = Offsets("ads", positions, divide(spans, chosen, logs.find))
     return [
         [

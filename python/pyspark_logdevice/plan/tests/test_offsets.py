@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from logdevice.errors import CheckpointFormatError
 from logdevice.types import LSN_MAX, LogId, LogPoint, Lsn
-from pyspark_logdevice.plan.offsets import INITIAL, Offsets, Position, TaskEnd, from_json
+from pyspark_logdevice.plan.offsets import INITIAL, LogPosition, Offsets, TaskEnd, from_json
 
-CLICKS = Position(path="/ads/clicks", since=Lsn(1), at=LogPoint(Lsn(1 << 33), 20, 200))
+CLICKS = LogPosition(path="/ads/clicks", since=Lsn(1), at=LogPoint(Lsn(1 << 33), 20, 200))
 OFFSETS = Offsets("ads", {LogId(12): CLICKS, LogId(7): CLICKS}, (TaskEnd(LogId(7), Lsn(5)),))
 
 numbers = st.integers(0, (1 << 63) - 1)
 lsns = st.integers(1, int(LSN_MAX)).map(Lsn)
 positions = st.builds(
-    Position,
+    LogPosition,
     path=st.text(min_size=1),
     since=lsns,
     at=st.builds(LogPoint, lsns, numbers, numbers),

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from logdevice.types import LogId, LogPoint, Lsn
 from pyspark_logdevice.options.read import ReadOptions
-from pyspark_logdevice.plan.offsets import Offsets, Position, TaskEnd
+from pyspark_logdevice.plan.offsets import LogPosition, Offsets, TaskEnd
 from pyspark_logdevice.plan.tasks import LogRange, ReadSplit, splits
 
 A, B, C = LogId(1), LogId(2), LogId(3)
 OPTIONS = ReadOptions(endpoint="a:1", logs=("/a",))
 
 
-def position(next_lsn: int, since: int = 1) -> Position:
-    return Position(path="/log", since=Lsn(since), at=LogPoint(Lsn(next_lsn), 0, 0))
+def position(next_lsn: int, since: int = 1) -> LogPosition:
+    return LogPosition(path="/log", since=Lsn(since), at=LogPoint(Lsn(next_lsn), 0, 0))
 
 
-def at(*tasks: tuple[int, int], **logs: Position) -> Offsets:
+def at(*tasks: tuple[int, int], **logs: LogPosition) -> Offsets:
     ends = tuple(TaskEnd(LogId(log), Lsn(lsn)) for log, lsn in tasks)
     return Offsets("ads", {LogId(int(name[1:])): found for name, found in logs.items()}, ends)
 

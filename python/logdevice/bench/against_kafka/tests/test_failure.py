@@ -7,7 +7,7 @@ import time
 import pytest
 
 from logdevice.bench.against_kafka.failure import interrupted, longest_stall_ms
-from logdevice.bench.against_kafka.kafka_clients import Done
+from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
 
 
 def test_the_longest_stall_is_counted_from_the_kill_on() -> None:
@@ -23,16 +23,16 @@ def test_work_that_was_over_before_the_kill_is_no_measurement() -> None:
     with pytest.raises(RuntimeError, match="no progress after the kill"):
         longest_stall_ms([100, 200], since_ms=300)
     with pytest.raises(RuntimeError, match="done before anything was killed"):
-        interrupted(lambda: Done(0.0, 1, []), lambda: None, after_s=60)
+        interrupted(lambda: ConsumerDone(0.0, 1, []), lambda: None, after_s=60)
 
 
 def test_work_is_interrupted_while_it_runs() -> None:
     killed: list[float] = []
 
-    def work() -> Done:
+    def work() -> ConsumerDone:
         while not killed:
             time.sleep(0.001)
-        return Done(1.0, 1, [])
+        return ConsumerDone(1.0, 1, [])
 
     done, at_ms = interrupted(work, lambda: killed.append(time.time() * 1000), after_s=0.001)
     assert done.entries == 1
@@ -40,6 +40,6 @@ def test_work_is_interrupted_while_it_runs() -> None:
 
 
 def test_whoever_read_too_little_has_measured_nothing() -> None:
-    assert Done(1.0, 7, []).checked(7).entries == 7
+    assert ConsumerDone(1.0, 7, []).checked(7).entries == 7
     with pytest.raises(RuntimeError, match="6 entries were read of 7"):
-        Done(1.0, 6, []).checked(7)
+        ConsumerDone(1.0, 6, []).checked(7)

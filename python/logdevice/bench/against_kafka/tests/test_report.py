@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from logdevice.bench.against_kafka import report, targets, texts
-from logdevice.bench.against_kafka.results import Failure, Results, Side, Spread
+from logdevice.bench.against_kafka.results import FailedCase, Results, Side, Spread
 from logdevice.bench.against_kafka.workload import Value
 
 
@@ -19,7 +19,7 @@ def value(workload: str, case: str, system: str, metric: str, unit: str, numbers
     ]
 
 
-def made(*values: list[Value], failures: tuple[Failure, ...] = ()) -> Results:
+def made(*values: list[Value], failures: tuple[FailedCase, ...] = ()) -> Results:
     return Results(
         machine={"cores": 2, "memory": "24 GB"},
         versions={"kafka": "1.2.3"},
@@ -39,7 +39,7 @@ LIMIT = value("limits", "Spark, 100 B", "limit", "rows_per_s", "rows/s", [1000])
 
 
 def test_a_run_is_the_same_after_it_was_saved(tmp_path: Path) -> None:
-    results = made(SCAN_OURS, STALL_OURS, failures=(Failure("etl", "no jar"),))
+    results = made(SCAN_OURS, STALL_OURS, failures=(FailedCase("etl", "no jar"),))
     results.save(tmp_path / "bench" / "results.json")
     assert Results.load(tmp_path / "bench" / "results.json") == results
 
@@ -119,7 +119,7 @@ def test_what_one_system_does_not_have_is_left_blank() -> None:
 
 
 def test_a_failed_workload_is_in_the_report_with_its_error() -> None:
-    results = made(SCAN_OURS, failures=(Failure("many_logs", "took longer than 60 s"),))
+    results = made(SCAN_OURS, failures=(FailedCase("many_logs", "took longer than 60 s"),))
     assert "## Many logs" in report.page(results)
     assert "**Not measured**, or not completely: took longer than 60 s" in report.page(results)
     assert "many_logs: not measured: took longer than 60 s" in report.summary(results)

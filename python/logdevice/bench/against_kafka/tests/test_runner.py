@@ -12,7 +12,7 @@ import pytest
 
 from logdevice.bench.against_kafka.kafka import KafkaCluster
 from logdevice.bench.against_kafka.kafka_clients import Jars
-from logdevice.bench.against_kafka.runner import Run, TimeUp, at_most
+from logdevice.bench.against_kafka.runner import BenchRun, TimeUp, at_most
 from logdevice.bench.against_kafka.workload import QUICK, Stand, Value, Workload, in_turn
 from logdevice.cli.local.local_cluster import LocalCluster
 
@@ -55,9 +55,9 @@ def stand(tmp_path: Path) -> Stand:
     return Stand(logdevice, kafka, tmp_path, QUICK)
 
 
-def run(stand: Stand, *workloads: Workload, limit_s: float = 60.0) -> tuple[Run, list[str]]:
+def run(stand: Stand, *workloads: Workload, limit_s: float = 60.0) -> tuple[BenchRun, list[str]]:
     said: list[str] = []
-    made = Run(
+    made = BenchRun(
         workloads=workloads,
         sizes=QUICK,
         limit_s=limit_s,

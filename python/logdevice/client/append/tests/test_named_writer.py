@@ -137,7 +137,7 @@ def test_a_journal_that_was_cut_off_is_read_as_far_as_it_is_whole(tmp_path: Path
     journal = WriterJournal(path, "loader", LogId(7), sync=True)
     for seq in range(1, 4):
         journal.add(Kept(seq, 2, b"body %d" % seq))
-    journal.settle(1)
+    journal.mark_done(1)
     whole = path.read_bytes()
     for length in range(len(whole)):
         cut = tmp_path / "cut"
@@ -151,8 +151,8 @@ def test_a_journal_that_was_cut_off_is_read_as_far_as_it_is_whole(tmp_path: Path
     cut.write_bytes(damaged)
     assert sorted(WriterJournal(cut, "loader", LogId(7), sync=False).open) == [1, 2, 3]
     assert sorted(journal.open) == [2, 3]
-    journal.settle(2)
-    journal.settle(3)
+    journal.mark_done(2)
+    journal.mark_done(3)
     journal.close()
     again = WriterJournal(path, "loader", LogId(7), sync=False)
     assert (again.open, again.next_seq) == ({}, 4)
@@ -164,7 +164,7 @@ def test_a_journal_of_settled_appends_does_not_grow(tmp_path: Path) -> None:
     journal = WriterJournal(path, "loader", LogId(7), sync=False)
     for seq in range(1, 40):
         journal.add(Kept(seq, 1, bytes(100_000)))
-        journal.settle(seq)
+        journal.mark_done(seq)
     assert path.stat().st_size < 1_200_000
     journal.close()
 

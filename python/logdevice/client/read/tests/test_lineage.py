@@ -317,7 +317,7 @@ class Branching(Lineages):
     async def _lineage(self, log: LogId) -> LineageIs:
         return LineageIs(self.known, Epoch(4))
 
-    async def _look(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
+    async def _compare(self, checkpoint: Checkpoint, part: LsnRange) -> tuple[LsnRange, ...]:
         self.looks.append(part)
         if self.left:
             self.left -= 1

@@ -12,7 +12,7 @@ from logdevice.protocol.messages.chain import (
     Settle,
     Settled,
 )
-from logdevice.protocol.messages.write import Append, Appended, Claim, Position, Stored, StoreStatus
+from logdevice.protocol.messages.write import Append, Appended, Claim, Stored, StoreStatus, WritePosition
 from logdevice.protocol.sequencer.epoch_state import (
     MetadataLogRead,
     MetadataLogWritten,
@@ -82,7 +82,7 @@ class Chaining(Sequencing):
         self.ask(self.requests, append)
         return self.requests
 
-    def position(self, token: int) -> Position:
+    def position(self, token: int) -> WritePosition:
         position = self.issued[self.next(token)].position
         assert position is not None
         return position

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from logdevice.protocol.messages.chain import ChainCopy, Fate, Settled
-from logdevice.protocol.messages.write import Appended, AppendStatus, Position, Store, Stored, StoreStatus
+from logdevice.protocol.messages.write import (
+    Appended,
+    AppendStatus,
+    Store,
+    Stored,
+    StoreStatus,
+    WritePosition,
+)
 from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, nodes
 
 LOG = LogId(7)
@@ -41,8 +48,8 @@ def copy(*records: Record, at: Lsn = LSN, failed: bool = False) -> ChainCopy:
     return ChainCopy(lsn=at, records=records, has_failed=failed)
 
 
-def position(at: Lsn = LSN, chain: tuple[NodeId, ...] = CHAIN) -> Position:
-    return Position(
+def position(at: Lsn = LSN, chain: tuple[NodeId, ...] = CHAIN) -> WritePosition:
+    return WritePosition(
         lsn=at,
         chain=chain,
         copies=2,

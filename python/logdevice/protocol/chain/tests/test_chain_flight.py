@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from logdevice.protocol.chain.flight import Flight, Phase
+from logdevice.protocol.chain.flight import Flight, FlightPhase
 from logdevice.protocol.chain.placing import Avoided
 from logdevice.protocol.chain.tests.chaining import (
     CHAIN,
@@ -17,7 +17,7 @@ from logdevice.protocol.chain.tests.chaining import (
     position,
     record,
 )
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Ask
 from logdevice.protocol.messages.chain import ChainCopy, ChainRead
 from logdevice.protocol.messages.write import Store, Stored, StoreStatus
@@ -33,29 +33,29 @@ OK, TAKEN = StoreStatus.OK, StoreStatus.TAKEN
 class Suspects(Avoided):
     """Puts down who is suspected among the effects."""
 
-    def __init__(self, turn: Turn[Any]) -> None:
+    def __init__(self, effects: Effects[Any]) -> None:
         super().__init__(frozenset(), 0)
-        self._turn = turn
+        self._effects = effects
 
     def suspect(self, node: NodeId, now_ms: int) -> None:
-        self._turn.emit(f"suspect {node}")
+        self._effects.emit(f"suspect {node}")
 
 
 class Flying:
     def __init__(self, chain: tuple[NodeId, ...] = CHAIN, *, with_body: bool = False) -> None:
         self.now_ms = 0
-        self.turn: Turn[Any] = Turn()
+        self.effects: Effects[Any] = Effects()
         self.timers: Timers[Lsn] = Timers()
         self.machine = Flight(
             LOG,
             record(copyset=()),
             position(chain=chain),
             SETTINGS,
-            turn=self.turn,
+            effects=self.effects,
             timers=self.timers,
-            health=Suspects(self.turn),
-            decide=lambda _, is_hole: self.turn.emit("hole" if is_hole else "decided"),
-            preempt=lambda refusal: self.turn.emit(f"sealed by {refusal.sealed_by}"),
+            health=Suspects(self.effects),
+            decide=lambda _, is_hole: self.effects.emit("hole" if is_hole else "decided"),
+            preempt=lambda refusal: self.effects.emit(f"sealed by {refusal.sealed_by}"),
         )
         self.started = self.texts(self.machine.bring if with_body else self.machine.await_client)
 
@@ -67,7 +67,7 @@ class Flying:
 
     def texts(self, act: Callable[[], None]) -> list[str]:
         found = []
-        effects = self.turn.begin(self.now_ms)
+        effects = self.effects.begin(self.now_ms)
         act()
         for effect in effects:
             match effect:
@@ -150,7 +150,7 @@ def test_whoever_asks_makes_the_sequencer_look_but_not_fill() -> None:
     assert flying.settle() == ["read N1"]
     assert flying.settle() == []  # it looks already
     assert flying.answer(N1, copy()) == []
-    assert flying.machine.phase is Phase.WRITTEN_BY_CLIENT
+    assert flying.machine.phase is FlightPhase.WRITTEN_BY_CLIENT
 
 
 def test_a_client_that_has_given_up_is_not_waited_for() -> None:
@@ -210,7 +210,7 @@ def test_a_node_that_refuses_or_cannot_read_has_failed() -> None:
         flying = Flying()
         flying.wait()
         assert flying.answer(N1, answer) == []
-        assert flying.machine.phase is Phase.PAUSING
+        assert flying.machine.phase is FlightPhase.PAUSING
 
 
 def test_a_node_in_the_middle_that_has_something_else_has_failed() -> None:
@@ -226,7 +226,7 @@ def test_a_sealed_node_ends_the_epoch() -> None:
     # P13
     flying = Flying(with_body=True)
     assert flying.answer(N1, chain_stored(StoreStatus.PREEMPTED)) == ["sealed by N8"]
-    assert flying.machine.phase is Phase.PAUSING
+    assert flying.machine.phase is FlightPhase.PAUSING
 
 
 def test_answers_that_come_late_or_from_others_change_nothing() -> None:

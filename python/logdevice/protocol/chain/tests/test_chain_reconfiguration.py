@@ -13,9 +13,9 @@ from logdevice.protocol.sequencer.epoch_state import (
 )
 from logdevice.protocol.sequencer.events import (
     ChainConfig,
-    ConfigChanged,
     NodeConnected,
     RecoveryCompleted,
+    SequencerConfigChanged,
 )
 from logdevice.protocol.sequencer.tests.sequencing import state
 from logdevice.types import Epoch, Lsn, NodeId, nodes
@@ -61,7 +61,7 @@ def test_answers_about_an_epoch_that_was_left_are_dropped() -> None:
 def test_a_node_that_the_cluster_holds_for_dead_is_left_out() -> None:
     # P12
     chaining = active()
-    chaining.feed(ConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
+    chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
     chaining.begin_next_epoch()
     assert NodeId(1) not in chaining.chain_epoch.chains[0]
 
@@ -86,7 +86,7 @@ def test_a_chain_grows_again_when_the_cluster_sees_a_node_again() -> None:
     away = replace(THREE, away=frozenset(nodes([1])))
     chaining = active(away)
     assert chaining.chain_epoch.copies == 2
-    chaining.feed(ConfigChanged(THREE))
+    chaining.feed(SequencerConfigChanged(THREE))
     chaining.begin_next_epoch()
     assert chaining.chain_epoch.copies == 3
 
@@ -94,7 +94,7 @@ def test_a_chain_grows_again_when_the_cluster_sees_a_node_again() -> None:
 def test_positions_wait_for_the_chains_that_are_on_their_way() -> None:
     # P12
     chaining = active()
-    chaining.feed(ConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
+    chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
     request = chaining.next(1)
     assert request not in chaining.issued
     chaining.take_epoch(state(2, 1, owner=0))
@@ -118,7 +118,7 @@ def test_a_suspicion_ends_by_itself() -> None:
 def test_two_of_three_gone_leave_a_chain_of_one_if_the_log_allows_it() -> None:
     # P16
     chaining = active()
-    chaining.feed(ConfigChanged(replace(THREE, away=frozenset(nodes([1, 2])))))
+    chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1, 2])))))
     chaining.begin_next_epoch()
     assert chaining.chain_epoch.chains == ((NodeId(0),),)
     assert chaining.position(1).copies == 1
@@ -128,14 +128,14 @@ def test_a_log_may_forbid_chains_that_are_too_short() -> None:
     # P16
     config = replace(THREE, chain=ChainConfig(min_copies=2))
     chaining = active(config)
-    chaining.feed(ConfigChanged(replace(config, away=frozenset(nodes([1, 2])))))
+    chaining.feed(SequencerConfigChanged(replace(config, away=frozenset(nodes([1, 2])))))
     assert not chaining.wanted(ReadEpochStore)
     assert chaining.issued[chaining.next(1)].status is AppendStatus.TOO_FEW_NODES
     chaining = active(replace(config, away=frozenset(nodes([1, 2]))))
     assert chaining.issued[chaining.next(1)].status is AppendStatus.TOO_FEW_NODES
     assert chaining.status(chaining.append()) is AppendStatus.TOO_FEW_NODES
     assert chaining.chain_epoch.copies == 0
-    chaining.feed(ConfigChanged(config))
+    chaining.feed(SequencerConfigChanged(config))
     chaining.begin_next_epoch()
     assert chaining.chain_epoch.copies == 3
 
@@ -157,7 +157,7 @@ def test_a_sealed_chain_makes_the_sequencer_step_down() -> None:
 def test_nothing_is_changed_while_an_epoch_is_being_taken() -> None:
     # P12
     chaining = active()
-    chaining.feed(ConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
+    chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
     assert chaining.wanted(ReadEpochStore)
     chaining.next(1)
     assert not chaining.wanted(ReadEpochStore)

@@ -20,9 +20,9 @@ from logdevice.protocol.sequencer.epoch_state import (
 )
 from logdevice.protocol.sequencer.events import (
     ChainConfig,
-    ConfigChanged,
     OwnerChanged,
     RecoveryCompleted,
+    SequencerConfigChanged,
 )
 from logdevice.protocol.sequencer.tests.sequencing import CONFIG, ME, state
 from logdevice.protocol.timers import WakeAt
@@ -192,7 +192,7 @@ def test_a_log_without_chains_gives_out_no_positions() -> None:
 def test_a_log_may_change_from_copysets_to_chains() -> None:
     # P18: with a new epoch
     chaining = active(CONFIG)
-    chaining.feed(ConfigChanged(replace(CONFIG, chain=ChainConfig())))
+    chaining.feed(SequencerConfigChanged(replace(CONFIG, chain=ChainConfig())))
     chaining.begin_next_epoch()
     chaining.feed(RecoveryCompleted(Epoch(3)))
     assert chaining.position(1).lsn == Lsn.of(3, 1)
@@ -200,7 +200,7 @@ def test_a_log_may_change_from_copysets_to_chains() -> None:
 
 def test_a_log_that_is_not_needed_changes_later() -> None:
     chaining = Chaining(CONFIG)
-    chaining.feed(ConfigChanged(THREE))
+    chaining.feed(SequencerConfigChanged(THREE))
     assert not chaining.wanted(ReadEpochStore)
 
 

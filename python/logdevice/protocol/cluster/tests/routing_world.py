@@ -6,17 +6,17 @@ import random
 from collections.abc import Iterator, Mapping
 
 from logdevice.protocol.cluster.routing import (
-    Done,
     Effect,
     Event,
     Fail,
-    FindSequencer,
+    KnownSequencers,
+    LookUpSequencer,
     Refused,
     Request,
+    RequestDone,
     Routed,
     Send,
     SequencerFound,
-    Sequencers,
     Trouble,
 )
 from logdevice.protocol.io import Answered, Lost
@@ -54,11 +54,11 @@ class Asking:
         request: Request = APPEND,
         *,
         is_repeatable: bool = False,
-        known: Sequencers | None = None,
+        known: KnownSequencers | None = None,
         settings: ClientSettings = SETTINGS,
         timeout_ms: int = TIMEOUT_MS,
     ) -> None:
-        self.known = known or Sequencers()
+        self.known = known or KnownSequencers()
         self.now_ms = 0
         self._wake_ms: int | None = None
         self._sent: Send | None = None
@@ -116,12 +116,12 @@ class Asking:
 
     def _words(self, effect: Effect) -> str:
         match effect:
-            case FindSequencer():
+            case LookUpSequencer():
                 return "find"
             case Send():
                 self._sent = effect
                 return f"send {effect.node} for {effect.timeout_ms}"
-            case Done():
+            case RequestDone():
                 return f"done {effect.answer.status.value}"
             case Fail():
                 return f"fail {effect.trouble.value}"
@@ -132,7 +132,7 @@ class Asking:
 
 class RoutingWorld:
     def __init__(self) -> None:
-        self._known = Sequencers()
+        self._known = KnownSequencers()
         self._asking = Asking(known=self._known)
 
     def commands(self) -> Mapping[str, Handler]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from logdevice.protocol.cluster.routing import Refused, Sequencers, Trouble
+from logdevice.protocol.cluster.routing import KnownSequencers, Refused, Trouble
 from logdevice.protocol.cluster.tests.routing_world import APPEND, LOG, SETTINGS, Asking
 from logdevice.protocol.io import Lost
 from logdevice.protocol.messages.chain import Settle
@@ -18,8 +18,8 @@ N1, N2 = NodeId(1), NodeId(2)
 TAIL = GetTail(LOG)
 
 
-def knowing(node: NodeId) -> Sequencers:
-    known = Sequencers()
+def knowing(node: NodeId) -> KnownSequencers:
+    known = KnownSequencers()
     known.learn(LOG, node)
     return known
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Ask, Lost, Tell
 from logdevice.protocol.messages.write import Delete, Store, Stored, StoreStatus
 from logdevice.protocol.sequencer.appender import Appender
@@ -74,7 +74,7 @@ class Storing:
         self.stores: list[Ask[Store]] = []
         self.deletes: list[Tell[Delete]] = []
         self.timers = Deadlines()
-        self.turn: Turn[Any] = Turn()
+        self.effects: Effects[Any] = Effects()
         record = Record(LSN, timestamp_ms=3, copyset=(), body=b"body", entries=2, entry_end=9, byte_end=99)
         context = SequencerContext(log=LOG, me=NodeId(0), settings=settings, rng=random.Random(1))
         config = SequencerConfig(
@@ -92,25 +92,25 @@ class Storing:
             record,
             self.copysets,
             good_end=lambda: Lsn.of(2, 3),
-            turn=self.turn,
+            effects=self.effects,
             timers=self.timers,
             owner=self,
         )
-        effects = self.turn.begin(0)
+        effects = self.effects.begin(0)
         self.machine.start()
         self.started = self._texts(effects)
 
     def acknowledge(self, lsn: Lsn) -> None:
-        self.turn.emit("acknowledge")
+        self.effects.emit("acknowledge")
 
     def retire(self, lsn: Lsn) -> None:
-        self.turn.emit("retire")
+        self.effects.emit("retire")
 
     def finish(self, lsn: Lsn) -> None:
-        self.turn.emit("finish")
+        self.effects.emit("finish")
 
     def preempt(self, refusal: Stored) -> None:
-        self.turn.emit(f"preempted by {refusal.sealed_by}")
+        self.effects.emit(f"preempted by {refusal.sealed_by}")
 
     def answer(
         self, node: int, status: StoreStatus = StoreStatus.OK, *, wave: int | None = None, soft: bool = False
@@ -124,20 +124,20 @@ class Storing:
             sealed_by=NodeId(8) if is_preempted else None,
             is_soft=soft,
         )
-        effects = self.turn.begin(self.now_ms)
+        effects = self.effects.begin(self.now_ms)
         self.machine.answered(NodeId(node), stored)
         return self._texts(effects)
 
     def lose(self, node: int, *, was_sent: bool = True, wave: int | None = None) -> list[str]:
         wave = self.last_wave if wave is None else wave
         (store,) = [ask.request for ask in self.stores if (ask.node, ask.request.record.wave) == (node, wave)]
-        effects = self.turn.begin(self.now_ms)
+        effects = self.effects.begin(self.now_ms)
         self.machine.lost(Lost(NodeId(node), store, was_sent))
         return self._texts(effects)
 
     def wait(self, duration_ms: int) -> list[str]:
         self.now_ms += duration_ms
-        effects = self.turn.begin(self.now_ms)
+        effects = self.effects.begin(self.now_ms)
         for _ in self.timers.pop_passed(self.now_ms):
             self.machine.woken()
         return self._texts(effects)

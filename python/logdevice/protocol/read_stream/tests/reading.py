@@ -27,7 +27,6 @@ from logdevice.protocol.messages.read import (
     Window,
 )
 from logdevice.protocol.read_stream.events import (
-    ConfigChanged,
     ConnectionLost,
     Consumed,
     Deliver,
@@ -35,6 +34,7 @@ from logdevice.protocol.read_stream.events import (
     EndStream,
     Event,
     ReadConfig,
+    ReadConfigChanged,
     ReadRequest,
     SendStart,
 )
@@ -171,7 +171,7 @@ class Reading:
 
     def configure(self, *, scd: bool = True, local_scd: bool = False) -> None:
         self._modes = {"scd": scd, "local_scd": local_scd}
-        self.feed(ConfigChanged(self.config(scd=scd, local_scd=local_scd)))
+        self.feed(ReadConfigChanged(self.config(scd=scd, local_scd=local_scd)))
 
     def shrink(self, *nodes: int) -> None:
         """These nodes leave the configuration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logdevice.protocol.messages.read import GetEpochMetadata
-from logdevice.protocol.read_stream.events import ConfigChanged, MetadataUnavailable, SendStart
+from logdevice.protocol.read_stream.events import MetadataUnavailable, ReadConfigChanged, SendStart
 from logdevice.protocol.read_stream.health import Waiting
 from logdevice.protocol.read_stream.tests.reading import LOG, Reading, bridge, lsn
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, MetadataSource, NodeId, Replication, nodes
@@ -179,7 +179,7 @@ def test_a_node_of_the_nodeset_that_joins_the_configuration_is_started() -> None
     bench.started(1, 2, released=10)
     bench.records(1, 1)
     bench.locations[NodeId(9)] = Location()
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     assert started_to(bench) == [9]
     assert bench.start_of(9).start == lsn(2)
 
@@ -188,7 +188,7 @@ def test_a_node_that_is_not_in_the_nodeset_may_join_unnoticed() -> None:
     """M3."""
     bench = Reading(nodes=3)
     bench.locations[NodeId(9)] = Location()
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     assert bench.effects == []
 
 
@@ -197,7 +197,7 @@ def test_a_node_that_leaves_the_configuration_is_told_to_stop() -> None:
     bench = Reading()
     bench.started(released=10)
     del bench.locations[NodeId(5)]
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     assert bench.stops == [5]
     bench.records(5, 1)
     assert bench.text == []
@@ -206,7 +206,7 @@ def test_a_node_that_leaves_the_configuration_is_told_to_stop() -> None:
 def test_a_configuration_that_comes_before_the_metadata_is_kept_for_it() -> None:
     bench = Reading(nodes=3, answers_metadata=False)
     del bench.locations[NodeId(3)]
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     bench.answer_metadata(1)
     assert started_to(bench) == [1, 2]
 
@@ -224,7 +224,7 @@ def test_the_next_epoch_may_be_on_other_nodes() -> None:
 def test_nodes_that_are_new_in_an_epoch_start_at_its_first_lsn() -> None:
     bench = at_the_end_of_epoch_1(nodes=[1, 2, 3])
     bench.locations[NodeId(9)] = Location()
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     bench.answer_metadata(2, metadata=stored_on(1, 2, 9, copies=3), last_epoch=2)
     assert bench.stops == [3]
     assert bench.start_of(9).start == two(1)
@@ -273,7 +273,7 @@ def test_nodes_that_come_back_meanwhile_end_the_questions() -> None:
     bench = Reading(nodes=2, answers_metadata=False)
     bench.answer_metadata(1, metadata=stored_on(8, 9), source=LAST)
     bench.locations[NodeId(8)] = Location()
-    bench.feed(ConfigChanged(bench.config()))
+    bench.feed(ReadConfigChanged(bench.config()))
     bench.wait(1_000)
     assert asked(bench) == []
     assert bench.start_of(8).start == lsn(1)

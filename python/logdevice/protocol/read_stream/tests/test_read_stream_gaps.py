@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from logdevice.protocol.messages.read import GapReason, GetEpochMetadata
-from logdevice.protocol.read_stream.events import ConfigChanged
+from logdevice.protocol.read_stream.events import ReadConfigChanged
 from logdevice.protocol.read_stream.tests.reading import Reading, lsn, record
 from logdevice.types import AuthoritativeStatus, Lsn, MetadataSource, NodeId, RecordFlags, Replication
 
@@ -117,7 +117,7 @@ def test_a_node_that_leaves_the_configuration_is_not_waited_for_any_more() -> No
     bench.gap((1, 2, 3, 4), 1, 5)
     bench.locations.pop(NodeId(5))
     bench.nodes.remove(NodeId(5))
-    bench.feed(ConfigChanged(bench.config(scd=False)))
+    bench.feed(ReadConfigChanged(bench.config(scd=False)))
     bench.rewind()
     bench.started(1, 2, 3, 4, released=10)
     bench.gap((1, 2, 3, 4), 1, 5)

@@ -17,8 +17,8 @@ SETTINGS = RebuildSettings(
 def serving() -> CopyBudget:
     """At 1100 ms, of a node that sends 2000 bytes a second to readers."""
     budget = CopyBudget(SETTINGS)
-    budget.look(7_000, 1_000)
-    budget.look(7_200, 1_100)
+    budget.measure(7_000, 1_000)
+    budget.measure(7_200, 1_100)
     return budget
 
 
@@ -36,8 +36,8 @@ def test_bytes_a_second_are_limited_for_all_logs_together() -> None:
 def test_a_node_without_readers_does_not_rest() -> None:
     """P66: what was sent before the first look says nothing, nor does a little."""
     budget = CopyBudget(SETTINGS)
-    budget.look(1_000_000, 1_000)
-    budget.look(1_000_099, 1_100)
+    budget.measure(1_000_000, 1_000)
+    budget.measure(1_000_099, 1_100)
     assert not budget.is_serving
     assert budget.chunks_max == 4
     budget.worked(1_000, 1_100)
@@ -64,17 +64,17 @@ def test_what_took_long_was_not_all_work() -> None:
 def test_a_pause_of_readers_is_not_their_end() -> None:
     """P66."""
     budget = serving()
-    budget.look(7_200, 2_099)
+    budget.measure(7_200, 2_099)
     assert budget.is_serving
-    budget.look(7_200, 2_100)
+    budget.measure(7_200, 2_100)
     assert not budget.is_serving
 
 
 def test_two_looks_right_after_each_other_say_nothing_about_a_rate() -> None:
     """P66: the bytes are not forgotten."""
     budget = CopyBudget(SETTINGS)
-    budget.look(0, 1_000)
-    budget.look(100, 1_049)
+    budget.measure(0, 1_000)
+    budget.measure(100, 1_049)
     assert not budget.is_serving
-    budget.look(100, 1_050)
+    budget.measure(100, 1_050)
     assert budget.is_serving

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from logdevice.protocol.effects import Turn
+from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Ask, Lost
 from logdevice.protocol.log_state.store_read import FilteredOut, ReadEnd, ReadFailed, RecordsRead, StoreRead
 from logdevice.protocol.messages.rebuilding import AmendCopies, CopiesStatus, CopiesStored, PutCopies
@@ -64,9 +64,9 @@ class Donor:
         settings = settings or RebuildSettings()
         self.budget = CopyBudget(settings)
         self.now_ms = 100
-        self.turn: Turn[Any] = Turn()
-        self.effects = self.turn.begin(self.now_ms)
-        context = DonorContext(N1, settings, self.budget, self.turn, count(1).__next__)
+        self.shared: Effects[Any] = Effects()
+        self.effects = self.shared.begin(self.now_ms)
+        context = DonorContext(N1, settings, self.budget, self.shared, count(1).__next__)
         self.machine = LogRebuilding(task, self.plan, context)
 
     def plan(self, epoch: Epoch) -> MovePlan:
@@ -74,7 +74,7 @@ class Donor:
         return MovePlan(N1, self.losses, metadata, dict.fromkeys(ALL, Location()), frozenset(ALL))
 
     def feed(self, event: Event) -> list[Any]:
-        self.effects = self.turn.begin(self.now_ms)
+        self.effects = self.shared.begin(self.now_ms)
         self.machine.handle(event)
         return self.effects
 
@@ -89,7 +89,7 @@ class Donor:
 
     def wait(self, duration_ms: int) -> list[Any]:
         self.now_ms += duration_ms
-        self.effects = self.turn.begin(self.now_ms)
+        self.effects = self.shared.begin(self.now_ms)
         self.machine.wake()
         return self.effects
 
@@ -206,8 +206,8 @@ def test_it_copies_no_faster_than_it_may() -> None:
 def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_after_it() -> None:
     """P66: also after a read that found nothing."""
     donor = Donor(settings=RebuildSettings(rebuild_busy_percent_max=10, rebuild_bytes_per_s_max=1 << 40))
-    donor.budget.look(0, 0)
-    donor.budget.look(1 << 30, donor.now_ms)
+    donor.budget.measure(0, 0)
+    donor.budget.measure(1 << 30, donor.now_ms)
     donor.read(record("e1n1"), next="e1n2")
     assert donor.reads == []
     (put,) = donor.sent
@@ -217,7 +217,7 @@ def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_a
     donor.wait(180)
     assert len(donor.reads) == 1
     donor.now_ms += 10
-    donor.budget.look(2 << 30, donor.now_ms)
+    donor.budget.measure(2 << 30, donor.now_ms)
     assert donor.read(next="e1n9") == []
     assert donor.machine.deadline_ms == 310 + 90
 

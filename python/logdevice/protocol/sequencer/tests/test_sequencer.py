@@ -16,8 +16,8 @@ from logdevice.protocol.sequencer.epoch_state import (
 )
 from logdevice.protocol.sequencer.events import (
     ActivationAsked,
-    ConfigChanged,
     OwnerChanged,
+    SequencerConfigChanged,
     TailFound,
 )
 from logdevice.protocol.sequencer.tests.sequencing import CONFIG, LOG, ME, METADATA, Sequencing, state
@@ -157,9 +157,9 @@ def test_a_new_nodeset_needs_a_new_epoch() -> None:
     """U5: the configuration wants other nodes; the epoch's metadata says so from then on."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
-    assert sequencing.feed(ConfigChanged(CONFIG)) == []
+    assert sequencing.feed(SequencerConfigChanged(CONFIG)) == []
     wanted = replace(CONFIG, nodeset=nodes([5, 6, 7]))
-    assert sequencing.feed(ConfigChanged(wanted)) == [ReadEpochStore(LOG)]
+    assert sequencing.feed(SequencerConfigChanged(wanted)) == [ReadEpochStore(LOG)]
     sequencing.take_epoch(state(2))
     metadata = EpochMetadata(Epoch(3), nodes([5, 6, 7]), METADATA.replication)
     sequencing.append()
@@ -171,7 +171,7 @@ def test_a_new_nodeset_needs_a_new_epoch() -> None:
 def test_a_changed_configuration_waits_while_nobody_needs_the_sequencer() -> None:
     """U5."""
     sequencing = Sequencing()
-    assert sequencing.feed(ConfigChanged(replace(CONFIG, replication=Replication.parse("2")))) == []
+    assert sequencing.feed(SequencerConfigChanged(replace(CONFIG, replication=Replication.parse("2")))) == []
 
 
 def test_a_node_that_left_the_configuration_gets_no_new_records() -> None:
@@ -190,7 +190,7 @@ def test_nodes_that_are_away_get_no_new_records_while_others_will_do() -> None:
     sequencing.append()
     first = sorted(store.node for store in sequencing.stores())
     assert CONFIG.nodeset[0] not in first
-    assert sequencing.feed(ConfigChanged(replace(CONFIG, away=frozenset([first[0]])))) == []
+    assert sequencing.feed(SequencerConfigChanged(replace(CONFIG, away=frozenset([first[0]])))) == []
     sequencing.append()
     assert first[0] not in {store.node for store in sequencing.stores()}
 

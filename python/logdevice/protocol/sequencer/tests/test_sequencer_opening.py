@@ -17,9 +17,9 @@ from logdevice.protocol.sequencer.epoch_state import (
 )
 from logdevice.protocol.sequencer.events import (
     ActivationAsked,
-    ConfigChanged,
     Event,
     RecoveryCompleted,
+    SequencerConfigChanged,
     StartRecovery,
 )
 from logdevice.protocol.sequencer.tests.sequencing import CONFIG, LOG, METADATA, NODESET, Sequencing, state
@@ -142,10 +142,10 @@ def test_a_nodeset_that_changes_while_an_epoch_is_taken_gets_the_one_after_it() 
     """U5: nobody would say it a second time."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
-    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
+    sequencing.feed(SequencerConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
     sequencing.feed(EpochStoreRead(3, state(2)))
     sequencing.feed(MetadataLogWritten(METADATA, True))
-    assert sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([4, 5, 6])))) == []
+    assert sequencing.feed(SequencerConfigChanged(replace(CONFIG, nodeset=nodes([4, 5, 6])))) == []
     sequencing.feed(EpochStoreWritten(True, 4))
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
     read = replace(state(3), metadata=EpochMetadata(Epoch(3), nodes([5, 6, 7]), METADATA.replication))
@@ -159,7 +159,7 @@ def test_a_new_nodeset_is_tried_for_again_after_a_pause() -> None:
     """U3, U5: recovery writes to the epoch store, too, so the compare-and-set may fail."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
-    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
+    sequencing.feed(SequencerConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
     sequencing.feed(EpochStoreRead(3, state(2)))
     sequencing.feed(MetadataLogWritten(METADATA, True))
     sequencing.feed(EpochStoreWritten(False))

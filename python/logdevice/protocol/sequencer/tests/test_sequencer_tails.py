@@ -7,8 +7,8 @@ from dataclasses import replace
 from logdevice.protocol.messages.write import AppendStatus, Barrier, GetTail, Tail
 from logdevice.protocol.sequencer.epoch_state import EpochStoreRead, ReadEpochStore
 from logdevice.protocol.sequencer.events import (
-    ConfigChanged,
     RecoveryPreempted,
+    SequencerConfigChanged,
 )
 from logdevice.protocol.sequencer.tests.sequencing import CONFIG, LOG, Sequencing, state
 from logdevice.settings import WriteSettings
@@ -90,7 +90,7 @@ def test_an_epoch_that_the_same_node_has_left_meanwhile_is_asked_about_again() -
     """U19."""
     sequencing = active()
     ask(sequencing)
-    sequencing.feed(ConfigChanged(replace(CONFIG, nodeset=nodes(range(4)))))
+    sequencing.feed(SequencerConfigChanged(replace(CONFIG, nodeset=nodes(range(4)))))
     sequencing.take_epoch(state(2))
     confirm(sequencing, 2)
     assert answers(sequencing)[50].status is AppendStatus.NO_SEQUENCER

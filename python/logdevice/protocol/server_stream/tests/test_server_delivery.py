@@ -8,7 +8,7 @@ import pytest
 
 from logdevice.protocol.log_state.store_read import FilteredOut, ReadEnd
 from logdevice.protocol.messages.read import GapReason
-from logdevice.protocol.server_stream.stream import EndStream
+from logdevice.protocol.server_stream.stream import EndServerStream
 from logdevice.protocol.server_stream.tests.served_stream import START, Stream, gap, record, records, started
 from logdevice.types import LSN_MAX, Lsn, RecordFlags, epoch_start
 
@@ -115,7 +115,7 @@ def test_a_trim_gap_may_reach_past_the_window() -> None:
 def test_a_log_that_is_trimmed_for_good_ends_the_stream() -> None:
     """S7"""
     stream = Stream(trimmed=int(LSN_MAX))
-    assert stream.start() == [started(), gap(10, 100, GapReason.TRIM), EndStream()]
+    assert stream.start() == [started(), gap(10, 100, GapReason.TRIM), EndServerStream()]
 
 
 def test_records_read_before_the_trim_are_not_sent_behind_its_gap() -> None:
@@ -226,7 +226,7 @@ def test_a_bridge_gap_ends_where_the_reader_wants_to_stop() -> None:
     """S15, S11"""
     stream = Stream()
     stream.start()
-    assert stream.found(behind_bridge=True) == [gap(10, 100, GapReason.BRIDGE), EndStream()]
+    assert stream.found(behind_bridge=True) == [gap(10, 100, GapReason.BRIDGE), EndServerStream()]
 
 
 def test_a_bridge_below_what_the_reader_was_told_says_nothing_new() -> None:

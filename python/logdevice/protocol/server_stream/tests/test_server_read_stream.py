@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from logdevice.protocol.log_state.store_read import ReadEnd, ReadFailed, RecordsRead
 from logdevice.protocol.messages.read import GapReason, ReadMode, StartedStatus, Stop
-from logdevice.protocol.server_stream.stream import EndStream, MessageSent
+from logdevice.protocol.server_stream.stream import EndServerStream, MessageSent
 from logdevice.protocol.server_stream.tests.served_stream import (
     LOG,
     START,
@@ -142,7 +142,7 @@ def test_stop_ends_the_stream_and_what_is_being_read_is_dropped() -> None:
     """S11"""
     stream = Stream()
     stream.start()
-    assert stream.feed(Stop(LOG)) == [EndStream()]
+    assert stream.feed(Stop(LOG)) == [EndServerStream()]
     assert stream.found(10) == []
     assert stream.window(90) == []
 
@@ -250,19 +250,19 @@ def test_at_its_end_a_stream_says_so_and_ends() -> None:
     """S11"""
     stream = Stream()
     stream.start(replace(START, end=Lsn(30)))
-    assert stream.found(29) == [records(29), EndStream()]
+    assert stream.found(29) == [records(29), EndServerStream()]
 
 
 def test_the_last_gap_reaches_to_the_end_when_the_last_record_is_not_ours() -> None:
     """S11"""
     stream = Stream()
     stream.start(replace(START, end=Lsn(30)))
-    assert stream.found(12) == [records(12), gap(13, 30), EndStream()]
+    assert stream.found(12) == [records(12), gap(13, 30), EndServerStream()]
 
 
 def test_an_empty_range_ends_at_once() -> None:
     """S11"""
-    assert Stream().start(replace(START, end=Lsn(10))) == [started(), EndStream()]
+    assert Stream().start(replace(START, end=Lsn(10))) == [started(), EndServerStream()]
 
 
 def test_no_further_record_is_read_once_the_byte_window_is_used_up() -> None:

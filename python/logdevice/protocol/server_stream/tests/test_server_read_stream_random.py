@@ -11,7 +11,7 @@ from logdevice.protocol.log_state.events import ReleaseAdvanced, TrimAdvanced
 from logdevice.protocol.log_state.store_read import StoreRead
 from logdevice.protocol.messages.read import GapNotice, GapReason, ReadMode, Records, Started, Window
 from logdevice.protocol.server_stream.copy_selection import CopyFilter
-from logdevice.protocol.server_stream.stream import EndStream, Event, MessageSent, ServerReadStream
+from logdevice.protocol.server_stream.stream import EndServerStream, Event, MessageSent, ServerReadStream
 from logdevice.protocol.server_stream.tests.served_stream import LOG, N1, START
 from logdevice.settings import NodeReadSettings
 from logdevice.simulation.memory_log_store import MemoryLogStore
@@ -79,7 +79,7 @@ class Reader:
                 case StoreRead() as read:
                     assert self.read is None, "two reads in flight"
                     self.read = read
-                case EndStream():
+                case EndServerStream():
                     assert self.told == END
                     self.has_ended = True
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from logdevice.protocol.cluster.routing import SequencerFound
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.writers.forward_table import (
     Effect,
     Event,
-    FindSequencer,
+    FindAnotherSequencer,
     ForwardTable,
     GiveUp,
     IncarnationRenewed,
     Numbered,
     RenewIncarnation,
     Resumed,
-    SequencerFound,
     WriterIdentity,
 )
 from logdevice.settings import ClientSettings
@@ -102,7 +102,7 @@ class Writing:
 def test_the_first_append_goes_alone_to_whoever_numbers_the_log() -> None:
     """O14, O15: and says which ones need not be waited for."""
     writing = Writing(since=Lsn.of(2, 9))
-    assert writing.submit() == [Numbered(1, 1), FindSequencer(None)]
+    assert writing.submit() == [Numbered(1, 1), FindAnotherSequencer(None)]
     assert writing.submit() == [Numbered(2, 2)]
     (sent,) = writing.feed(SequencerFound(N1))
     assert isinstance(sent, Ask)
@@ -140,7 +140,7 @@ def test_after_trouble_everything_is_sent_again_in_order_the_first_alone() -> No
     asks.append(writing.sent[4])
     for pause_ms in (10, 20):
         writing.wait(100)
-        assert writing.wait(pause_ms) == [FindSequencer(N1)]
+        assert writing.wait(pause_ms) == [FindAnotherSequencer(N1)]
         writing.feed(SequencerFound(N1))
         assert writing.sends() == [4]
         asks.append(writing.sent[4])
@@ -159,10 +159,10 @@ def test_silence_sends_the_writer_looking_for_another_sequencer() -> None:
     assert writing.wait(99) == []
     assert writing.wait(1) == []
     assert writing.table.trouble is AppendStatus.UNKNOWN
-    assert writing.wait(10) == [FindSequencer(N1)]
+    assert writing.wait(10) == [FindAnotherSequencer(N1)]
     assert writing.feed(SequencerFound(None)) == []
     assert writing.wait(19) == []
-    assert writing.wait(1) == [FindSequencer(N1)]
+    assert writing.wait(1) == [FindAnotherSequencer(N1)]
     writing.feed(SequencerFound(N2))
     assert writing.sends() == [4]
     assert writing.sent[4].node == N2
@@ -181,7 +181,7 @@ def test_a_broken_connection_is_noticed_at_once() -> None:
     writing.run_in()
     writing.submit()
     writing.lose(writing.sent[4])
-    assert writing.wait(10) == [FindSequencer(N1)]
+    assert writing.wait(10) == [FindAnotherSequencer(N1)]
 
 
 @pytest.mark.parametrize("status", [AppendStatus.REDIRECTED, AppendStatus.PREEMPTED])
@@ -205,7 +205,7 @@ def test_without_a_word_who_to_ask_the_sequencer_is_looked_for(status: AppendSta
     writing.run_in()
     writing.submit()
     assert writing.answer(4, status) == []
-    assert writing.wait(10) == [FindSequencer(N1)]
+    assert writing.wait(10) == [FindAnotherSequencer(N1)]
 
 
 @pytest.mark.parametrize("status", [AppendStatus.OVERLOADED, AppendStatus.NO_SPACE])

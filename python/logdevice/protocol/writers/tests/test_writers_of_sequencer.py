@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from logdevice.protocol.cluster.routing import SequencerFound
 from logdevice.protocol.io import Answered, Ask, Asked, Lost, Reply
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus
 from logdevice.protocol.timers import WakeAt, Woken
 from logdevice.protocol.writers.forward_table import (
     Event,
-    FindSequencer,
+    FindAnotherSequencer,
     ForwardTable,
     GiveUp,
-    SequencerFound,
     WriterIdentity,
 )
 from logdevice.protocol.writers.received_table import ReceivedTable
@@ -125,7 +125,7 @@ class Sender:
             match effect:
                 case Ask():
                     self._group.mail.append((self, effect))
-                case FindSequencer():
+                case FindAnotherSequencer():
                     self.feed(SequencerFound(self._group.coordinator))
                 case Reply():
                     self.settled += 1

@@ -12,7 +12,7 @@ from logdevice.protocol.messages.write import Append, Release
 from logdevice.protocol.sequencer.epoch_state import EpochState
 from logdevice.protocol.writers.received_table import ReceivedTable
 from logdevice.simulation.cluster import checkers
-from logdevice.simulation.cluster.ledger import Attempt, Ledger, Outcome, Promises
+from logdevice.simulation.cluster.ledger import AppendAttempt, AppendOutcome, Ledger, Promises
 from logdevice.simulation.reading.oracle import LOG
 from logdevice.types import (
     Epoch,
@@ -117,7 +117,7 @@ def test_too_few_copies_are_noticed() -> None:
 
 
 def test_an_acknowledgement_of_what_came_after_the_seal_is_noticed() -> None:
-    attempt = Attempt(Append(log=LOG, body=b"c", entries=1), Outcome.PENDING, arrived_ms=100)
+    attempt = AppendAttempt(Append(log=LOG, body=b"c", entries=1), AppendOutcome.PENDING, arrived_ms=100)
     assert checkers.late_acknowledgement(attempt, lsn(1), None) is None
     assert checkers.late_acknowledgement(attempt, lsn(1), 100) is None
     assert checkers.late_acknowledgement(attempt, lsn(1), 99) is not None

@@ -7,14 +7,14 @@ from functools import cache
 import pytest
 
 from logdevice.simulation.losses.run import simulate_rebuilding
-from logdevice.simulation.reading.run import Outcome
+from logdevice.simulation.reading.run import RunOutcome
 
 # A node that comes back while its data is being restored elsewhere is rare: seeds 18, 20 and 24 have one.
 SEEDS = range(16, 26)
 
 
 @cache
-def run(seed: int) -> tuple[Outcome, str]:
+def run(seed: int) -> tuple[RunOutcome, str]:
     """How it ended, and its trace."""
     lines: list[str] = []
     return simulate_rebuilding(seed, lines), "\n".join(lines)

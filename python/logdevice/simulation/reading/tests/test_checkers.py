@@ -11,7 +11,7 @@ from logdevice.simulation.reading import checkers
 from logdevice.simulation.reading.oracle import LOG, is_f_majority
 from logdevice.simulation.reading.truth import DirtyRange, SlotKind, Truth
 from logdevice.simulation.reading.view import ReaderView
-from logdevice.simulation.reading.witness import Witness
+from logdevice.simulation.reading.witness import ReadWitness
 from logdevice.simulation.world import World
 from logdevice.types import (
     AuthoritativeStatus,
@@ -83,7 +83,7 @@ def test_a_skipped_lsn_is_out_of_order() -> None:
 
 
 def test_a_second_delivery_is_out_of_order() -> None:
-    witness, view = Witness(log(), World(0)), reader()
+    witness, view = ReadWitness(log(), World(0)), reader()
     witness.accepted(view, log().slots[lsn(1)].record)
     witness.accepted(view, loss(2, 4))
     assert witness.violations == []
@@ -312,7 +312,7 @@ def test_a_node_that_is_back_but_still_listed_is_noticed() -> None:
 def test_a_window_that_runs_ahead_of_the_application_is_noticed() -> None:
     view = reader()
     view.window_lsns = 8
-    witness = Witness(log(), World(0))
+    witness = ReadWitness(log(), World(0))
     witness.asked(view, start(window_end=lsn(9)))
     assert witness.violations == []
     witness.asked(view, start(window_end=lsn(10)))
@@ -330,7 +330,7 @@ def test_a_reader_is_turned_away_only_for_a_reason() -> None:
 
 def send_twice(view: ReaderView, *, second: NodeId = N1, truth: Truth | None = None) -> list[str]:
     truth = truth or log()
-    witness = Witness(truth, World(0))
+    witness = ReadWitness(truth, World(0))
     message = Records(LOG, 1, (truth.slots[lsn(1)].record,))
     witness.sent(view, N0, message)
     witness.sent(view, second, message)
