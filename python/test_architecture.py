@@ -21,6 +21,7 @@ ROOT = PYTHON.parent
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
+FIELDS_MAX = 15
 
 
 # These reach outside or, like `hash` and `id`, differ from one process to the next.
@@ -126,6 +127,39 @@ def functions_fit_a_screen(name: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{name}:{node.lineno} {node.name} has {lines} lines, too many to see at once"
 
 
+def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def declared_fields(node: ast.ClassDef) -> set[str]:
+    return {
+        line.target.id
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+    }
+
+
+def is_frozen(node: ast.ClassDef) -> bool:
+    return any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def a_class_keeps_few_fields_in_step(name: str, tree: ast.Module) -> Iterator[str]:
+    """A frozen class has nothing to keep in step. What a base class of the module's own declares is its."""
+    for node in classes(tree):
+        if is_frozen(node):
+            continue
+        fields = declared_fields(node) | {
+            part.attr
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute)
+            and isinstance(part.ctx, ast.Store)
+            and ast.unparse(part.value) == "self"
+        }
+        fields -= {field for base in node.bases for field in DECLARED.get(ast.unparse(base), ())}
+        if len(fields) > FIELDS_MAX:
+            yield f"{name}:{node.lineno} {node.name} has {len(fields)} fields: parts of it can be classes"
+
+
 def file_is_one_idea(name: str, lines: int) -> Iterator[str]:
     if lines > FILE_LINES_MAX:
         yield f"{name} has {lines} lines, allowed are {FILE_LINES_MAX}"
@@ -143,12 +177,19 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     protocol_calls_nothing_impure,
     libraries_do_not_print,
     private_names_stay_home,
+    a_class_keeps_few_fields_in_step,
 )
 MODULES = sorted(path.relative_to(PYTHON).as_posix() for path in PYTHON.rglob("*.py"))
 
 
 def is_test(name: str) -> bool:
     return "/tests/" in name or "/" not in name
+
+
+TREES = {
+    name: ast.parse((PYTHON / name).read_text(encoding="utf-8")) for name in MODULES if not is_test(name)
+}
+DECLARED = {node.name: declared_fields(node) for tree in TREES.values() for node in classes(tree)}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -168,19 +209,16 @@ def test_the_top_level_holds_only_what_belongs_there() -> None:
 
 def test_a_class_name_says_which_class_is_meant() -> None:
     places: dict[str, list[str]] = {}
-    for name in filter(lambda name: not is_test(name), MODULES):
-        tree = ast.parse((PYTHON / name).read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(name)
+    for name, tree in TREES.items():
+        for node in classes(tree):
+            places.setdefault(node.name, []).append(name)
     twice = {name: where for name, where in places.items() if len(where) > 1}
     assert not twice
 
 
 def test_no_layer_allows_what_its_modules_do_not_import() -> None:
     used: dict[Layer, set[str]] = {layer: set() for layer in LAYERS}
-    for name in filter(lambda name: not is_test(name), MODULES):
-        tree = ast.parse((PYTHON / name).read_text(encoding="utf-8"))
+    for name, tree in TREES.items():
         layer = next(layer for layer in LAYERS if name.startswith(layer.path))
         used[layer] |= {imported for _, imported in imports(tree)}
     stale = [
@@ -222,6 +260,12 @@ VIOLATIONS: tuple[tuple[Rule, str, str], ...] = (
     (libraries_do_not_print, "logdevice/client/client.py", "print('hello')"),
     (private_names_stay_home, "logdevice/client/client.py", "from logdevice.types import _LSN_TEXT"),
     (functions_fit_a_screen, "logdevice/types.py", "def f():\n" + "    pass\n" * 59),
+    (layers_are_kept, "logdevice/news.py", ""),
+    (
+        a_class_keeps_few_fields_in_step,
+        "logdevice/types.py",
+        "class C:\n    a0: int\n    def f(self):\n" + "".join(f"        self.a{n} = 0\n" for n in range(16)),
+    ),
 )
 
 
@@ -248,6 +292,11 @@ PERMITTED: tuple[tuple[Rule, str, str], ...] = (
     (libraries_do_not_print, "tools/mutants/__main__.py", "print('hello')"),
     (private_names_stay_home, "logdevice/types.py", "from __future__ import annotations"),
     (functions_fit_a_screen, "logdevice/types.py", "def f():\n" + "    pass\n" * 58),
+    (
+        a_class_keeps_few_fields_in_step,
+        "logdevice/types.py",
+        "class C:\n    a0: int\n    def f(self):\n" + "".join(f"        self.a{n} = 0\n" for n in range(15)),
+    ),
 )
 
 

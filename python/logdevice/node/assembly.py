@@ -128,7 +128,7 @@ class Node(NodeContext):
         self._disk = Disk(store, self.settings.node)
         self._open.push_async_callback(self._disk.close)
         self.metrics.watch_store(store.stats)
-        self.metrics.commit_groups.set_function(lambda: store.stats().groups_written)
+        self.metrics.storage.commit_groups.set_function(lambda: store.stats().groups_written)
 
     def _assemble_parts(self) -> None:
         """Who there is, and what became of their data: needed before this node may open its store."""
@@ -232,10 +232,10 @@ class Node(NodeContext):
 
     def _watch(self) -> None:
         self.metrics.nodes_alive.set_function(lambda: len(self.membership.alive))
-        self.metrics.logs_sequenced.set_function(
+        self.metrics.sequencer.logs_sequenced.set_function(
             lambda: sum(host.epoch is not None for host in self.sequencers.known().values())
         )
-        self.metrics.short_chains.set_function(
+        self.metrics.sequencer.short_chains.set_function(
             lambda: sum(host.is_chain_short for host in self.sequencers.known().values())
         )
         host = self.config.address.rpartition(":")[0]

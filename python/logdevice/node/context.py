@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logdevice.node.config import NodeConfig
+from logdevice.node.config import AllSettings, NodeConfig
 from logdevice.node.metrics import Metrics
+from logdevice.types import NodeId
 
 if TYPE_CHECKING:
     from logdevice.metadata.epoch_store import EpochStore
@@ -39,7 +40,13 @@ class NodeContext:
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
-        self.id = config.node
-        self.settings = config.settings
         self.metrics = Metrics()
         self.logs: Logs | None = None  # None: this node stores nothing
+
+    @property
+    def id(self) -> NodeId:
+        return self.config.node
+
+    @property
+    def settings(self) -> AllSettings:
+        return self.config.settings

@@ -105,11 +105,11 @@ class Logs:
     async def answer(self, request: Request) -> Any:
         if not isinstance(request, Store):
             return await self.host(request.log).request(request)
-        self.node.metrics.stores.inc()
-        self.node.metrics.store_bytes.inc(len(request.record.body))
+        self.node.metrics.storage.stores.inc()
+        self.node.metrics.storage.store_bytes.inc(len(request.record.body))
         answer = self._refusal(request) or await self.host(request.log).request(request)
         if answer.status is not StoreStatus.OK:
-            self.node.metrics.stores_refused.labels(answer.status.value).inc()
+            self.node.metrics.storage.stores_refused.labels(answer.status.value).inc()
         return answer
 
     def _refusal(self, store: Store) -> Stored | None:

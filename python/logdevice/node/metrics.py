@@ -17,49 +17,78 @@ from logdevice.errors import InvalidArgumentError
 from logdevice.storage.log_store import StoreStats
 
 
-class Metrics:
-    def __init__(self) -> None:
-        registry = self.registry = CollectorRegistry()
+class _Family:
+    """Declares metrics of one registry under the names that monitoring knows."""
 
-        def counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
-            return Counter(name, text, labels, namespace="logdevice", registry=registry)
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
 
-        def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
-            return Gauge(name, text, labels, namespace="logdevice", registry=registry)
+    def counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(name, text, labels, namespace="logdevice", registry=self._registry)
 
-        self.appends = counter("appends", "Appends answered by this node's sequencers.", ("status",))
-        self.positions = counter("positions", "Positions of chain logs asked for, by answer.", ("status",))
-        self.short_chains = gauge("short_chains", "Chain logs numbered here with fewer nodes than copies.")
-        self.append_bytes = counter("append_bytes", "Bytes of bodies in appends received.")
-        self.extra_waves = counter("extra_waves", "Copies sent again, in a second or later wave.")
-        self.releases = counter("releases", "RELEASE messages sent.")
-        self.recoveries = counter("recoveries", "Recoveries of earlier epochs begun.")
-        self.stores = counter("stores", "Copies this storage node was asked to keep.")
-        self.store_bytes = counter("store_bytes", "Bytes of bodies in those.")
-        self.stores_refused = counter("stores_refused", "Copies that were not kept, by reason.", ("status",))
-        self.commit_groups = gauge("commit_groups", "Syncs of the disk, each of one or more stores.")
-        self.read_streams = gauge("read_streams", "Read streams now open, by mode.", ("mode",))
-        self.read_starts = counter("read_starts", "START messages received, by mode.", ("mode",))
-        self.rewinds = counter("rewinds", "START messages with which a reader began again.")
-        self.bytes_sent = counter("bytes_sent", "Bytes of records sent to readers.")
-        self.records_sent = counter("records_sent", "Records sent to readers.")
-        self.gaps_sent = counter("gaps_sent", "Gap notices sent to readers, by reason.", ("reason",))
-        self.nodes_alive = gauge("nodes_alive", "Nodes this one can count on, itself included.")
-        self.logs_sequenced = gauge("logs_sequenced", "Logs this node numbers now.")
-        self.rebuild_share = gauge("rebuild_share", "How much of its part in a rebuilding is done, 0 to 1.")
-        self.rebuild_elapsed = gauge(
+    def gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+        return Gauge(name, text, labels, namespace="logdevice", registry=self._registry)
+
+
+class SequencerMetrics:
+    def __init__(self, of: _Family) -> None:
+        self.appends = of.counter("appends", "Appends answered by this node's sequencers.", ("status",))
+        self.positions = of.counter("positions", "Positions of chain logs asked for, by answer.", ("status",))
+        self.short_chains = of.gauge("short_chains", "Chain logs numbered here with fewer nodes than copies.")
+        self.append_bytes = of.counter("append_bytes", "Bytes of bodies in appends received.")
+        self.extra_waves = of.counter("extra_waves", "Copies sent again, in a second or later wave.")
+        self.releases = of.counter("releases", "RELEASE messages sent.")
+        self.recoveries = of.counter("recoveries", "Recoveries of earlier epochs begun.")
+        self.logs_sequenced = of.gauge("logs_sequenced", "Logs this node numbers now.")
+
+
+class StorageMetrics:
+    def __init__(self, of: _Family) -> None:
+        self.stores = of.counter("stores", "Copies this storage node was asked to keep.")
+        self.store_bytes = of.counter("store_bytes", "Bytes of bodies in those.")
+        self.stores_refused = of.counter(
+            "stores_refused", "Copies that were not kept, by reason.", ("status",)
+        )
+        self.commit_groups = of.gauge("commit_groups", "Syncs of the disk, each of one or more stores.")
+
+
+class ReadMetrics:
+    def __init__(self, of: _Family) -> None:
+        self.streams = of.gauge("read_streams", "Read streams now open, by mode.", ("mode",))
+        self.starts = of.counter("read_starts", "START messages received, by mode.", ("mode",))
+        self.rewinds = of.counter("rewinds", "START messages with which a reader began again.")
+        self.bytes_sent = of.counter("bytes_sent", "Bytes of records sent to readers.")
+        self.records_sent = of.counter("records_sent", "Records sent to readers.")
+        self.gaps_sent = of.counter("gaps_sent", "Gap notices sent to readers, by reason.", ("reason",))
+
+    def total_bytes(self) -> int:
+        """Bytes of records sent to readers since the process began."""
+        (family,) = self.bytes_sent.collect()
+        return int(family.samples[0].value)
+
+
+class RebuildMetrics:
+    def __init__(self, of: _Family) -> None:
+        self.share = of.gauge("rebuild_share", "How much of its part in a rebuilding is done, 0 to 1.")
+        self.elapsed = of.gauge(
             "rebuild_elapsed_seconds",
             "How long this node has been at its part in a rebuilding; 0: it is done.",
         )
-        self.rebuild_bytes = gauge("rebuild_bytes", "Bytes of records copied to other nodes by rebuilding.")
-        self.rebuild_seconds = counter("rebuild_seconds", "Time spent on that, each log counted for itself.")
-        self.requests_failed = counter("requests_failed", "Requests answered by an error.", ("error",))
-        self._server: Any = None
+        self.bytes = of.gauge("rebuild_bytes", "Bytes of records copied to other nodes by rebuilding.")
+        self.seconds = of.counter("rebuild_seconds", "Time spent on that, each log counted for itself.")
 
-    def sent_to_readers(self) -> int:
-        """Bytes of records, since the process began."""
-        (family,) = self.bytes_sent.collect()
-        return int(family.samples[0].value)
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        family = _Family(self.registry)
+        self.sequencer = SequencerMetrics(family)
+        self.storage = StorageMetrics(family)
+        self.read = ReadMetrics(family)
+        self.rebuild = RebuildMetrics(family)
+        self.nodes_alive = family.gauge("nodes_alive", "Nodes this one can count on, itself included.")
+        self.requests_failed = family.counter("requests_failed", "Requests answered by an error.", ("error",))
+        self._server: Any = None
 
     def watch_store(self, stats: Callable[[], StoreStats]) -> None:
         self.registry.register(_StoreCollector(stats))

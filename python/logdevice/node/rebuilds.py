@@ -51,11 +51,11 @@ class Rebuilds:
         settings = node.settings.rebuild
         self._tasks = Tasks()
         self._donor = Host(
-            Donor(node.id, settings, node.metrics.sent_to_readers),
+            Donor(node.id, settings, node.metrics.read.total_bytes),
             {
                 LookAtLog: lambda effect: self._tasks.start(self._list_log(effect)),
                 PutOff: self._note_put_off,
-                CopyingEnded: lambda effect: node.metrics.rebuild_seconds.inc(effect.duration_ms / 1000),
+                CopyingEnded: lambda effect: node.metrics.rebuild.seconds.inc(effect.duration_ms / 1000),
                 StoreRead: lambda read: logs.disk.read(read, self._donor.feed),
                 RecordEvent: lambda effect: self._tasks.start(self._record(self._donor, effect)),
             },
@@ -162,9 +162,9 @@ class _Progress:
         self._donor = donor
         self._version: int | None = None
         self._began_ms = 0
-        metrics.rebuild_share.set_function(lambda: self.share)
-        metrics.rebuild_elapsed.set_function(lambda: self.elapsed_s)
-        metrics.rebuild_bytes.set_function(lambda: donor.bytes_copied)
+        metrics.rebuild.share.set_function(lambda: self.share)
+        metrics.rebuild.elapsed.set_function(lambda: self.elapsed_s)
+        metrics.rebuild.bytes.set_function(lambda: donor.bytes_copied)
 
     def has_begun(self) -> bool:
         """Whether the donor works on another rebuilding than before."""

@@ -10,7 +10,7 @@ happened to, and is raised once more by the next `flush` or `close`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +59,30 @@ class _Sealed(NamedTuple):
     record: asyncio.Future[Lsn]
 
 
+class _Held:
+    """What a writer holds: bytes of entries, and records that have no outcome yet."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes = self.records = 0
+        self._bytes_max = bytes_max
+        self._changed = asyncio.Condition()
+
+    def has_room(self, size: int) -> bool:
+        # An entry larger than all the memory there is gets it all.
+        return self.bytes == 0 or self.bytes + size <= self._bytes_max
+
+    async def wait_for(self, is_reached: Callable[[], bool]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(is_reached)
+
+    async def drop(self, size: int) -> None:
+        """One record has its outcome."""
+        self.bytes -= size
+        self.records -= 1
+        async with self._changed:
+            self._changed.notify_all()
+
+
 class BatchingWriter(Closing):
     def __init__(
         self,
@@ -74,9 +98,7 @@ class BatchingWriter(Closing):
         self._record: asyncio.Future[Lsn] | None = None  # of what is being collected
         self._alarm: asyncio.TimerHandle | None = None
         self._sealed: asyncio.Queue[_Sealed] = asyncio.Queue()
-        self._held_bytes = 0
-        self._changed = asyncio.Condition()
-        self._unsettled = 0  # records without an outcome
+        self._held = _Held(settings.writer_memory_bytes_max)
         self._failure: BaseException | None = None
         self._pump: asyncio.Task[None] | None = None
         self._sending = Tasks()
@@ -95,7 +117,7 @@ class BatchingWriter(Closing):
         """Takes an entry, once there is room for it."""
         size = size_of(payload, key, attributes)
         await self._make_room(size)
-        self._held_bytes += size
+        self._held.bytes += size
         if self._record is None:
             self._record = self._new_record()
             delay = self.settings.writer_delay_ms / 1000
@@ -113,7 +135,7 @@ class BatchingWriter(Closing):
     def accept(self, entries: Entries) -> asyncio.Future[Lsn]:
         """The same at once, whether there is room or not."""
         self._seal()
-        self._held_bytes += entries.size
+        self._held.bytes += entries.size
         record = self._new_record()
         self._enqueue(entries, record)
         return record
@@ -121,8 +143,7 @@ class BatchingWriter(Closing):
     async def flush(self) -> None:
         """Returns once everything that was put is in the log; raises the first error there was, once."""
         self._seal()
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._unsettled == 0)
+        await self._held.wait_for(lambda: self._held.records == 0)
         if self._tagged is not None and self._failure is None:
             await self._tagged.settled()
         failure, self._failure = self._failure, None
@@ -141,20 +162,15 @@ class BatchingWriter(Closing):
                 await self._tagged.close()
 
     async def _make_room(self, size: int) -> None:
-        if self._held_bytes + size > self.settings.writer_memory_bytes_max:
+        if self._held.bytes + size > self.settings.writer_memory_bytes_max:
             self._seal()  # what is collected has to go before there can be room
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._has_room(size) or self._is_closed)
+            await self._held.wait_for(lambda: self._held.has_room(size) or self._is_closed)
         if self._is_closed:
             raise LocalProtocolError("the writer is closed")
 
-    def _has_room(self, size: int) -> bool:
-        # An entry larger than all the memory there is gets it all.
-        return self._held_bytes == 0 or self._held_bytes + size <= self.settings.writer_memory_bytes_max
-
     def _new_record(self) -> asyncio.Future[Lsn]:
         record: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
-        self._unsettled += 1
+        self._held.records += 1
         return record
 
     def _seal(self) -> None:
@@ -225,10 +241,7 @@ class BatchingWriter(Closing):
             sealed.record.set_exception(outcome)
             sealed.record.exception()  # `flush` raises it even if nobody asks the receipts
             self._failure = self._failure or outcome
-        self._held_bytes -= sealed.entries.size
-        self._unsettled -= 1
-        async with self._changed:
-            self._changed.notify_all()
+        await self._held.drop(sealed.entries.size)
 
 
 class Writers:

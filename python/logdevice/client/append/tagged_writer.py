@@ -17,7 +17,8 @@ from typing import Any
 from crc32c import crc32c
 
 from logdevice.client.append.appending import Appending, refusal
-from logdevice.client.append.writer_journal import Kept, WriterJournal
+from logdevice.client.append.pending import PendingAppends, StallWatch
+from logdevice.client.append.writer_journal import Kept
 from logdevice.client.context import ClientContext
 from logdevice.client.directory import LogRef
 from logdevice.errors import LocalProtocolError, LogDeviceError, OutcomeUnknownError, UnknownLogError
@@ -52,19 +53,19 @@ class TaggedWriter:
         is_ordered: bool | None = None,
     ) -> None:
         self.resumed = 0  # records of an earlier process whose outcome was not known
-        self._name, self._log_ref, self._journal_path = name, log, journal
+        self._name, self._log_ref = name, log
         self._context, self._appending, self._settings = context, appending, settings
-        self._number = writer_number(name)
         self._is_ordered = is_ordered
         self._log = LogId(0)
-        self._journal: WriterJournal | None = None
         self._host: Host[ForwardTable] | None = None
         self._opening = asyncio.Lock()
-        self._records: dict[int, tuple[Kept, asyncio.Future[Lsn]]] = {}  # by request; numbered or not
-        self._requests = 0
+        self._pending = PendingAppends(journal)
         self._tasks = Tasks()
-        self._watch: asyncio.TimerHandle | None = None
-        self._progress_ms = 0
+        self._stall = StallWatch(
+            settings.writer_stall_timeout_ms,
+            lambda: bool(self._pending) and not self._is_closed,
+            self._on_stall,
+        )
         self._failure: LogDeviceError | None = None
         self._is_closed = False
 
@@ -74,12 +75,10 @@ class TaggedWriter:
             if self._host is not None:
                 return
             self._log = log = await self._context.number(self._log_ref)
-            if self._journal_path is not None and self._journal is None:
-                self._journal = WriterJournal(
-                    self._journal_path, self._name, log, sync=self._settings.writer_journal_sync
-                )
+            self._pending.open_journal(self._name, log, sync=self._settings.writer_journal_sync)
             incarnation = await self._next_incarnation()
-            status = await self._context.routing.ask(GetWriter(log, self._number, 0))
+            number = writer_number(self._name)
+            status = await self._context.routing.ask(GetWriter(log, number, 0))
             # A name that nobody had before cannot have been forgotten.
             since = (await self._context.tail(log)).end.lsn if incarnation == 1 else Lsn(0)
             if self._is_ordered is None:
@@ -87,13 +86,12 @@ class TaggedWriter:
                 self._is_ordered = attributes.writer_order == "strict"
             identity = WriterIdentity(
                 log=log,
-                writer=self._number,
+                writer=number,
                 incarnation=incarnation,
                 is_ordered=self._is_ordered,
                 since=since,
             )
-            kept_next = 0 if self._journal is None else self._journal.next_seq
-            first_seq = max(_FIRST_SEQ, status.next_seq, kept_next)
+            first_seq = max(_FIRST_SEQ, status.next_seq, self._pending.next_seq)
             self._host = self._host_of(ForwardTable(identity, self._settings, first_seq))
             self._resume()
 
@@ -109,9 +107,7 @@ class TaggedWriter:
 
     async def settled(self) -> None:
         """Returns once everything is in the log; raises what prevents that."""
-        futures = [future for _, future in self._records.values()]
-        if futures:
-            await asyncio.wait(futures)
+        await self._pending.wait()
         if self._failure is not None and not self._is_closed:
             raise self._failure
 
@@ -119,36 +115,30 @@ class TaggedWriter:
         """What is not in the log by now is given up, or left to the journal."""
         self._is_closed = True
         self._fail(OutcomeUnknownError("the writer was closed before the record was in the log"))
-        if self._watch is not None:
-            self._watch.cancel()
+        self._stall.stop()
         await self._tasks.stop()
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
+        self._pending.close()
 
     def _resume(self) -> None:
-        kept = [] if self._journal is None else list(self._journal.open.values())
+        kept = self._pending.left_open()
         self.resumed = len(kept)
-        for each in sorted(kept):
+        for each in kept:
             self._submit(each)
 
     def _submit(self, kept: Kept, written_ms: int = 0) -> asyncio.Future[Lsn]:
-        self._requests += 1
-        future: asyncio.Future[Lsn] = asyncio.get_running_loop().create_future()
-        was_idle = not self._records
-        self._records[self._requests] = kept, future
+        was_idle = not self._pending
+        id, future = self._pending.add(kept)
         if was_idle:
-            self._progress_ms = monotonic_ms()
-            self._keep_watch()
+            self._stall.begin()
         body, entries = kept.body, kept.entries
         append = Append(log=self._log, body=body, crc=crc32c(body), entries=entries, written_ms=written_ms)
-        asked: Asked[Append] = Asked(self._requests, append)
-        self._feed(asked if not kept.seq else forwarding.Resumed(self._requests, append, kept.seq))
+        asked: Asked[Append] = Asked(id, append)
+        self._feed(asked if not kept.seq else forwarding.Resumed(id, append, kept.seq))
         return future
 
     def _host_of(self, table: ForwardTable) -> Host[ForwardTable]:
         on: dict[type[Any], Callable[[Any], None]] = {
-            forwarding.Numbered: lambda effect: self._keep(effect.id, effect.seq),
+            forwarding.Numbered: lambda effect: self._pending.number(effect.id, effect.seq),
             Ask: lambda effect: self._tasks.start(self._send(effect)),
             forwarding.FindAnotherSequencer: lambda effect: self._tasks.start(self._find(effect)),
             forwarding.RenewIncarnation: lambda _: self._tasks.start(self._renew()),
@@ -162,19 +152,9 @@ class TaggedWriter:
         if self._failure is None:  # it may have been closed while it was being opened
             self._host.feed(event)
 
-    def _keep(self, id: int, seq: int) -> None:
-        kept, future = self._records[id]
-        if kept.seq != seq:
-            self._records[id] = kept._replace(seq=seq), future
-            if self._journal is not None:
-                self._journal.add(kept._replace(seq=seq))
-                self._journal.mark_done(kept.seq)  # under the number it had before it is not sent again
-
     def _resolve(self, id: int, appended: Appended) -> None:
-        kept, future = self._records.pop(id)
-        self._progress_ms = monotonic_ms()
-        if self._journal is not None:
-            self._journal.mark_done(kept.seq)
+        future = self._pending.take(id)
+        self._stall.progress()
         if appended.status in STORED:
             self._appending.saw(self._log, appended.lsn)
             if not future.done():
@@ -183,34 +163,20 @@ class TaggedWriter:
             future.set_exception(refusal(self._log, appended))
 
     def _fail(self, problem: LogDeviceError) -> None:
-        records, self._records = self._records, {}
         self._failure = self._failure or problem
         if self._host is not None:
             self._host.close()
-        for _, future in records.values():
-            if not future.done():
-                future.set_exception(problem)
-                future.exception()  # whoever does not ask is told by `settled`
+        self._pending.fail(problem)
 
-    def _keep_watch(self) -> None:
-        """Gives up when nothing has got through for too long."""
-        patience_ms = self._settings.writer_stall_timeout_ms
-        left_ms = self._progress_ms + patience_ms - monotonic_ms()
-        if not self._records or self._is_closed:
-            return
-        if left_ms <= 0:
-            trouble = None if self._host is None else self._host.machine.trouble
-            self._fail(
-                OutcomeUnknownError(
-                    f"nothing got into the log for {patience_ms} ms (the last answer was "
-                    f"{'silence' if trouble is None else trouble.value})",
-                    log=self._log,
-                )
+    def _on_stall(self) -> None:
+        trouble = None if self._host is None else self._host.machine.trouble
+        self._fail(
+            OutcomeUnknownError(
+                f"nothing got into the log for {self._settings.writer_stall_timeout_ms} ms (the last answer "
+                f"was {'silence' if trouble is None else trouble.value})",
+                log=self._log,
             )
-            return
-        if self._watch is not None:
-            self._watch.cancel()
-        self._watch = asyncio.get_running_loop().call_later(left_ms / 1000, self._keep_watch)
+        )
 
     async def _send(self, effect: Ask[Append]) -> None:
         context, node = self._context, effect.node

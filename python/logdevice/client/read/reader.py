@@ -17,6 +17,7 @@ from typing import Any
 from logdevice.client.closing import Items
 from logdevice.client.context import ClientContext
 from logdevice.client.read.arrow_batches import RecordsBatch, assemble, headers
+from logdevice.client.read.inbox import Inbox
 from logdevice.client.read.lineages import Checkpoint, LineageGuard
 from logdevice.client.read.stream_shell import StreamShell, read_config
 from logdevice.errors import InvalidArgumentError, LocalProtocolError, RebuildError
@@ -52,14 +53,10 @@ class Reader(Items[Item]):
         self.snapshot_end = Lsn(0)
         self._make_guard = make_guard
         self._guard: LineageGuard | None = None
-        self._is_stale = False  # a node says that the log has another history by now
         self._position = Lsn(0)  # everything below was taken
         self._request: events.ReadRequest | None = None
         self._shell: StreamShell | None = None
-        self._items: deque[Record | Gap] = deque()
-        self._news = asyncio.Event()  # something to take, or the end
-        self._has_ended = False
-        self._failure: Exception | None = None
+        self._inbox = Inbox()
         self._taken: Taken | None = None
         self._assembled: deque[Item] = deque()
 
@@ -83,7 +80,7 @@ class Reader(Items[Item]):
 
     async def open(self) -> None:
         """Finds out what `oldest` and `tail` are now, and begins to read; once."""
-        if self._shell is None and not self._has_ended:
+        if self._shell is None and not self._inbox.has_ended:
             request = await self._open_request()
             self._position = request.start
             attributes = await self._context.directory.attributes(request.log)
@@ -101,17 +98,17 @@ class Reader(Items[Item]):
 
     async def take(self, timeout_ms: int | None = None) -> Taken | None:
         """Records that are ready, as they came, or a gap; None at the end."""
+        inbox = self._inbox
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self.open()
-            while self._is_look_due() or not (self._items or self._has_ended):
-                if self._is_look_due():
-                    await self._poll_history()
+            while self._is_check_due() or not (inbox.items or inbox.has_ended):
+                if self._is_check_due():
+                    await self._check_history()
                 else:
-                    self._news.clear()
-                    await self._news.wait()
-        if self._failure is not None:
-            raise LocalProtocolError(f"the reader failed: {self._failure!r}") from self._failure
-        if not self._items:
+                    await inbox.wait()
+        if inbox.failure is not None:
+            raise LocalProtocolError(f"the reader failed: {inbox.failure!r}") from inbox.failure
+        if not inbox.items:
             return None
         taken = self._take()
         if isinstance(taken, Gap):
@@ -142,28 +139,27 @@ class Reader(Items[Item]):
             raise InvalidArgumentError("the reader has no lineage: open it with lineage='newest'")
         return self._guard.checkpoint(next)
 
-    def _is_look_due(self) -> bool:
+    def _is_check_due(self) -> bool:
         """L33: something of a newer epoch has arrived, or a node knows of another history."""
-        if self._guard is None or not self._items:
-            return self._is_stale
-        first = self._items[0]
-        return self._is_stale or self._guard.is_due(first.start if isinstance(first, Gap) else first.lsn)
+        if self._guard is None:
+            return False
+        if self._inbox.is_stale or not self._inbox.items:
+            return self._inbox.is_stale
+        first = self._inbox.items[0]
+        return self._guard.is_due(first.start if isinstance(first, Gap) else first.lsn)
 
-    async def _poll_history(self) -> None:
-        assert self._guard is not None, "a look is due"
+    async def _check_history(self) -> None:
+        assert self._guard is not None, "a check is due"
         assert self._request is not None, "it was opened"
-        first = self._items[0] if self._items else None
+        inbox = self._inbox
+        first = inbox.items[0] if inbox.items else None
         arrived = Lsn(0) if first is None else first.start if isinstance(first, Gap) else first.lsn
-        if await self._guard.poll(self._position, arrived) or self._is_stale:
+        if await self._guard.poll(self._position, arrived) or inbox.is_stale:
             # Nodes are asked again under the new id.
             self._request = replace(self._request, lineage=self._guard.id)
             await self._abandon()
-            self._is_stale = False
+            inbox.is_stale = False
             await self._begin(replace(self._request, start=self._position))
-
-    def stale(self) -> None:
-        self._is_stale = self._guard is not None
-        self._news.set()
 
     def assemble(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
         """Items for the application, and the record that cannot be decoded, if there is one.
@@ -188,7 +184,7 @@ class Reader(Items[Item]):
         """This record was taken and cannot be decoded: reads on from there, looking at every copy."""
         assert self._request is not None, "something was taken"
         await self._abandon()
-        self._has_ended = False
+        self._inbox.has_ended = False
         self._position = lsn
         await self._begin(replace(self._request, start=lsn), frozenset({lsn}))
 
@@ -201,29 +197,23 @@ class Reader(Items[Item]):
         await self._abandon()
         self._taken = None
         self._assembled.clear()
-        self.ended(None)
-
-    def deliver(self, items: tuple[Record | Gap, ...]) -> None:
-        self._items += items
-        self._news.set()
-
-    def ended(self, failure: Exception | None) -> None:
-        self._has_ended, self._failure = True, failure
-        self._news.set()
+        self._inbox.ended(None)
 
     async def _begin(self, request: events.ReadRequest, doubted: frozenset[Lsn] = frozenset()) -> None:
         config = await read_config(self._context, request.log)
-        self._shell = StreamShell(self._context, request, config, self._settings, doubted=doubted, sink=self)
+        self._shell = StreamShell(
+            self._context, request, config, self._settings, doubted=doubted, sink=self._inbox
+        )
         self._shell.start()
 
     async def _abandon(self) -> None:
         if self._shell is not None:
             await self._shell.stop()
-        self._items.clear()
+        self._inbox.items.clear()
 
     def _take(self) -> Taken:
         """A gap, or the records in front of the next one, as many as are handed out at a time."""
-        items, settings = self._items, self._context.config.client
+        items, settings = self._inbox.items, self._context.config.client
         first = items.popleft()
         if isinstance(first, Gap):
             return first

@@ -204,7 +204,7 @@ def test_a_reader_that_is_forgotten_is_closed(client: Client) -> None:
     for _ in reader:
         break
     reader = None
-    while not inner._has_ended:
+    while not inner._inbox.has_ended:
         shared().run(asyncio.sleep(0.01))
 
 

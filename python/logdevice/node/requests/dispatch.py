@@ -111,7 +111,7 @@ class RequestDispatch:
         # Every copy would be refused: better to tell its client before the record has a number.
         if append.crc and crc32c(append.body) != append.crc:
             raise CorruptRecordError("the body was damaged before it came here", log=append.log)
-        self._node.metrics.append_bytes.inc(len(append.body))
+        self._node.metrics.sequencer.append_bytes.inc(len(append.body))
         return await self._sequencer(append)
 
     async def _sequencer(self, request: Any) -> Any:

@@ -136,9 +136,9 @@ class Session:
         self._log = start.log if self._log is None else self._log
         self._check_log(start)
         await node.cluster_view.require(start.log)
-        node.metrics.read_starts.labels(start.mode.value).inc()
+        node.metrics.read.starts.labels(start.mode.value).inc()
         if start.filter_version > 1:
-            node.metrics.rewinds.inc()
+            node.metrics.read.rewinds.inc()
         refusal = self._refusal() or await self._staleness(start)
         if refusal is not None:
             self._queue(Started(start.log, start.filter_version, refusal, Lsn(0)))
@@ -197,7 +197,7 @@ class Session:
 
     def _count_mode(self, change: int) -> None:
         if self.start is not None:
-            self._node.metrics.read_streams.labels(self.start.mode.value).inc(change)
+            self._node.metrics.read.streams.labels(self.start.mode.value).inc(change)
 
     def _queue(self, message: ToReader) -> None:
         self._outbox.append(message)
@@ -213,8 +213,8 @@ class Session:
                 await self._stream.send_parts(encode_parts(message))
                 if isinstance(message, Records):
                     size = sum(record.size for record in message.records)
-                    metrics.bytes_sent.inc(size)
-                    metrics.records_sent.inc(len(message.records))
+                    metrics.read.bytes_sent.inc(size)
+                    metrics.read.records_sent.inc(len(message.records))
                     self.feed(MessageSent(size))
                 elif isinstance(message, GapNotice):
-                    metrics.gaps_sent.labels(message.reason.value).inc()
+                    metrics.read.gaps_sent.labels(message.reason.value).inc()

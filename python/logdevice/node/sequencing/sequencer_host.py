@@ -94,7 +94,7 @@ class SequencerHost(Host[Sequencer]):
         answer = await super().ask(request)
         if isinstance(request, Append):
             metrics = self._node.metrics
-            counter = metrics.appends if request.claim is None else metrics.positions
+            counter = metrics.sequencer.appends if request.claim is None else metrics.sequencer.positions
             counter.labels(answer.status.value).inc()
         return answer
 
@@ -127,18 +127,18 @@ class SequencerHost(Host[Sequencer]):
 
     def _count_and_ask(self, effect: Ask[Any]) -> None:
         if isinstance(effect.request, Store) and effect.request.record.wave > 1:
-            self._node.metrics.extra_waves.inc()
+            self._node.metrics.sequencer.extra_waves.inc()
         self._ask(effect)
 
     def _count_and_tell(self, effect: Tell[Any]) -> None:
         if isinstance(effect.message, Release):
-            self._node.metrics.releases.inc()
+            self._node.metrics.sequencer.releases.inc()
         self._tell(effect)
 
     def _start_recovery(self, start: StartRecovery) -> None:
         self._stop_recovery()
         node = self._node
-        node.metrics.recoveries.inc()
+        node.metrics.sequencer.recoveries.inc()
         context = RecoveryContext(
             log=self._log,
             me=node.id,

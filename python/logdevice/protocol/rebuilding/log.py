@@ -98,9 +98,6 @@ class LogRebuilding:
         self._task = task
         self._plan_of = plan_of
         self._context = context
-        self._settings = context.settings
-        self._budget = context.budget
-        self._effects = context.effects
         self._timers: Timers[int] = Timers()  # of requests that are sent again
         self._read: StoreRead | None = None
         self._chunks: list[_Chunk] = []
@@ -126,10 +123,10 @@ class LogRebuilding:
         self._advance()
 
     def wake(self) -> None:
-        for id in self._timers.pop_passed(self._effects.now_ms):
+        for id in self._timers.pop_passed(self._context.effects.now_ms):
             sending = self._sending[id]
             sending.attempts += 1
-            self._effects.ask(sending.node, sending.copies, id)
+            self._context.effects.ask(sending.node, sending.copies, id)
         self._advance()
 
     def is_waiting_for(self, id: int) -> bool:
@@ -137,7 +134,10 @@ class LogRebuilding:
 
     @property
     def deadline_ms(self) -> int | None:
-        deadlines = [self._timers.deadline_ms(), self._budget.next_ms if self._wants_to_read else None]
+        deadlines = [
+            self._timers.deadline_ms(),
+            self._context.budget.next_ms if self._wants_to_read else None,
+        ]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # ---- reading ------------------------------------------------------------------------------------
@@ -152,13 +152,13 @@ class LogRebuilding:
 
     @property
     def _wants_to_read(self) -> bool:
-        has_room = len(self._chunks) < self._budget.chunks_max
+        has_room = len(self._chunks) < self._context.budget.chunks_max
         return self._read is None and self._position < self._task.end and has_room
 
     def _read_on(self) -> None:
-        if not self._wants_to_read or self._effects.now_ms < self._budget.next_ms:
+        if not self._wants_to_read or self._context.effects.now_ms < self._context.budget.next_ms:
             return
-        self._read_ms = self._effects.now_ms
+        self._read_ms = self._context.effects.now_ms
         epoch = self._position.epoch
         end = min(self._task.end, epoch_start(Epoch(epoch + 1)))
         self._read = StoreRead(
@@ -168,10 +168,10 @@ class LogRebuilding:
             end=end,
             # An unused stretch is passed at once, also over the end of the epoch.
             gap_end=self._task.end,
-            bytes_max=self._settings.rebuild_chunk_bytes,
+            bytes_max=self._context.settings.rebuild_chunk_bytes,
             filter=self._plan_of(epoch),
         )
-        self._effects.emit(self._read)
+        self._context.effects.emit(self._read)
 
     def _on_read(self, result: RecordsRead) -> None:
         assert self._read is not None, "one read at a time"
@@ -184,7 +184,7 @@ class LogRebuilding:
         if readable:
             self._begin_chunk(readable, self._plan_of(epoch))
         else:
-            self._budget.worked(self._read_ms, self._effects.now_ms)
+            self._context.budget.worked(self._read_ms, self._context.effects.now_ms)
 
     # ---- copying ------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class LogRebuilding:
         self._short += sum(move.is_put_off for _, move in moves)
         size = sum(record.size * len(move.puts) for record, move in moves)
         self.bytes_copied += size
-        self._budget.copied(size, self._effects.now_ms)
+        self._context.budget.copied(size, self._context.effects.now_ms)
         me = self._context.me
         others = sorted({node for _, move in moves for node in move.amends} - {me})
         chunk = _Chunk(
@@ -239,10 +239,10 @@ class LogRebuilding:
                     id = self._context.number()
                     chunk.waiting.add(id)
                     self._sending[id] = _Sending(chunk, node, copies)
-                    self._effects.ask(node, copies, id)
+                    self._context.effects.ask(node, copies, id)
         if not chunk.waiting:
             self._chunks.remove(chunk)
-            self._budget.worked(chunk.began_ms, self._effects.now_ms)
+            self._context.budget.worked(chunk.began_ms, self._context.effects.now_ms)
 
     def _on_answer(self, id: int, status: CopiesStatus) -> None:
         sending = self._sending[id]
@@ -251,11 +251,11 @@ class LogRebuilding:
                 del self._sending[id]
                 sending.chunk.waiting.discard(id)
                 self._next_stage(sending.chunk)
-            case CopiesStatus.AGAIN if sending.attempts < self._settings.rebuild_attempts_max:
-                longest_ms = self._settings.rebuild_retry_ms
+            case CopiesStatus.AGAIN if sending.attempts < self._context.settings.rebuild_attempts_max:
+                longest_ms = self._context.settings.rebuild_retry_ms
                 shortest_ms = max(1, longest_ms // _FIRST_RETRY)
                 pause_ms = back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
-                self._timers.arm_at(id, self._effects.now_ms + pause_ms)
+                self._timers.arm_at(id, self._context.effects.now_ms + pause_ms)
             case _:
                 self._end(is_done=False)  # P65: with other nodes, or once there is room again
 

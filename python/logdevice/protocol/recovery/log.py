@@ -71,13 +71,15 @@ class LogRecovery:
         self._effects: Effects[Effect] = Effects()
         self._context = context
         self._last_clean = last_clean
-        self._history = history
         self._statuses = dict(statuses)
-        self._epochs = [Epoch(epoch) for epoch in range(last_clean + 1, context.seal_epoch + 1)]
-        self._nodes = sorted({node for epoch in self._epochs for node in self._metadata(epoch).nodeset})
+        unclean = map(Epoch, range(last_clean + 1, context.seal_epoch + 1))
+        self._epochs = {epoch: metadata_of(history, epoch) for epoch in unclean}  # the next one first
+        self._nodes = sorted({node for metadata in self._epochs.values() for node in metadata.nodeset})
         self._sealed: dict[NodeId, Sealed] = {}
         # Which appends of which writers the log has: as of the last clean epoch, then of each recovered one.
-        self._search = BridgeSearch(context, last_clean, self._metadata(last_clean), tail_end, self._effects)
+        self._search = BridgeSearch(
+            context, last_clean, metadata_of(history, last_clean), tail_end, self._effects
+        )
         self._writers = self._search.table
         self._recovering: EpochRecovery | None = None
         self._is_advancing = False  # the epoch store is asked to note a clean epoch
@@ -120,9 +122,6 @@ class LogRecovery:
         assert self._recovering is not None, "there is an epoch to recover until it is over"
         return self._recovering
 
-    def _metadata(self, epoch: Epoch) -> EpochMetadata:
-        return metadata_of(self._history, epoch)
-
     def _seal(self) -> None:
         """V1: all that are not sealed; again, until they are."""
         context = self._context
@@ -144,12 +143,12 @@ class LogRecovery:
             writers = b"" if self._writers is None else self._writers.encode()
             self._end(RecoveryCompleted(self._context.epoch, writers))
             return
-        epoch = self._epochs[0]
+        epoch, metadata = next(iter(self._epochs.items()))
         self._recovering = EpochRecovery(
             self._context,
             self._effects,
             epoch,
-            self._metadata(epoch),
+            metadata,
             self._tail,
             self._writers,
             self._statuses,
@@ -205,8 +204,7 @@ class LogRecovery:
             return
         # V21: one that is being rebuilt does not know all that it had.
         known = [node for node, answer in self._sealed.items() if answer.status is SealStatus.OK]
-        for epoch in self._epochs:
-            metadata = self._metadata(epoch)
+        for metadata in self._epochs.values():
             quorum = recovery_quorum(metadata, self._context.locations, self._statuses, known, known)
             if quorum.answer() is Answer.NONE:
                 return
@@ -327,7 +325,7 @@ class LogRecovery:
         self._effects.disarm(_RecoveryTimer.EPOCH_STORE)
         self._tail = self._tail.joined(recovering.outcome.tail)
         self._writers = recovering.outcome.writers
-        self._epochs.pop(0)
+        del self._epochs[recovering.epoch]
         self._recovering = None
         self._begin_epoch()
 

@@ -11,7 +11,7 @@ docs/protocol/write_path.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -59,35 +59,31 @@ class Stage(Enum):
     DONE = "DONE"
 
 
-class Appender:
-    """`request_id` is the append that brought the record. `config` is that of the epoch, and so are `timers`,
-    one for each record by its LSN.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppenderContext:
+    """What the Appenders of one epoch share. `timers` has one timer for each record, by its LSN."""
 
-    def __init__(
-        self,
-        context: SequencerContext,
-        config: SequencerConfig,
-        request_id: int,
-        record: Record,
-        copysets: StickyCopysets,
-        good_end: Callable[[], Lsn],
-        effects: Effects[Any],
-        timers: Timers[Lsn],
-        owner: RecordOwner,
-    ) -> None:
+    sequencer: SequencerContext
+    config: SequencerConfig
+    copysets: StickyCopysets
+    good_end: Callable[[], Lsn]
+    effects: Effects[Any]
+    timers: Timers[Lsn]
+    owner: RecordOwner
+
+
+class Appender:
+    """`request_id` is the append that brought the record."""
+
+    def __init__(self, context: AppenderContext, request_id: int, record: Record) -> None:
         self.request_id = request_id
         self.record = record
         self.stage = Stage.REPLICATION
         self.is_acknowledged = False
         self._context = context
-        self._config = config
-        self._copysets = copysets
-        self._good_end = good_end
+        self._effects = context.effects
         self._is_draining = False
-        self._wave = 0
-        self._copyset: tuple[NodeId, ...] = ()
-        self._wave_record = record  # with this wave's header
+        self._wave = record  # with the header of the newest wave: its number and its copyset
         self._stored: set[NodeId] = set()  # of this wave
         self._failed: set[NodeId] = set()  # of this wave
         self._deleted: set[NodeId] = set()
@@ -95,9 +91,6 @@ class Appender:
         self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
         self._preempted: Stored | None = None  # what a sealed node has answered
         self._retries = 0  # of the stage
-        self._effects = effects
-        self._timers = timers
-        self._owner = owner
 
     @property
     def may_be_stored(self) -> bool:
@@ -118,7 +111,7 @@ class Appender:
         elif stored.status in _REFUSALS:
             self._unrefused.discard((node, stored.wave))
         # E4: what an older wave brings does not count.
-        if self.stage is Stage.DONE or stored.wave != self._wave or not self._is_outstanding(node):
+        if self.stage is Stage.DONE or stored.wave != self._wave.wave or not self._is_outstanding(node):
             return
         if is_ok:
             self._stored.add(node)
@@ -133,7 +126,7 @@ class Appender:
         node, wave = event.node, event.request.record.wave
         if not event.was_sent:
             self._unrefused.discard((node, wave))
-        if self.stage is Stage.DONE or wave != self._wave or not self._is_outstanding(node):
+        if self.stage is Stage.DONE or wave != self._wave.wave or not self._is_outstanding(node):
             return
         self._note_failure(node, Cause.UNREACHABLE)
         self._advance()
@@ -143,7 +136,7 @@ class Appender:
         self._has_body.discard(node)
         self._failed.add(node)
         if cause is not None:
-            self._copysets.health.penalise(node, cause, self._effects.now_ms)
+            self._context.copysets.health.penalise(node, cause, self._effects.now_ms)
 
     def _advance(self) -> None:
         """Ends every stage that can end, and a wave that cannot succeed."""
@@ -155,23 +148,23 @@ class Appender:
                 if not self._outstanding():
                     self._preempt(self._preempted)
             elif not self._satisfies(self._stored | set(self._outstanding())):
-                self._copysets.has_failed(self._copyset)
-                if self._wave < self._context.settings.immediate_waves_max:
+                self._context.copysets.has_failed(self._wave.copyset)
+                if self._wave.wave < self._context.sequencer.settings.immediate_waves_max:
                     self._send_wave()  # E3
         if self._preempted is not None and self.stage in (Stage.SYNC_LEADERS, Stage.LEADERS):
             self._preempt(self._preempted)
         self._end_later_stages()
 
     def _end_later_stages(self) -> None:
-        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._config.sync_leaders):
+        if self.stage is Stage.SYNC_LEADERS and self._have_stored(self._context.config.sync_leaders):
             self._retire()
-        if self.stage is Stage.LEADERS and self._have_stored(self._config.leader_count):
+        if self.stage is Stage.LEADERS and self._have_stored(self._context.config.leader_count):
             self._finish()
 
     def woken(self) -> None:
         if self.stage is Stage.REPLICATION:
             self._on_wave_timeout()
-        elif self._retries < self._context.settings.leader_retries_max:
+        elif self._retries < self._context.sequencer.settings.leader_retries_max:
             self._ask_leaders_again()
         elif self.stage is Stage.SYNC_LEADERS:
             # E7: availability comes first. Readers fail over from a leader that has no copy.
@@ -187,49 +180,48 @@ class Appender:
             return
         outstanding = self._outstanding()
         # E6: where nobody answered, it is not the node that is slow.
-        if outstanding and len(outstanding) < len(self._copyset):
-            self._copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._effects.now_ms)
-        self._copysets.has_failed(self._copyset)
+        if outstanding and len(outstanding) < len(self._wave.copyset):
+            self._context.copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._effects.now_ms)
+        self._context.copysets.has_failed(self._wave.copyset)
         self._send_wave()
 
     def _send_wave(self) -> None:
         self._stored.clear()
         self._failed.clear()
-        self._copyset = self._copysets.current(self.record.size, self._effects.now_ms) or ()
-        self._wave += 1
-        self._wave_record = replace(self.record, copyset=self._copyset, wave=self._wave)
-        for node in self._copyset:
+        copyset = self._context.copysets.current(self.record.size, self._effects.now_ms) or ()
+        self._wave = replace(self.record, copyset=copyset, wave=self._wave.wave + 1)
+        for node in self._wave.copyset:
             self._send_store(node)
-        self._arm(self._wave - 1)  # E2; where there is no copyset, this is when to look again
+        self._arm(self._wave.wave - 1)  # E2; where there is no copyset, this is when to look again
 
     def _send_store(self, node: NodeId) -> None:
-        record = self._wave_record
+        record = self._wave
         is_amend = node in self._has_body
         store = Store(
-            log=self._context.log,
+            log=self._context.sequencer.log,
             record=replace(record, body=b"") if is_amend else record,
-            good_end=self._good_end(),
-            sequencer=self._context.me,
+            good_end=self._context.good_end(),
+            sequencer=self._context.sequencer.me,
             is_amend=is_amend,
             is_draining=self._is_draining,
         )
-        self._unrefused.add((node, self._wave))
+        self._unrefused.add((node, record.wave))
         self._effects.ask(node, store)
 
     def _arm(self, attempts: int) -> None:
-        settings = self._context.settings
+        settings = self._context.sequencer.settings
         delay_ms = back_off_ms(attempts, settings.store_timeout_ms_min, settings.store_timeout_ms_max)
-        self._timers.arm_at(self.record.lsn, self._effects.now_ms + delay_ms)
+        self._context.timers.arm_at(self.record.lsn, self._effects.now_ms + delay_ms)
 
     def _acknowledge(self) -> None:
         self.is_acknowledged = True
-        self._owner.acknowledge(self.record.lsn)
+        self._context.owner.acknowledge(self.record.lsn)
         self.stage = Stage.SYNC_LEADERS
         self._retries = 0
 
     def _retire(self) -> None:
         self._delete_surplus()
-        self._owner.retire(self.record.lsn)
+        self._context.owner.retire(self.record.lsn)
         self.stage = Stage.LEADERS
         self._retries = 0
 
@@ -237,20 +229,24 @@ class Appender:
         self._delete_surplus()
         self._delete_unanswered()
         self._end()
-        self._owner.finish(self.record.lsn)
+        self._context.owner.finish(self.record.lsn)
 
     def _preempt(self, refusal: Stored) -> None:
         self._end()
-        self._owner.preempt(refusal)
+        self._context.owner.preempt(refusal)
 
     def _end(self) -> None:
         self.stage = Stage.DONE
-        self._timers.disarm(self.record.lsn)
+        self._context.timers.disarm(self.record.lsn)
 
     def _ask_leaders_again(self) -> None:
         self._retries += 1
-        count = self._config.sync_leaders if self.stage is Stage.SYNC_LEADERS else self._config.leader_count
-        for node in self._copyset[:count]:
+        count = (
+            self._context.config.sync_leaders
+            if self.stage is Stage.SYNC_LEADERS
+            else self._context.config.leader_count
+        )
+        for node in self._wave.copyset[:count]:
             if node not in self._stored:
                 self._failed.discard(node)
                 self._send_store(node)
@@ -258,32 +254,32 @@ class Appender:
 
     def _delete_surplus(self) -> None:
         """E10: copies beyond the replication go, the right-most first."""
-        for node in reversed(self._copyset):
+        for node in reversed(self._wave.copyset):
             if node in self._stored and self._satisfies(self._stored - {node}):
                 self._stored.discard(node)
                 self._send_delete(node)
 
     def _delete_unanswered(self) -> None:
         # A leader that is still silent is welcome to its copy.
-        for node in reversed(self._copyset[self._config.leader_count :]):
+        for node in reversed(self._wave.copyset[self._context.config.leader_count :]):
             if self._is_outstanding(node):
                 self._send_delete(node)
 
     def _send_delete(self, node: NodeId) -> None:
         self._deleted.add(node)
-        self._effects.tell(node, Delete(self._context.log, self.record.lsn, self._wave))
+        self._effects.tell(node, Delete(self._context.sequencer.log, self.record.lsn, self._wave.wave))
 
     def _is_outstanding(self, node: NodeId) -> bool:
-        return node in self._copyset and node not in self._stored | self._failed | self._deleted
+        return node in self._wave.copyset and node not in self._stored | self._failed | self._deleted
 
     def _outstanding(self) -> list[NodeId]:
-        return [node for node in self._copyset if self._is_outstanding(node)]
+        return [node for node in self._wave.copyset if self._is_outstanding(node)]
 
     def _have_stored(self, leaders: int) -> bool:
-        return all(node in self._stored for node in self._copyset[:leaders])
+        return all(node in self._stored for node in self._wave.copyset[:leaders])
 
     def _satisfies(self, members: set[NodeId]) -> bool:
-        replication, locations = self._config.replication, self._config.candidates.locations
+        replication, locations = self._context.config.replication, self._context.config.candidates.locations
         return len(members) >= replication.copies and can_replicate(
             {node: locations[node] for node in members}, replication
         )

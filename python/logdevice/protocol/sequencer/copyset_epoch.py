@@ -13,7 +13,7 @@ from typing import Any
 from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Answered, Lost
 from logdevice.protocol.messages.write import Append, AppendStatus, Stored
-from logdevice.protocol.sequencer.appender import Appender
+from logdevice.protocol.sequencer.appender import Appender, AppenderContext
 from logdevice.protocol.sequencer.copysets import NodeHealth, StickyCopysets
 from logdevice.protocol.sequencer.events import Effect, SequencerConfig, SequencerContext
 from logdevice.protocol.sequencer.numbering import Numbering
@@ -45,6 +45,15 @@ class CopysetEpoch:
         self._effects = effects
         self._flights: dict[Lsn, Appender] = {}  # of records that have a number and are not done
         self._timers: Timers[Lsn] = Timers()
+        self._appenders = AppenderContext(
+            sequencer=context,
+            config=config,
+            copysets=self._copysets,
+            good_end=lambda: numbering.good_end,
+            effects=effects,
+            timers=self._timers,
+            owner=self,
+        )
 
     @property
     def is_drained(self) -> bool:
@@ -59,19 +68,8 @@ class CopysetEpoch:
         return AppendStatus.NO_SPACE if self._copysets.is_out_of_space(self._effects.now_ms) else None
 
     def append(self, request_id: int, append: Append) -> None:
-        numbering = self.numbering
-        record = numbering.number(append, self._effects.now_ms)
-        appender = Appender(
-            self._context,
-            self._config,
-            request_id,
-            record,
-            self._copysets,
-            good_end=lambda: numbering.good_end,
-            effects=self._effects,
-            timers=self._timers,
-            owner=self,
-        )
+        record = self.numbering.number(append, self._effects.now_ms)
+        appender = Appender(self._appenders, request_id, record)
         self._flights[record.lsn] = appender
         self.owed.open(request_id, record)
         appender.start()

@@ -226,9 +226,9 @@ def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
     newest: dict[int, int] = {}  # writer -> life
     last: dict[tuple[int, int], int] = {}  # writer and life -> append
     for lsn, body in sorted(ledger.contents.items()):
-        if body is None or body not in ledger.writes:
+        if body is None or body not in ledger.tagged.made:
             continue
-        writer, is_ordered, (life, number) = ledger.writes[body]
+        writer, is_ordered, (life, number) = ledger.tagged.made[body]
         if life < newest.get(writer, 0) and not may_forget:
             yield f"{_text(body)} is at {lsn}, behind appends of process {newest[writer]}"
         if is_ordered and number < last.get((writer, life), 0):
@@ -242,7 +242,7 @@ def missing_writes(ledger: Ledger) -> Iterator[str]:
     if not ledger.trim_end:
         there = set(ledger.contents.values())
         yield from (
-            f"{_text(body)} is nowhere" for body in sorted(ledger.promised_somewhere) if body not in there
+            f"{_text(body)} is nowhere" for body in sorted(ledger.tagged.somewhere) if body not in there
         )
 
 

@@ -13,6 +13,9 @@ from enum import Enum
 from logdevice.protocol.messages.write import Append
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, LsnRange, NodeId
 
+# Writer, whether it is ordered, and when the append was made (life, number in it).
+Write = tuple[int, bool, tuple[int, int]]
+
 
 class AppendOutcome(Enum):
     PENDING = "PENDING"
@@ -37,13 +40,21 @@ class Promises:
     recovered: set[Epoch] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class TaggedPromises:
+    """Of appends with a tag, whose answer does not always say where they are."""
+
+    made: dict[bytes, Write] = field(default_factory=dict)
+    somewhere: set[bytes] = field(default_factory=set)  # acknowledged, without a position
+    later: set[Lsn] = field(default_factory=set)  # acknowledged by another sequencer than took it
+
+
 class Ledger:
     def __init__(self, locations: Mapping[NodeId, Location]) -> None:
         self.locations = locations
         self.attempts: dict[bytes, AppendAttempt] = {}
         self.promised: dict[Lsn, bytes] = {}  # acknowledged
-        self.promised_somewhere: set[bytes] = set()  # acknowledged, without a position
-        self.promised_later: set[Lsn] = set()  # acknowledged by another sequencer than the one that took it
+        self.tagged = TaggedPromises()
         self.contents: dict[Lsn, bytes | None] = {}  # released; None: nothing is there
         self.homes: dict[bytes, Lsn] = {}  # of released bodies
         self.empty: list[LsnRange] = []  # covered by a bridge, as a reader was told
@@ -54,8 +65,6 @@ class Ledger:
         self.seals: dict[NodeId, Epoch] = {}  # durable
         self.sealed_ms: dict[Epoch, int] = {}  # when enough nodes had sealed it
         self.tails_known: set[Epoch] = set()  # epochs that began where the one before them ended
-        # Appends with a tag: writer, whether it is ordered, and when it was made (life, number in it).
-        self.writes: dict[bytes, tuple[int, bool, tuple[int, int]]] = {}
 
     def sent(self, append: Append) -> None:
         assert append.body not in self.attempts, "each attempt has a body of its own"
@@ -70,10 +79,10 @@ class Ledger:
         self.attempts[body].outcome = AppendOutcome.ACKNOWLEDGED
         if lsn:
             if lsn not in self.promised:
-                self.promised_later.add(lsn)
+                self.tagged.later.add(lsn)
             self.promised[lsn] = body
         else:
-            self.promised_somewhere.add(body)
+            self.tagged.somewhere.add(body)
 
     def unknown(self, body: bytes) -> None:
         self.attempts[body].outcome = AppendOutcome.UNKNOWN

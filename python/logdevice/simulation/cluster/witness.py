@@ -271,5 +271,5 @@ class ClusterWitness(ReaderWitness):
             self.complain(name, checkers.went_back(ledger, before, record))
         self.complain(name, checkers.went_back(ledger, acknowledged, record))
         self._before[name] = record
-        if record.lsn in ledger.promised.keys() - ledger.promised_later:
+        if record.lsn in ledger.promised.keys() - ledger.tagged.later:
             self._acknowledged[name] = record

@@ -180,7 +180,7 @@ class WriterLife:
         # Without order, a process sends what it inherited in between what is its own.
         has_place = self._plan.is_ordered or not self._plan.has_journal
         life = self._life if has_place else 0
-        self._ledger.writes[body] = (number, self._plan.is_ordered, (life, request))
+        self._ledger.tagged.made[body] = (number, self._plan.is_ordered, (life, request))
         host.feed(Asked(request, Append(log=LOG, body=body, entries=1)))
 
     def _keep(self, effect: Numbered) -> None:

@@ -99,7 +99,7 @@ def mistaken_trim(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
     if gap.type is GapType.DATALOSS and gap.start < truth.trim_end:
         metadata = truth.metadata_of(gap.start.epoch)
         if all(
-            node in view.starts and truth.had_trimmed(node, gap.start, view.starts[node])
+            node in view.reading.starts and truth.had_trimmed(node, gap.start, view.reading.starts[node])
             for node in metadata.nodeset
         ):
             return f"{gap}, but {gap.start} was trimmed, as every node knew"
@@ -134,8 +134,8 @@ def _holders_that_count(view: ReaderView, slot: Slot) -> list[NodeId]:
         node
         for node, since_ms in sorted(slot.intact_since_ms.items())
         if view.status(node) in _COUNTS
-        and since_ms <= view.starts.get(node, since_ms)
-        and (view.filter_version, node, slot.record.lsn) not in view.spoiled
+        and since_ms <= view.reading.starts.get(node, since_ms)
+        and (view.reading.filter_version, node, slot.record.lsn) not in view.spoiled
     ]
 
 
@@ -147,12 +147,12 @@ def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
     voters = {
         node
         for node in metadata.nodeset
-        if node in view.starts
+        if node in view.reading.starts
         and node not in holders
         and node not in slot.spoiled
         and view.status(node) in _COUNTS
-        and not truth.is_dirty(node, lsn, view.starts[node])
-        and not truth.was_rebuilding(node, view.starts[node])
+        and not truth.is_dirty(node, lsn, view.reading.starts[node])
+        and not truth.was_rebuilding(node, view.reading.starts[node])
     }
     empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
     counted = [node for node in metadata.nodeset if view.status(node) is not empty]
@@ -161,7 +161,7 @@ def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
 
 def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
     """In single-copy delivery nobody's silence proves anything."""
-    if gap.type not in _BY_SILENCE or ReadMode.ALL_SEND_ALL in (view.mode, view.mode_before):
+    if gap.type not in _BY_SILENCE or ReadMode.ALL_SEND_ALL in (view.reading.mode, view.reading.mode_before):
         return None
     if gap.type is GapType.BRIDGE:
         slot = truth.slots.get(gap.start)
@@ -170,7 +170,7 @@ def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | Non
         is_epoch_start = gap.end.esn <= 1 and not truth.slots_in(gap.start, gap.end)
         if is_bridge_record or is_epoch_start:
             return None
-    return f"{gap} delivered in {view.mode.value if view.mode else 'no mode'}"
+    return f"{gap} delivered in {view.reading.mode.value if view.reading.mode else 'no mode'}"
 
 
 def window_too_wide(view: ReaderView, message: Start | Window) -> str | None:
@@ -230,7 +230,7 @@ def wasted_copies(view: ReaderView, wire: Mapping[Lsn, int], *, rewinds: int) ->
 
 def limped_badly(view: ReaderView, victim: NodeId, *, copies: int) -> str | None:
     """One node that fails is no reason to give up single-copy delivery, as long as there are other copies."""
-    if copies > 1 and ReadMode.ALL_SEND_ALL in view.modes:
+    if copies > 1 and ReadMode.ALL_SEND_ALL in view.reading.modes:
         return f"went to all-send-all because of {victim} alone"
     return None
 
@@ -242,7 +242,7 @@ def not_forgiven(victim: NodeId, health: StreamHealth) -> str | None:
 
 def second_copy(slot: Slot, view: ReaderView, *, earlier: NodeId, sender: NodeId) -> str | None:
     """With nobody known down, no two nodes send the same record under one filter version."""
-    start = view.latest
+    start = view.reading.latest
     if start is None or start.mode is ReadMode.ALL_SEND_ALL or start.known_down:
         return None
     has_extras = len(slot.record.copyset) > start.replication

@@ -86,7 +86,7 @@ class SimulatedReader:
 
     def feed(self, event: Event) -> None:
         if self.view.is_started and not self.view.is_ended:
-            self.view.mode_before = self.view.mode
+            self.view.reading.mode_before = self.view.reading.mode
             self._perform_all(self.stream.handle(event, self._world.now_ms))
 
     # What the network says.
@@ -169,7 +169,7 @@ class SimulatedReader:
             self._network.close(self._connections.pop(node))
         if node not in self._connections:
             self._connections[node] = self._open(node)
-        self.view.note_start(node, message, self._world.now_ms)
+        self.view.reading.note(node, message, self._world.now_ms)
         self._witness.asked(self.view, message)
         self._send(node, message)
 

@@ -80,7 +80,7 @@ class ReadWitness(ReaderWitness):
             lsn = record.lsn
             wire[lsn] = wire.get(lsn, 0) + 1
             earlier = senders.setdefault(lsn, node)
-            if earlier != node and view.filter_version == message.filter_version:
+            if earlier != node and view.reading.filter_version == message.filter_version:
                 slot = self._truth.slots[lsn]
                 self.complain(view.name, checkers.second_copy(slot, view, earlier=earlier, sender=node))
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from logdevice.client.blocking import Client
 from logdevice.client.loop_thread import shared
+from logdevice.client.read.reader import Reader
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
 from logdevice.client.tests.small_cluster import SmallCluster
 from logdevice.errors import DataLossError, RebuildError, TrimmedError, UnavailableError, UnknownLogError
@@ -125,7 +126,7 @@ def test_a_task_that_is_left_in_the_middle_leaves_no_stream_behind(
 
     async def readers() -> int:
         in_use = client.engine().client.context.in_use
-        return sum(1 for reader in in_use if not getattr(reader, "_has_ended", True))
+        return sum(not reader._inbox.has_ended for reader in in_use if isinstance(reader, Reader))
 
     assert shared().run(readers()) == 0
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from logdevice.protocol.log_state.tests.storing import Storing
 from logdevice.protocol.messages.write import StoreStatus
+from logdevice.protocol.sequencer.tests.storing import Storing
 from logdevice.protocol.tests.scenario import Arguments, Handler
 from logdevice.types import NodeId
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from logdevice.protocol.io import Tell
-from logdevice.protocol.log_state.tests.storing import LOG, LSN, Storing
 from logdevice.protocol.messages.write import Delete, StoreStatus
 from logdevice.protocol.sequencer.appender import Stage
+from logdevice.protocol.sequencer.tests.storing import LOG, LSN, Storing
 from logdevice.settings import WriteSettings
 from logdevice.types import Location, Lsn, NodeId, nodes
 

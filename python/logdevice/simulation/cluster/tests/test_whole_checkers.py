@@ -226,7 +226,7 @@ def written(*made: tuple[int, int]) -> Ledger:
     book = ledger()
     for number, each in enumerate(made, start=10):
         body = b"%d-%d" % each
-        book.writes[body] = 7, True, each
+        book.tagged.made[body] = 7, True, each
         book.note(lsn(number), body)
     return book
 

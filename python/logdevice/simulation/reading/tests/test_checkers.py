@@ -67,8 +67,8 @@ def start(**changes: object) -> Start:
 def reader(mode: ReadMode = ReadMode.ALL_SEND_ALL, *, asked_ms: int = 10) -> ReaderView:
     view = ReaderView("reader", ReadRequest(log=LOG, start=lsn(1), end=lsn(9)))
     for node in nodes(range(5)):
-        view.note_start(node, start(mode=mode), asked_ms)
-    view.mode_before = view.mode
+        view.reading.note(node, start(mode=mode), asked_ms)
+    view.reading.mode_before = view.reading.mode
     return view
 
 
@@ -298,7 +298,7 @@ def test_a_copy_too_many_is_waste() -> None:
 def test_one_failing_node_is_no_reason_for_all_send_all() -> None:
     view = reader(ReadMode.SCD)
     assert checkers.limped_badly(view, N1, copies=2) is None
-    view.note_start(N0, start(mode=ReadMode.ALL_SEND_ALL), 20)
+    view.reading.note(N0, start(mode=ReadMode.ALL_SEND_ALL), 20)
     assert checkers.limped_badly(view, N1, copies=2) is not None
     assert checkers.limped_badly(view, N1, copies=1) is None
 
@@ -345,8 +345,8 @@ def test_two_nodes_that_send_the_same_record_are_noticed_in_single_copy_delivery
 
 def test_a_second_copy_has_excuses() -> None:
     known_down, extras, moved = reader(ReadMode.SCD), reader(ReadMode.SCD), log()
-    known_down.latest = start(mode=ReadMode.SCD, known_down=(N0,))
-    extras.latest = start(mode=ReadMode.SCD, replication=2)
+    known_down.reading.latest = start(mode=ReadMode.SCD, known_down=(N0,))
+    extras.reading.latest = start(mode=ReadMode.SCD, replication=2)
     moved.slots[lsn(1)].is_moved = True
     assert send_twice(known_down) == []
     assert send_twice(extras) == []

@@ -13,7 +13,7 @@ from typing import Any
 from logdevice.protocol.effects import Effects
 from logdevice.protocol.io import Ask, Lost, Tell
 from logdevice.protocol.messages.write import Delete, Store, Stored, StoreStatus
-from logdevice.protocol.sequencer.appender import Appender
+from logdevice.protocol.sequencer.appender import Appender, AppenderContext
 from logdevice.protocol.sequencer.copysets import Candidates, NodeHealth, StickyCopysets
 from logdevice.protocol.sequencer.events import SequencerConfig, SequencerContext
 from logdevice.protocol.timers import Timers
@@ -85,17 +85,16 @@ class Storing:
             sync_leaders=sync_leaders,
             leaders=leaders,
         )
-        self.machine = Appender(
-            context,
-            config,
-            1,
-            record,
-            self.copysets,
+        shared = AppenderContext(
+            sequencer=context,
+            config=config,
+            copysets=self.copysets,
             good_end=lambda: Lsn.of(2, 3),
             effects=self.effects,
             timers=self.timers,
             owner=self,
         )
+        self.machine = Appender(shared, 1, record)
         effects = self.effects.begin(0)
         self.machine.start()
         self.started = self._texts(effects)
