@@ -11,7 +11,7 @@ from logdevice.cli.commands import append_once as command
 from logdevice.cli.commands.append_once import append_once, even_batches
 from logdevice.client import Client, RecordsBatch, connect
 from logdevice.errors import InvalidArgumentError
-from logdevice.node.tests.small_cluster import run, small_cluster
+from logdevice.node.tests.real_nodes import real_nodes, run
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def test_a_run_that_was_interrupted_is_run_again(tmp_path: Path) -> None:
             ]
 
     async def test() -> None:
-        async with small_cluster(tmp_path, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 1, 2, 3) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             assert await asyncio.to_thread(work, endpoints) == lines
 

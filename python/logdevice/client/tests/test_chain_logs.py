@@ -22,7 +22,7 @@ from logdevice.errors import (
     PayloadTooLargeError,
 )
 from logdevice.node.config import AllSettings
-from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import FAST, RealNodes, real_nodes, run
 from logdevice.protocol.chain.point_read import PointStatus
 from logdevice.protocol.chain.walk import Walk, record_at
 from logdevice.protocol.messages.chain import Settle
@@ -31,7 +31,7 @@ from logdevice.records.batch import from_entries
 from logdevice.settings import ChainSettings
 from logdevice.types import Gap, Lsn, NodeId, WriterTag
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 LOG = "/chain"
 PATIENCE_MS = 20_000
 APPENDS_MAX = 1_000
@@ -45,7 +45,7 @@ UNTOUCHED = replace(PATIENT, chain=ChainSettings(chain_look_ms=600_000, chain_fi
 
 def with_chain(directory: Path, test: Test, nodes: AllSettings = PATIENT, **attributes: int | str) -> None:
     async def work() -> None:
-        async with small_cluster(directory, 1, 2, 3, settings=nodes) as cluster:
+        async with real_nodes(directory, 1, 2, 3, settings=nodes) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms")
             settings = {**QUICK, **dict.fromkeys(patient, PATIENCE_MS)}
@@ -65,14 +65,14 @@ async def payloads(client: AsyncClient) -> list[bytes]:
     return found
 
 
-def positions_asked(cluster: SmallCluster) -> float:
+def positions_asked(cluster: RealNodes) -> float:
     """How often a sequencer gave out a position."""
     name = 'logdevice_positions_total{status="OK"}'
     return sum(node.metrics.values().get(name, 0) for node in cluster.nodes.values())
 
 
 def test_a_client_writes_the_chain_by_itself(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = [await client.append(LOG, b"%d" % number) for number in range(5)]
         assert lsns == [Lsn.of(1, esn) for esn in range(1, 6)]
         assert positions_asked(cluster) == 5
@@ -90,7 +90,7 @@ async def by_another(client: AsyncClient, attributes: dict[str, str]) -> None:
 def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
     """The client hears of it late, and goes on appending all the same."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"along a chain")
         await by_another(client, {"replication_mode": "copyset"})
         for _ in range(APPENDS_MAX):
@@ -110,7 +110,7 @@ def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
 
 
 def test_a_tagged_append_is_in_a_chain_log_once(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         tag = WriterTag(writer=7, incarnation=1, first_seq=1, count=1, stable_upto=1)
         batch = from_entries(None, [b"once"])
         first, again = [await client.append_tagged(LOG, batch, tag) for _ in range(2)]
@@ -121,7 +121,7 @@ def test_a_tagged_append_is_in_a_chain_log_once(tmp_path: Path) -> None:
 
 
 def test_a_position_that_its_client_gives_up_becomes_a_hole(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"before")
         number = await client.context.number(LOG)
         asked = Append(log=number, body=b"", entries=1, claim=Claim(5, 1))
@@ -171,7 +171,7 @@ async def point(client: AsyncClient, lsn: Lsn) -> tuple[PointStatus, list[bytes]
 
 
 def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         first = await client.append(LOG, b"first")
         left, written = await position_of(client, 1), await position_of(client, 2)
         assert await point(client, written.lsn.next) == (PointStatus.BEYOND_TAIL, [])
@@ -195,7 +195,7 @@ def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Pat
 
 
 def test_a_position_of_an_epoch_that_was_left_is_read_when_recovery_has_decided_it(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"first")
         left, partial = await position_of(client, 1), await position_of(client, 2)
         await store(client, partial, b"partial", partial.chain[:1])
@@ -211,7 +211,7 @@ def test_a_position_of_an_epoch_that_was_left_is_read_when_recovery_has_decided_
 def test_a_node_that_is_drained_is_in_nobodys_chain_any_more(tmp_path: Path) -> None:
     """P74: also while the sequencer has not heard of it."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"first")
         position = await position_of(client, 1)
         logs = cluster.nodes[position.chain[0]].logs
@@ -223,7 +223,7 @@ def test_a_node_that_is_drained_is_in_nobodys_chain_any_more(tmp_path: Path) -> 
 
 
 def test_what_was_trimmed_cannot_be_filled(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = [await client.append(LOG, b"%d" % number) for number in range(3)]
         await client.trim(LOG, lsns[2])
         with pytest.raises(InvalidArgumentError, match="trimmed or lost"):
@@ -233,7 +233,7 @@ def test_what_was_trimmed_cannot_be_filled(tmp_path: Path) -> None:
 
 
 def test_a_subscriber_is_pushed_what_is_appended(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"before")
         async with client.subscribe(LOG) as reader:
             await reader.open()
@@ -249,7 +249,7 @@ def test_a_subscriber_is_pushed_what_is_appended(tmp_path: Path) -> None:
 
 
 def test_an_append_without_time_ends_at_once(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"so that the sequencer is awake")
         address = cluster.nodes[1].address
         async with AsyncClient(address, settings={**QUICK, "append_timeout_ms": 1}) as hasty:
@@ -260,7 +260,7 @@ def test_an_append_without_time_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_refusals_say_what_is_wrong(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"so that the sequencer is awake")
         with pytest.raises(PayloadTooLargeError):
             await client.part(Appending).append_body(

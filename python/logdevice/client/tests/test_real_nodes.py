@@ -16,10 +16,10 @@ import pytest
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnknownLogError
-from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.types import Gap, GapType, Lsn
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 ALL = (1, 2, 3, 4)
 ATTRIBUTES: dict[str, str] = {}  # of the log of the test that runs
 
@@ -30,7 +30,7 @@ def mode(request: pytest.FixtureRequest) -> None:
 
 
 @asynccontextmanager
-async def a_client(cluster: SmallCluster) -> AsyncIterator[AsyncClient]:
+async def a_client(cluster: RealNodes) -> AsyncIterator[AsyncClient]:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
     settings = {**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
     async with AsyncClient(endpoints, settings=settings) as client:
@@ -39,7 +39,7 @@ async def a_client(cluster: SmallCluster) -> AsyncIterator[AsyncClient]:
 
 def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
-        async with small_cluster(directory, *ALL) as cluster, a_client(cluster) as client:
+        async with real_nodes(directory, *ALL) as cluster, a_client(cluster) as client:
             await client.create_log("/log", {"replication": 3, **ATTRIBUTES})
             await test(cluster, client)
 
@@ -68,7 +68,7 @@ async def append_until_known(client: AsyncClient, payload: bytes) -> None:
 
 
 def test_what_was_written_is_read_back_by_two_readers(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         written = [b"%d" % i for i in range(5_000)]
         async with client.writer("/log", writer_batch_entries=300) as writer:
             for payload in written:
@@ -84,7 +84,7 @@ def test_what_was_written_is_read_back_by_two_readers(tmp_path: Path) -> None:
 
 
 def test_questions_have_answers(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         assert await client.is_empty("/log")
         assert await read(client) == ([], [Gap(GapType.BRIDGE, Lsn(1), Lsn.of(1, 1))])
         lsns = [await client.append("/log", b"%d" % i, b"k%d" % i) for i in range(8)]
@@ -107,7 +107,7 @@ def test_questions_have_answers(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_stored_is_refused(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         with pytest.raises(InvalidArgumentError, match="replication"):
             await client.create_log("/five", {"replication": 5})
         with pytest.raises(UnknownLogError):
@@ -117,7 +117,7 @@ def test_a_log_that_cannot_be_stored_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_death_of_the_sequencer_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         async with client.read("/log", follow=True) as reader:
             written = [b"%d" % i for i in range(60)]
             for i, payload in enumerate(written):
@@ -143,7 +143,7 @@ def test_the_death_of_the_sequencer_loses_nothing_that_was_acknowledged(tmp_path
 
 
 def test_a_node_that_dies_and_comes_back_during_a_read_changes_nothing(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         written = [b"%d" % i * 100 for i in range(300)]
         for payload in written:
             await client.append("/log", payload)

@@ -12,7 +12,7 @@ from logdevice.client.admin.replication_check import Checker
 from logdevice.client.tests.test_real_nodes import ATTRIBUTES, Test, mode, with_nodes
 from logdevice.compaction.run import Compacted, Compaction
 from logdevice.errors import InvalidArgumentError, RebuildError
-from logdevice.node.tests.small_cluster import SmallCluster
+from logdevice.node.tests.real_nodes import RealNodes
 from logdevice.protocol.dropped_record import COMPACTED, Marks
 from logdevice.types import Gap, GapType, Lsn
 
@@ -58,7 +58,7 @@ async def findings(client: AsyncClient) -> list[str]:
 def test_the_newest_of_every_key_stays(tmp_path: Path) -> None:
     """K30, K26: the rest is a gap that says what it is, and no loss."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await put(client, ("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("a", "3"))
         done = await run(client)
         assert (done.records, done.dropped, done.purged, done.unconfirmed) == (5, 2, 0, set())
@@ -77,7 +77,7 @@ def test_the_newest_of_every_key_stays(tmp_path: Path) -> None:
 def test_a_gap_says_up_to_where_to_read(tmp_path: Path) -> None:
     """K27: at `snapshot_end` a reader has the newest of every key that was there."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await put(client, ("a", "1"), ("b", "1"), ("a", "2"))
         end = (await client.tail("/log")).released_end
         await run(client)
@@ -93,7 +93,7 @@ def test_a_gap_says_up_to_where_to_read(tmp_path: Path) -> None:
 def test_a_record_of_many_entries_stays_as_long_as_one_of_them_counts(tmp_path: Path) -> None:
     """K30."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append_many("/log", [b"1", b"1"], [b"a", b"b"])
         await put(client, ("a", "2"))
         assert (await run(client)).dropped == 0
@@ -107,7 +107,7 @@ def test_a_record_of_many_entries_stays_as_long_as_one_of_them_counts(tmp_path: 
 def test_a_deletion_goes_after_its_grace_and_after_what_it_deleted(tmp_path: Path) -> None:
     """K32."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await put(client, ("a", "1"), ("b", "1"), ("a", ""))
         assert (await run(client)).purged == 0
         assert await read(client) == ["COMPACTED", "b=1", "a="]
@@ -124,7 +124,7 @@ def test_a_deletion_goes_after_its_grace_and_after_what_it_deleted(tmp_path: Pat
 def test_who_may_have_missed_a_deletion_has_to_start_over(tmp_path: Path) -> None:
     """K28: whoever was past it, and whoever begins, need not."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await put(client, ("a", "1"), ("b", "1"), ("a", ""), ("c", "1"))
         async with client.read("/log", until=lsns[1]) as reader:
             assert await reader.next() is not None
@@ -144,7 +144,7 @@ def test_who_may_have_missed_a_deletion_has_to_start_over(tmp_path: Path) -> Non
 def test_no_deletion_goes_while_a_node_has_not_confirmed(tmp_path: Path) -> None:
     """K31, K32: what it would bring back when it returns, the deletion still has to delete."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await put(client, ("a", "1"), ("b", "1"), ("a", ""))
         sequencer = await client.sequencer("/log")
         away = max(number for number in cluster.nodes if number != sequencer)
@@ -168,7 +168,7 @@ def test_no_deletion_goes_while_a_node_has_not_confirmed(tmp_path: Path) -> None
 
 
 def test_only_a_keyed_log_drops_anything(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         [lsn] = await put(client, ("a", "1"))
         with pytest.raises(InvalidArgumentError, match="compaction must be 'keyed'"):
             await client.drop("/log", [(lsn, lsn.next)], Marks(lsn, Lsn(0)))

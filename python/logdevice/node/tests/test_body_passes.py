@@ -19,7 +19,7 @@ import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.errors import CorruptRecordError
-from logdevice.node.tests.small_cluster import run, small_cluster
+from logdevice.node.tests.real_nodes import real_nodes, run
 from logdevice.protocol.messages.write import Append
 from logdevice.records.stored import joined
 from logdevice.storage.raw_disk import RawDisk
@@ -118,7 +118,7 @@ def test_a_body_is_checked_once_by_each_who_must_trust_it(
     """
 
     async def work() -> None:
-        async with small_cluster(tmp_path, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 1, 2, 3) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             settings = {"batch_codec": "none", "data_local": is_local}
             async with AsyncClient(endpoints, settings=settings) as client:
@@ -138,7 +138,7 @@ def test_a_body_is_checked_once_by_each_who_must_trust_it(
 
 def test_the_body_of_a_named_writer_is_checked_no_more_often(tmp_path: Path, counted: Counted) -> None:
     async def work() -> None:
-        async with small_cluster(tmp_path, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 1, 2, 3) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             async with AsyncClient(endpoints, settings={"batch_codec": "none"}) as client:
                 await client.create_log("/log", {"replication": COPIES})
@@ -155,7 +155,7 @@ def test_the_body_of_a_named_writer_is_checked_no_more_often(tmp_path: Path, cou
 
 def test_an_append_that_was_damaged_on_its_way_is_refused_before_it_has_a_number(tmp_path: Path) -> None:
     async def work() -> None:
-        async with small_cluster(tmp_path, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 1, 2, 3) as cluster:
             log = await cluster.create(replication=3)
             last = await cluster.append(log, b"body")
             damaged = Append(log=log, body=b"bodY", crc=crc32c.crc32c(b"body"), entries=1)

@@ -15,7 +15,7 @@ import pytest
 
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.node.assembly import READ_METHOD
-from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import CLUSTER, FAST, RealNodes, real_nodes, run
 from logdevice.protocol.messages.read import GapReason, ReadMode, Records, Start, Started
 from logdevice.protocol.messages.service import GetStatus
 from logdevice.settings import WireSettings
@@ -30,7 +30,7 @@ ROUNDS = 60
 
 @asynccontextmanager
 async def open_read(
-    cluster: SmallCluster, settings: WireSettings | None = None
+    cluster: RealNodes, settings: WireSettings | None = None
 ) -> AsyncIterator[ClientStream | DataStream]:
     channel = WireChannel(cluster.nodes[0].address, Hello(cluster=CLUSTER), settings or WireSettings())
     try:
@@ -81,7 +81,7 @@ async def first_body(
 def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int, kind: type) -> None:
     async def test() -> None:
         settings = replace(FAST, node=replace(FAST.node, data_port=port))
-        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+        async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"body")
             async with open_read(cluster) as stream:
@@ -97,7 +97,7 @@ def test_a_damaged_body_reaches_no_reader(tmp_path: Path, is_local: bool) -> Non
     body = random.Random(5).randbytes(100_000)
 
     async def test() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, body)
             settings = WireSettings(data_local=is_local)
@@ -122,7 +122,7 @@ def test_mutated_messages_at_the_data_port_are_errors_and_the_node_lives_on(
 ) -> None:
     async def test() -> None:
         chance = random.Random(20)
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"body")
             for _ in range(ROUNDS):

@@ -16,7 +16,7 @@ import pytest
 
 from logdevice.errors import LogDeviceError
 from logdevice.node.assembly import READ_METHOD
-from logdevice.node.tests.small_cluster import CLUSTER, SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import CLUSTER, RealNodes, real_nodes, run
 from logdevice.protocol.messages import read, service, write
 from logdevice.protocol.messages.read import GetEpochMetadata
 from logdevice.settings import WireSettings
@@ -74,7 +74,7 @@ def mutated(chance: random.Random, encoded: bytes) -> bytes:
     return bytes(data)
 
 
-async def throw(cluster: SmallCluster, method: str, frames: list[bytes], caller: NodeId | None) -> None:
+async def throw(cluster: RealNodes, method: str, frames: list[bytes], caller: NodeId | None) -> None:
     """Each on a stream of its own; whatever comes back in a moment is taken."""
     channels = Channels(Hello(cluster=CLUSTER, caller=caller), WireSettings())
 
@@ -111,7 +111,7 @@ def test_a_node_survives_whatever_is_thrown_at_it(
     reads = [mutated(chance, chance.choice(encoded[:3])) for _ in range(ROUNDS)]
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             before = await cluster.append(log, b"before")
             await throw(cluster, METHOD, talk, None)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from logdevice.metadata.values import NodeRole
-from logdevice.node.tests.small_cluster import SmallCluster, messages, run, small_cluster, until
+from logdevice.node.tests.real_nodes import RealNodes, messages, real_nodes, run, until
 from logdevice.protocol.messages.read import GapNotice, GapReason, ReadMode, Records
 from logdevice.protocol.messages.service import GetCluster, GetStoredRange
 from logdevice.protocol.messages.write import Append, Appended, AppendStatus, GetTail, Trim, Trimmed
@@ -14,25 +14,25 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 from logdevice.wire.channel import ClientStream
 
 
-async def append_some(cluster: SmallCluster, log: LogId, start: int, end: int) -> dict[Lsn, bytes]:
+async def append_some(cluster: RealNodes, log: LogId, start: int, end: int) -> dict[Lsn, bytes]:
     bodies = [b"body %d" % number for number in range(start, end)]
     return {await cluster.append(log, body): body for body in bodies}
 
 
-async def owner_of(cluster: SmallCluster, log: LogId) -> int:
+async def owner_of(cluster: RealNodes, log: LogId) -> int:
     owner = await cluster.sequencer(log)
     assert owner is not None
     return int(owner)
 
 
-async def assert_all_there(cluster: SmallCluster, log: LogId, acknowledged: dict[Lsn, bytes]) -> None:
+async def assert_all_there(cluster: RealNodes, log: LogId, acknowledged: dict[Lsn, bytes]) -> None:
     found = await cluster.read(log, max(acknowledged).next)
     assert {lsn: found.get(lsn) for lsn in acknowledged} == acknowledged
 
 
 def test_one_node_takes_appends_and_gives_them_back(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             appended = await append_some(cluster, log, 0, 5)
             assert list(appended) == [Lsn.of(1, esn) for esn in range(1, 6)]
@@ -43,7 +43,7 @@ def test_one_node_takes_appends_and_gives_them_back(tmp_path: Path) -> None:
 
 def test_appends_that_come_together_are_numbered_in_order(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             first = await cluster.append(log, b"first")
             appends = [cluster.ask(0, Append(log=log, body=b"%d" % n, entries=1)) for n in range(200)]
@@ -57,7 +57,7 @@ def test_appends_that_come_together_are_numbered_in_order(tmp_path: Path) -> Non
 
 def test_a_record_is_on_as_many_nodes_as_its_log_wants(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=3)
             appended = await append_some(cluster, log, 0, 5)
             for number in (0, 1, 2):
@@ -69,7 +69,7 @@ def test_a_record_is_on_as_many_nodes_as_its_log_wants(tmp_path: Path) -> None:
 
 def test_one_copy_of_each_record_crosses_the_wire_in_single_copy_delivery(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=3, sticky_copyset_bytes_max=0)
             appended = await append_some(cluster, log, 0, 10)
             until_lsn = max(appended).next
@@ -83,7 +83,7 @@ def test_one_copy_of_each_record_crosses_the_wire_in_single_copy_delivery(tmp_pa
 
 def test_a_reader_at_the_end_of_the_log_gets_new_records_at_once(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             await append_some(cluster, log, 0, 1)
             stream = await cluster.open_read(0, log)
@@ -104,7 +104,7 @@ async def next_records(stream: ClientStream) -> tuple[Record, ...]:
 
 def test_another_node_takes_over_when_the_sequencer_dies(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=2)
             acknowledged = await append_some(cluster, log, 0, 10)
             owner = await owner_of(cluster, log)
@@ -121,7 +121,7 @@ def test_another_node_takes_over_when_the_sequencer_dies(tmp_path: Path) -> None
 
 def test_readers_get_what_a_dead_sequencer_had_not_released_without_a_new_append(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=2)
             acknowledged = await append_some(cluster, log, 0, 10)
             await cluster.kill(await owner_of(cluster, log))
@@ -132,7 +132,7 @@ def test_readers_get_what_a_dead_sequencer_had_not_released_without_a_new_append
 
 def test_a_cluster_that_was_killed_as_a_whole_has_everything_when_it_is_back(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=3)
             acknowledged = await append_some(cluster, log, 0, 10)
             for number in (0, 1, 2):
@@ -147,7 +147,7 @@ def test_a_cluster_that_was_killed_as_a_whole_has_everything_when_it_is_back(tmp
 
 def test_nodes_that_are_restarted_one_after_the_other_lose_nothing(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3) as cluster:
             log = await cluster.create(replication=2)
             acknowledged: dict[Lsn, bytes] = {}
             for number in (0, 1, 2, 3):
@@ -162,7 +162,7 @@ def test_nodes_that_are_restarted_one_after_the_other_lose_nothing(tmp_path: Pat
 
 def test_the_others_hear_of_a_node_that_stops_at_once(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
 
             async def both_alive() -> bool:
                 return [view.is_alive for view in (await cluster.ask(0, GetCluster())).nodes] == [True, True]
@@ -176,7 +176,7 @@ def test_the_others_hear_of_a_node_that_stops_at_once(tmp_path: Path) -> None:
 
 def test_an_append_at_the_wrong_node_is_redirected(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=1)
             await append_some(cluster, log, 0, 1)
             owner = await owner_of(cluster, log)
@@ -190,7 +190,7 @@ def test_an_append_at_the_wrong_node_is_redirected(tmp_path: Path) -> None:
 
 def test_a_node_without_a_disk_numbers_logs_that_others_store(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path) as cluster:
+        async with real_nodes(tmp_path) as cluster:
             await cluster.start(0, roles=(NodeRole.SEQUENCER,))
             await cluster.start(1, roles=(NodeRole.STORAGE,))
             log = await cluster.create(replication=1)
@@ -208,7 +208,7 @@ def test_a_node_without_a_disk_numbers_logs_that_others_store(tmp_path: Path) ->
 
 def test_readers_hear_of_a_trim_and_get_the_rest(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             appended = await append_some(cluster, log, 0, 5)
             end = Lsn.of(1, 4)

@@ -20,7 +20,7 @@ from logdevice.node.logging_setup import JsonLines
 from logdevice.node.peers import Peers
 from logdevice.node.sequencing.epochs import EpochQuestions
 from logdevice.node.sequencing.metadata_log import MetadataLogHost
-from logdevice.node.tests.small_cluster import epoch_store, run, small_cluster, take_epoch_store_away, until
+from logdevice.node.tests.real_nodes import epoch_store, real_nodes, run, take_epoch_store_away, until
 from logdevice.protocol.log_state.store_write import (
     Persist,
     Persisted,
@@ -278,7 +278,7 @@ def test_what_is_older_than_its_log_keeps_it_is_trimmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create("/a", replication=1, backlog_s=3600)
             old = await cluster.append(log, b"old")
             logs = cluster.nodes[0].logs

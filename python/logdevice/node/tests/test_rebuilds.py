@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logdevice.errors import InvalidArgumentError, UnavailableError
-from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
+from logdevice.node.tests.real_nodes import FAST, RealNodes, real_nodes, run, until
 from logdevice.protocol.messages.read import GetEpochMetadata, StartedStatus, StatusNotice
 from logdevice.protocol.messages.rebuilding import (
     AmendCopies,
@@ -41,13 +41,13 @@ SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_retry_ms=50, rebuild_gr
 N0, N1, N2, N3 = (NodeId(number) for number in range(4))
 
 
-async def states(cluster: SmallCluster) -> dict[NodeId, NodeState]:
+async def states(cluster: RealNodes) -> dict[NodeId, NodeState]:
     """Without nodes that only wait for a last look."""
     found: NodeStates = await cluster.ask(min(cluster.nodes), GetNodeStates())
     return {state.node: state for state in found.nodes if state.mode is not CaseMode.CHECK}
 
 
-async def whole(cluster: SmallCluster) -> None:
+async def whole(cluster: RealNodes) -> None:
     """Until every node counts, and everybody has had a last look."""
 
     async def is_whole() -> bool:
@@ -57,17 +57,17 @@ async def whole(cluster: SmallCluster) -> None:
     await until(is_whole)
 
 
-async def change(cluster: SmallCluster, kind: NodeChange, node: int) -> NodeStates:
+async def change(cluster: RealNodes, kind: NodeChange, node: int) -> NodeStates:
     answer: NodeStates = await cluster.ask(min(cluster.nodes), ChangeNode(kind, NodeId(node)))
     return answer
 
 
-async def lose_disk(cluster: SmallCluster, directory: Path, number: int) -> None:
+async def lose_disk(cluster: RealNodes, directory: Path, number: int) -> None:
     await cluster.kill(number)
     shutil.rmtree(directory / f"n{number}" / "store")
 
 
-async def copies(cluster: SmallCluster, log: LogId) -> dict[NodeId, dict[Lsn, Record]]:
+async def copies(cluster: RealNodes, log: LogId) -> dict[NodeId, dict[Lsn, Record]]:
     found = {}
     for number in cluster.nodes:
         answer: CopiesAre = await cluster.ask(number, GetCopies(log=log, start=Lsn(0), end=LSN_MAX))
@@ -76,13 +76,13 @@ async def copies(cluster: SmallCluster, log: LogId) -> dict[NodeId, dict[Lsn, Re
     return found
 
 
-async def append_some(cluster: SmallCluster, log: LogId, count: int = 20) -> list[Lsn]:
+async def append_some(cluster: RealNodes, log: LogId, count: int = 20) -> list[Lsn]:
     return [await cluster.append(log, b"body %d" % number) for number in range(count)]
 
 
 def test_a_node_that_comes_back_without_its_store_gets_its_copies_back(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=3)
             lsns = await append_some(cluster, log)
             trimmed = await cluster.ask(0, Trim(log, lsns[3]))
@@ -105,7 +105,7 @@ def test_donors_say_how_far_they_are(tmp_path: Path) -> None:
     slow = replace(SETTINGS.rebuild, rebuild_bytes_per_s_max=1, rebuild_chunk_bytes=1)
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=slow)) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=slow)) as cluster:
             log = await cluster.create(replication=3, sticky_copyset_bytes_max=1)
             await append_some(cluster, log)
             assert await progress(cluster, 0) == (1, 0), "there is nothing to do"
@@ -121,7 +121,7 @@ def test_donors_say_how_far_they_are(tmp_path: Path) -> None:
     run(story())
 
 
-async def progress(cluster: SmallCluster, number: int) -> tuple[float, float]:
+async def progress(cluster: RealNodes, number: int) -> tuple[float, float]:
     """How much of its part a donor has done, and for how long it has been at it."""
     metrics = json.loads((await cluster.ask(number, GetStatus())).metrics)
     return metrics["logdevice_rebuild_share"], metrics["logdevice_rebuild_elapsed_seconds"]
@@ -131,7 +131,7 @@ def test_a_rebuilding_does_not_wait_for_a_log_that_is_removed(tmp_path: Path) ->
     slow = replace(SETTINGS.rebuild, rebuild_bytes_per_s_max=1, rebuild_chunk_bytes=1, rebuild_attempts_max=1)
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=replace(SETTINGS, rebuild=slow)) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3, settings=replace(SETTINGS, rebuild=slow)) as cluster:
             log = await cluster.create(replication=4)
             await append_some(cluster, log)
             await change(cluster, NodeChange.DRAIN, 3)  # nobody can take its copies
@@ -149,7 +149,7 @@ def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
     """Two of three copies are gone and may come back: nothing is settled, readers have to wait."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=2)
             await append_some(cluster, log)
             for number in (1, 2):
@@ -180,7 +180,7 @@ def test_lost_data_is_given_up_by_itself_where_a_setting_says_so(tmp_path: Path)
     hasty = replace(SETTINGS.rebuild, auto_unrecoverable_ms=200)
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=hasty)) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=replace(SETTINGS, rebuild=hasty)) as cluster:
             log = await cluster.create(replication=2)
             await append_some(cluster, log)
             for number in (1, 2):
@@ -198,7 +198,7 @@ def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere_after_a_whi
     )
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=impatient) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3, settings=impatient) as cluster:
             log = await cluster.create(replication=2, sticky_copyset_bytes_max=1)
             lsns = await append_some(cluster, log)
             await cluster.kill(3)
@@ -225,7 +225,7 @@ def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
     """P55, P71: nothing new comes to it either."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=2, sticky_copyset_bytes_max=1)
             lsns = await append_some(cluster, log)
             await change(cluster, NodeChange.DRAIN, 3)
@@ -261,7 +261,7 @@ def test_a_drain_waits_for_a_node_that_is_away_for_a_moment(tmp_path: Path) -> N
     """P61: or its copies would be thrown away, and others have too few."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3, 4, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3, 4, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=2, nodeset_size=3, sticky_copyset_bytes_max=1)
             lsns = await append_some(cluster, log)
             _, away, leaving = (int(node) for node, held in (await copies(cluster, log)).items() if held)
@@ -283,7 +283,7 @@ def test_a_drain_waits_for_a_node_that_is_away_for_a_moment(tmp_path: Path) -> N
 
 def test_a_drain_can_be_taken_back(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=3)
             await append_some(cluster, log)
             await change(cluster, NodeChange.DRAIN, 2)
@@ -297,7 +297,7 @@ def test_a_drain_can_be_taken_back(tmp_path: Path) -> None:
 
 def test_orders_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, settings=SETTINGS) as cluster:
             for kind, node, complaint in (
                 (NodeChange.MARK_UNRECOVERABLE, 1, "is alive and has its data"),
                 (NodeChange.REBUILD, 1, "is alive and has its data"),
@@ -321,7 +321,7 @@ def test_a_node_that_is_taken_for_lost_objects(tmp_path: Path) -> None:
     """It has its data, and others were wrong."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, settings=SETTINGS) as cluster:
             await cluster.create(replication=1)
             await cluster.stop(1)
             await change(cluster, NodeChange.REBUILD, 1)
@@ -336,7 +336,7 @@ def test_a_donor_that_is_behind_the_event_log_is_refused(tmp_path: Path) -> None
     """P57."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=1)
             await change(cluster, NodeChange.DRAIN, 2)
             # N0 has noted the order itself; a donor elsewhere may not have heard of it.

@@ -25,13 +25,13 @@ from logdevice.node.assembly import READ_METHOD
 from logdevice.node.cluster_view import NodeClusterView
 from logdevice.node.context import NodeContext
 from logdevice.node.requests.directory import DirectoryService
-from logdevice.node.tests.small_cluster import (
+from logdevice.node.tests.real_nodes import (
     FAST,
-    SmallCluster,
+    RealNodes,
     epoch_store,
     messages,
+    real_nodes,
     run,
-    small_cluster,
     take_epoch_store_away,
     until,
 )
@@ -66,7 +66,7 @@ from logdevice.wire.codec import encode
 from logdevice.wire.hello import Hello
 
 
-async def change(cluster: SmallCluster, kind: DirectoryChange, path: str, **more: str) -> list[str]:
+async def change(cluster: RealNodes, kind: DirectoryChange, path: str, **more: str) -> list[str]:
     new_path = more.pop("new_path", "")
     request = ChangeLogs(change=kind, path=path, new_path=new_path, attributes=tuple(more.items()))
     return [view.path for view in (await cluster.ask(0, request)).logs]
@@ -74,7 +74,7 @@ async def change(cluster: SmallCluster, kind: DirectoryChange, path: str, **more
 
 def test_the_log_directory_is_changed_and_shown(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             assert await change(cluster, DirectoryChange.CREATE_DIRECTORY, "/ads", replication="1") == [
                 "/ads"
             ]
@@ -100,7 +100,7 @@ def test_the_log_directory_is_changed_and_shown(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_is_refused_when_it_is_made(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             await cluster.create("/a", replication=1)
             with pytest.raises(NameTakenError):
                 await cluster.create("/a", replication=1)
@@ -114,7 +114,7 @@ def test_a_log_that_cannot_be_is_refused_when_it_is_made(tmp_path: Path) -> None
 
 def test_a_log_that_does_not_exist_is_unknown_to_every_request(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = LogId(77)
             requests = [
                 Append(log=log, body=b"x", entries=1),
@@ -139,7 +139,7 @@ def test_a_log_that_does_not_exist_is_unknown_to_every_request(tmp_path: Path) -
 def test_a_log_made_through_one_node_is_known_to_the_others_when_they_are_asked(tmp_path: Path) -> None:
     async def story() -> None:
         slow = replace(FAST, node=replace(FAST.node, configuration_poll_ms=60_000))
-        async with small_cluster(tmp_path, 0, 1, settings=slow) as cluster:
+        async with real_nodes(tmp_path, 0, 1, settings=slow) as cluster:
             log = await cluster.create("/a", replication=1)
             assert (await cluster.ask(1, GetLogs("/a"))).logs[0].log == log
             assert [view.path for view in (await cluster.ask(1, FindLog(log))).logs] == ["/a"]
@@ -158,7 +158,7 @@ def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        node = NodeContext(SmallCluster(tmp_path).config(0))
+        node = NodeContext(RealNodes(tmp_path).config(0))
         async with epoch_store(tmp_path) as store:
             await store.change_directory(lambda directory: directory.with_log("/a", {"replication": "1"}))
             node.epoch_store, node.cluster_view = store, NodeClusterView(store)
@@ -178,7 +178,7 @@ def test_a_body_that_is_too_large_is_refused_and_the_node_lives_on(tmp_path: Pat
         settings = replace(
             FAST, write=WriteSettings(body_bytes_max=1000), wire=WireSettings(message_bytes_max=100_000)
         )
-        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+        async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"x" * 1000)
             answer = await cluster.ask(0, Append(log=log, body=b"x" * 1001, entries=1))
@@ -192,7 +192,7 @@ def test_a_body_that_is_too_large_is_refused_and_the_node_lives_on(tmp_path: Pat
 
 def test_a_caller_of_another_cluster_is_turned_away(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             channels = Channels(Hello(cluster="other"), WireSettings())
             with pytest.raises(WrongClusterError):
                 await channels.get(cluster.nodes[0].address).connect()
@@ -203,7 +203,7 @@ def test_a_caller_of_another_cluster_is_turned_away(tmp_path: Path) -> None:
 
 def test_what_is_between_nodes_is_refused_to_clients(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             seal = Seal(log=log, epoch=Epoch(9), sealed_by=NodeId(3), last_clean=Epoch(0))
             with pytest.raises(AccessError):
@@ -218,7 +218,7 @@ def test_what_is_between_nodes_is_refused_to_clients(tmp_path: Path) -> None:
 
 def test_a_read_stream_that_breaks_the_rules_ends_with_an_error(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             other = await cluster.create("/b", replication=1)
             for wrong in (
@@ -239,7 +239,7 @@ def test_a_read_stream_that_breaks_the_rules_ends_with_an_error(tmp_path: Path) 
 
 def test_a_node_that_stores_nothing_says_so(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 1) as cluster:
+        async with real_nodes(tmp_path, 1) as cluster:
             await cluster.start(0, roles=(NodeRole.SEQUENCER,))
             log = await cluster.create(replication=1)
             with pytest.raises(InvalidArgumentError, match="stores nothing"):
@@ -258,7 +258,7 @@ def test_a_node_that_stores_nothing_says_so(tmp_path: Path) -> None:
 def test_a_node_with_enough_readers_tells_others_to_come_again(tmp_path: Path) -> None:
     async def story() -> None:
         settings = replace(FAST, node=replace(FAST.node, read_streams_max=1))
-        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+        async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             streams = [await cluster.open_read(0, log)]
             assert (await anext(messages(streams[0]))).status is StartedStatus.OK
@@ -272,7 +272,7 @@ def test_a_node_with_enough_readers_tells_others_to_come_again(tmp_path: Path) -
 
 def test_a_second_start_on_one_connection_is_a_rewind(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             lsn = await cluster.append(log, b"x")
             stream = await cluster.open_read(0, log, end=lsn.next)
@@ -298,7 +298,7 @@ def test_a_second_start_on_one_connection_is_a_rewind(tmp_path: Path) -> None:
 
 def test_a_storage_node_says_what_it_holds(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"x" * 10)
             second = await cluster.append(log, b"y" * 20)
@@ -323,7 +323,7 @@ def test_a_storage_node_says_what_it_holds(tmp_path: Path) -> None:
 
 def test_the_tail_has_the_counters_of_the_log(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             lsn = await cluster.append(log, b"x" * 10)
             tail: Tail = await cluster.ask(0, GetTail(log))
@@ -339,7 +339,7 @@ def test_the_tail_has_the_counters_of_the_log(tmp_path: Path) -> None:
 
 def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=2)
             await cluster.append(log, b"x")
             # A record may be acknowledged before the metadata log has its epoch, not released.
@@ -370,7 +370,7 @@ def test_the_numbers_of_a_node_are_the_same_for_people_and_for_prometheus(tmp_pa
     settings = replace(FAST, node=replace(FAST.node, metrics_port=port))
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+        async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create("/ads/clicks", replication=1)
             await cluster.append(log, b"x")
             status = await cluster.ask(0, GetStatus())

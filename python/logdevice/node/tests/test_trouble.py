@@ -19,7 +19,7 @@ from logdevice.errors import (
 from logdevice.metadata.values import NodeRole
 from logdevice.node.assembly import Node
 from logdevice.node.peers import Peers
-from logdevice.node.tests.small_cluster import CLUSTER, FAST, SmallCluster, run, small_cluster, until
+from logdevice.node.tests.real_nodes import CLUSTER, FAST, RealNodes, real_nodes, run, until
 from logdevice.protocol.messages.read import EpochMetadataIs, GetEpochMetadata
 from logdevice.protocol.messages.service import ChangeLogs, DirectoryChange, Done, GetCluster
 from logdevice.protocol.messages.write import (
@@ -44,7 +44,7 @@ from logdevice.wire.hello import Hello
 
 def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             port = int(cluster.nodes[0].address.rpartition(":")[2])
             taken = replace(cluster.config(1), address=f"127.0.0.1:{port}")
             with pytest.raises(InvalidArgumentError, match="cannot listen"):
@@ -59,7 +59,7 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
 
 def test_a_node_on_a_new_disk_is_another_generation(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
             await cluster.kill(1)
             (tmp_path / "n1").rename(tmp_path / "lost")
             await cluster.start(1)
@@ -74,7 +74,7 @@ def test_a_node_on_a_new_disk_is_another_generation(tmp_path: Path) -> None:
 
 def test_a_node_that_stops_finishes_what_it_has_begun(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"first")
             asking = [
@@ -102,7 +102,7 @@ def store_of(log: LogId, body: bytes) -> Store:
     return Store(log=log, record=record, good_end=Lsn(0), sequencer=NodeId(7))
 
 
-async def ask_as_node(cluster: SmallCluster, request: bytes) -> Any:
+async def ask_as_node(cluster: RealNodes, request: bytes) -> Any:
     """The first answer to a frame that is sent as it is."""
     channels = Channels(Hello(cluster=CLUSTER, caller=NodeId(7)), WireSettings())
     stream = await channels.get(cluster.nodes[0].address).open(METHOD)
@@ -116,7 +116,7 @@ async def ask_as_node(cluster: SmallCluster, request: bytes) -> Any:
 
 def test_a_copy_that_was_damaged_on_its_way_is_not_stored(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0) as cluster:
+        async with real_nodes(tmp_path, 0) as cluster:
             whole = encode(store_of(LogId(5), b"the body"))
             damaged = whole.replace(b"the body", b"The body")
             answer = await ask_as_node(cluster, damaged)
@@ -134,7 +134,7 @@ def test_a_disk_that_does_not_keep_up_refuses_copies(tmp_path: Path) -> None:
             node=replace(FAST.node, disk_queue_bytes_max=1000),
             write=replace(FAST.write, overloaded_penalty_ms=5, store_timeout_ms_min=10),
         )
-        async with small_cluster(tmp_path, 0, settings=settings) as cluster:
+        async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"first")
             appends = [cluster.ask(0, Append(log=log, body=b"x" * 5000, entries=1)) for _ in range(5)]
@@ -149,7 +149,7 @@ def test_a_disk_that_does_not_keep_up_refuses_copies(tmp_path: Path) -> None:
 
 def test_a_log_that_was_removed_takes_no_more_appends(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"x")
             await cluster.ask(0, ChangeLogs(change=DirectoryChange.REMOVE, path="/a"))
@@ -170,7 +170,7 @@ def test_a_log_that_was_removed_takes_no_more_appends(tmp_path: Path) -> None:
 
 def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=2)
             first = await cluster.append(log, b"before")
             await cluster.start(2, roles=(NodeRole.STORAGE,))
@@ -192,7 +192,7 @@ def test_replication_and_nodeset_of_a_live_log_change_with_a_new_epoch(tmp_path:
     """U5: what was written before stays where it is, and is read."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, 3) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, 3) as cluster:
             log = await cluster.create(replication=2, nodeset_size=3)
             first = await cluster.append(log, b"before")
             wanted = (("replication", "3"), ("nodeset_size", "4"))
@@ -216,7 +216,7 @@ def test_replication_and_nodeset_of_a_live_log_change_with_a_new_epoch(tmp_path:
 
 def test_a_storage_node_that_joins_gets_the_metadata_logs(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 1) as cluster:
+        async with real_nodes(tmp_path, 1) as cluster:
             log = await cluster.create(replication=1)
             await cluster.append(log, b"x")
             await cluster.start(0)
@@ -278,7 +278,7 @@ def test_many_messages_to_a_node_that_cannot_be_reached_do_not_pile_up() -> None
 
 def test_a_node_that_moved_is_reached_where_it_is_now(tmp_path: Path) -> None:
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1) as cluster:
+        async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=2)
             await cluster.append(log, b"before")
             await cluster.kill(1)
@@ -303,7 +303,7 @@ def test_conversations_are_told_apart_by_where_a_node_is() -> None:
     run(story())
 
 
-async def replaced_unawares(cluster: SmallCluster) -> tuple[LogId, NodeId]:
+async def replaced_unawares(cluster: RealNodes) -> tuple[LogId, NodeId]:
     """A log with one record, and the node that believes to be its sequencer."""
     log = await cluster.create(replication=2)
     await cluster.append(log, b"one")
@@ -328,7 +328,7 @@ def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -
     """U18: nobody appends and nobody asks for the tail, so nothing else tells it."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
             log, owner = await replaced_unawares(cluster)
             before = cluster.nodes[int(owner)].sequencers
             await before.nudge()
@@ -348,7 +348,7 @@ def test_a_node_that_was_replaced_unawares_tells_no_tail(tmp_path: Path) -> None
     """U19: the epoch store knows better; who does without it gets what the node believes."""
 
     async def story() -> None:
-        async with small_cluster(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
+        async with real_nodes(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
             log, owner = await replaced_unawares(cluster)
             believed: Tail = await cluster.ask(int(owner), GetTail(log, confirm=False))
             assert (believed.status, believed.end.lsn) == (AppendStatus.OK, Lsn.of(1, 2))

@@ -15,16 +15,16 @@ from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.admin.backup_files import METADATA
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import CorruptRecordError, InvalidArgumentError, NameTakenError
-from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.types import Lsn
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 PATIENT = {"attempt_timeout_ms": 20_000, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
 
 
 def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
-        async with small_cluster(directory / "nodes", 1, 2, 3) as cluster:
+        async with real_nodes(directory / "nodes", 1, 2, 3) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             async with AsyncClient(endpoints, settings={**QUICK, **PATIENT}) as client:
                 await client.create_log("/log", {"replication": 2, "backlog_s": 86_400})
@@ -58,7 +58,7 @@ async def filled(client: AsyncClient) -> list[Lsn]:
 def test_a_restored_log_has_the_same_batches_keys_attributes_and_times(tmp_path: Path) -> None:
     """L35, L37: and a history of its own."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         made = await client.backup("/log", tmp_path / "backup", part_bytes=1_000)
         assert (made.records, made.entries, made.lost) == (21, 61, ())
@@ -82,7 +82,7 @@ def test_a_restored_log_has_the_same_batches_keys_attributes_and_times(tmp_path:
 def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
     """L35: whoever had read it is told to roll back."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         before = await content(client, "/log")
         await client.backup("/log", tmp_path / "backup")
@@ -106,7 +106,7 @@ def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
 def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
     """L38."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         before = await content(client, "/log")
         await client.backup("/log", tmp_path / "backup")
@@ -126,7 +126,7 @@ def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
 def test_a_log_that_does_not_keep_order_is_restored_in_order(tmp_path: Path) -> None:
     """L37: many records on their way at a time."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.set_attributes("/log", {"writer_order": "none"})
         for number in range(20):
             await asyncio.gather(*(client.append("/log", b"%d" % number) for _ in range(20)))
@@ -139,7 +139,7 @@ def test_a_log_that_does_not_keep_order_is_restored_in_order(tmp_path: Path) -> 
 
 
 def test_an_empty_log_can_be_backed_up(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         made = await client.backup("/log", tmp_path / "backup")
         assert (made.records, made.start) == (0, made.end)
         longest = "/" + "x" * 100
@@ -150,7 +150,7 @@ def test_an_empty_log_can_be_backed_up(tmp_path: Path) -> None:
 
 
 def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         backup = tmp_path / "backup"
         await client.backup("/log", backup)
@@ -180,7 +180,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Pa
 
 
 def test_anybody_can_read_the_files(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await filled(client)
         await client.backup("/log", tmp_path / "backup")
         table = pa.ipc.open_file(tmp_path / "backup" / "part-00000.arrow").read_all()
@@ -195,7 +195,7 @@ def test_anybody_can_read_the_files(tmp_path: Path) -> None:
 def test_a_chain_log_is_restored_like_any_other(tmp_path: Path) -> None:
     """L37."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.create_log("/chain", {"replication": 2, "replication_mode": "chain"})
         for number in range(10):
             await client.append_many("/chain", [b"%d" % number, b"x"])
@@ -210,7 +210,7 @@ def test_a_chain_log_is_restored_like_any_other(tmp_path: Path) -> None:
 def test_what_a_stopped_restore_has_left_is_named(tmp_path: Path) -> None:
     """L38: it may be at work, so it is for people to remove it."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         await client.backup("/log", tmp_path / "backup")
         await client.create_log("/again.restoring")

@@ -19,15 +19,15 @@ from logdevice.errors import (
     NameTakenError,
     OutOfRangeError,
 )
-from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import FAST, RealNodes, real_nodes, run
 from logdevice.types import Lsn
 
-Test = Callable[[SmallCluster, AsyncClient, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient, AsyncClient], Coroutine[Any, Any, None]]
 LOGS = ("/one", "/two")
 HOUR_MS = 3_600_000
 
 
-def connect(cluster: SmallCluster) -> AsyncClient:
+def connect(cluster: RealNodes) -> AsyncClient:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
     return AsyncClient(endpoints, settings={**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000})
 
@@ -36,7 +36,7 @@ def with_two_clients(directory: Path, test: Test, mode: str = "copyset", **node:
     async def work() -> None:
         fast = replace(FAST, node=replace(FAST.node, **node))
         async with (
-            small_cluster(directory, 1, 2, 3, 4, settings=fast) as cluster,
+            real_nodes(directory, 1, 2, 3, 4, settings=fast) as cluster,
             connect(cluster) as one,
             connect(cluster) as other,
         ):
@@ -58,7 +58,7 @@ async def last_time_ms(client: AsyncClient, log: str, lsn: Lsn) -> int:
 def test_what_a_client_has_read_is_not_younger_than_what_it_then_writes(tmp_path: Path, mode: str) -> None:
     """T11: the first log is a minute ahead; the client that reads it carries its time to the second."""
 
-    async def test(cluster: SmallCluster, one: AsyncClient, other: AsyncClient) -> None:
+    async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         one.saw((await one.tail("/one")).timestamp_ms)
         ahead = (await one.barrier(["/one"])).time_ms + 60_000
         one.saw(ahead)
@@ -79,7 +79,7 @@ def test_a_cut_has_everything_that_was_acknowledged_before_it_and_can_be_read(
 ) -> None:
     """T20, T21."""
 
-    async def test(cluster: SmallCluster, one: AsyncClient, other: AsyncClient) -> None:
+    async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         last = [await one.append_many(log, [b"x" * 10] * 3) for log in LOGS for _ in range(3)]
         cut = await other.barrier(LOGS, kind, cookie="here")
         assert [end.end for end in cut.ends] == [last[2].next, last[5].next]
@@ -99,7 +99,7 @@ def test_a_cut_has_everything_that_was_acknowledged_before_it_and_can_be_read(
 def test_a_cut_is_taken_while_sequencers_are_replaced(tmp_path: Path) -> None:
     """T23: it has everything that was acknowledged before, whoever numbered it."""
 
-    async def test(cluster: SmallCluster, one: AsyncClient, other: AsyncClient) -> None:
+    async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         for _ in range(2):
             last = [await one.append(log, b"x") for log in LOGS]
             victim = await one.sequencer("/one")
@@ -116,7 +116,7 @@ def test_a_cut_is_taken_while_sequencers_are_replaced(tmp_path: Path) -> None:
 def test_a_clock_too_far_ahead_is_refused(tmp_path: Path) -> None:
     """T15."""
 
-    async def test(cluster: SmallCluster, one: AsyncClient, other: AsyncClient) -> None:
+    async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         now_ms = (await one.barrier(["/one"])).time_ms
         other.saw(now_ms + HOUR_MS)
         with pytest.raises(ClockAheadError):
@@ -131,7 +131,7 @@ def test_a_clock_too_far_ahead_is_refused(tmp_path: Path) -> None:
 def test_cuts_are_kept_under_names(tmp_path: Path) -> None:
     """T24."""
 
-    async def test(cluster: SmallCluster, one: AsyncClient, other: AsyncClient) -> None:
+    async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         await one.append("/one", b"x")
         cut = await one.create_cut("nightly.1", LOGS)
         assert await other.cut("nightly.1") == cut

@@ -17,23 +17,23 @@ from logdevice.errors import (
     OutcomeUnknownError,
     WriterFencedError,
 )
-from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.records import batch as batches
 from logdevice.settings import BatchSettings
 from logdevice.types import LogId
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 SMALL: dict[str, Any] = {"writer_batch_entries": 10, "writer_delay_ms": 0}
 
 
-def new_client(cluster: SmallCluster, **settings: object) -> AsyncClient:
+def new_client(cluster: RealNodes, **settings: object) -> AsyncClient:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
     return AsyncClient(endpoints, settings={**QUICK, "call_timeout_ms": 20_000, **settings})
 
 
 def with_nodes(directory: Path, test: Test, **attributes: Any) -> None:
     async def work() -> None:
-        async with small_cluster(directory, 1, 2, 3, 4) as cluster, new_client(cluster) as client:
+        async with real_nodes(directory, 1, 2, 3, 4) as cluster, new_client(cluster) as client:
             # By somebody patient: on a busy machine a new cluster may take longer, and who gives up too early
             # does not know whether the log is there.
             async with new_client(cluster, attempt_timeout_ms=20_000) as patient:
@@ -53,7 +53,7 @@ async def entries(client: AsyncClient) -> list[bytes]:
 
 @pytest.mark.parametrize("order", ["strict", "none"])
 def test_a_writer_with_a_name_survives_its_sequencers(tmp_path: Path, order: str) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         written = [b"%d" % i for i in range(600)]
         async with client.writer("/log", name="loader", **SMALL) as writer:
             for i, payload in enumerate(written):
@@ -71,7 +71,7 @@ def test_a_writer_with_a_name_survives_its_sequencers(tmp_path: Path, order: str
 
 
 def test_a_new_process_fences_off_the_one_before_it(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         old = client.writer("/log", name="loader", **SMALL)
         await old.put(b"a")
         await old.flush()
@@ -98,7 +98,7 @@ def body(payload: bytes) -> bytes:
 def test_what_a_dead_process_left_in_its_journal_gets_into_the_log_once(tmp_path: Path) -> None:
     path = tmp_path / "loader.journal"
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         async with client.writer("/log", name="loader", **SMALL) as writer:
             for payload in (b"a", b"b"):
                 await writer.put(payload)
@@ -170,7 +170,7 @@ def test_a_journal_of_settled_appends_does_not_grow(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_gets_nothing_through_gives_up_in_the_end(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         options = {"writer_stall_timeout_ms": 300, **SMALL}
         writer = client.writer("/log", name="loader", **options)
         await writer.put(b"a")
@@ -189,7 +189,7 @@ def test_a_writer_that_gets_nothing_through_gives_up_in_the_end(tmp_path: Path) 
 
 
 def test_a_journal_needs_a_name(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         with pytest.raises(InvalidArgumentError, match="name"):
             client.writer("/log", journal=tmp_path / "journal")
 

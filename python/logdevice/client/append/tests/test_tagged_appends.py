@@ -12,17 +12,17 @@ import pytest
 from logdevice.client import AsyncClient, RecordsBatch, writer_number
 from logdevice.client.tests.small_cluster import QUICK
 from logdevice.errors import InvalidArgumentError, WriterFencedError, WriterOutOfOrderError
-from logdevice.node.tests.small_cluster import SmallCluster, run, small_cluster
+from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.records import batch as batches
 from logdevice.types import Lsn, WriterTag
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 WRITER = writer_number("loader")
 
 
 def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
-        async with small_cluster(directory, 1, 2, 3, 4) as cluster:
+        async with real_nodes(directory, 1, 2, 3, 4) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             settings = {**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
             async with AsyncClient(endpoints, settings=settings) as client:
@@ -50,7 +50,7 @@ async def entries(client: AsyncClient) -> list[bytes]:
 
 
 def test_what_is_sent_again_is_in_the_log_once_and_has_its_first_position(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         first = await send(client, tag(0), b"a")
         assert not first[1]
         assert await send(client, tag(0), b"twin of a") == (first[0], True)
@@ -64,7 +64,7 @@ def test_what_is_sent_again_is_in_the_log_once_and_has_its_first_position(tmp_pa
 
 
 def test_numbers_may_be_skipped_and_never_be_used_later(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await send(client, tag(5 << 20), b"batch 5")
         await send(client, tag(6 << 20), b"batch 6")
         assert await send(client, tag((5 << 20) + 1), b"zombie of batch 5") == (Lsn(0), True)
@@ -74,7 +74,7 @@ def test_numbers_may_be_skipped_and_never_be_used_later(tmp_path: Path) -> None:
 
 
 def test_a_tag_that_is_not_accepted_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await send(client, tag(0, incarnation=2), b"a")
         with pytest.raises(WriterFencedError, match="process 2"):
             await send(client, tag(1, incarnation=1), b"zombie")
@@ -88,7 +88,7 @@ def test_a_tag_that_is_not_accepted_is_refused_with_the_reason(tmp_path: Path) -
 
 
 def test_it_can_be_asked_what_became_of_a_tag(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         status = await client.append_status("/log", tag(0))
         assert (status.is_known, status.is_stored, status.next_seq) == (False, False, 0)
         lsn, _ = await send(client, tag(0), b"a")
@@ -100,7 +100,7 @@ def test_it_can_be_asked_what_became_of_a_tag(tmp_path: Path) -> None:
 
 
 def test_the_next_sequencer_knows_what_the_one_before_has_taken(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = [(await send(client, tag(seq), b"%d" % seq))[0] for seq in range(5)]
         for _ in range(2):
             sequencer = await client.sequencer("/log")

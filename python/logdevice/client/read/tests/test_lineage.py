@@ -23,7 +23,7 @@ from logdevice.errors import (
     UnavailableError,
     UnknownLogError,
 )
-from logdevice.node.tests.small_cluster import FAST, SmallCluster, run, small_cluster, until
+from logdevice.node.tests.real_nodes import FAST, RealNodes, real_nodes, run, until
 from logdevice.protocol.lineage import Lineage, shown_id
 from logdevice.protocol.messages.read import Started, StartedStatus
 from logdevice.protocol.messages.service import LineageIs
@@ -31,7 +31,7 @@ from logdevice.settings import RebuildSettings
 from logdevice.types import LSN_OLDEST, Epoch, Gap, LogId, Lsn, LsnRange
 from logdevice.wire.codec import decode
 
-Test = Callable[[SmallCluster, AsyncClient], Coroutine[Any, Any, None]]
+Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 ALL = (1, 2, 3, 4)
 PATIENT = {"attempt_timeout_ms": 20_000, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
 # Nothing is restored by itself: what is lost stays so until somebody gives it up.
@@ -40,7 +40,7 @@ SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_grace_ms=86_400_000))
 
 def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
-        async with small_cluster(directory, *ALL, settings=SETTINGS) as cluster:
+        async with real_nodes(directory, *ALL, settings=SETTINGS) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
             settings = {**QUICK, **PATIENT}
             async with AsyncClient(endpoints, settings=settings) as client:
@@ -77,7 +77,7 @@ async def holders(client: AsyncClient, lsns: list[Lsn]) -> dict[Lsn, frozenset[i
     return held
 
 
-async def lose(cluster: SmallCluster, client: AsyncClient, nodes: frozenset[int]) -> None:
+async def lose(cluster: RealNodes, client: AsyncClient, nodes: frozenset[int]) -> None:
     """For good: the disks are gone, and the operator says so."""
     for node in sorted(nodes):
         await cluster.kill(node)
@@ -104,7 +104,7 @@ def ranges(lsns: list[Lsn]) -> tuple[LsnRange, ...]:
     return tuple(found)
 
 
-async def one_block(cluster: SmallCluster, client: AsyncClient, lsns: list[Lsn]) -> frozenset[int]:
+async def one_block(cluster: RealNodes, client: AsyncClient, lsns: list[Lsn]) -> frozenset[int]:
     """Two nodes that hold some record alone, and are not the sequencer."""
     sequencer = await client.sequencer("/log")
     held = await holders(client, lsns)
@@ -114,7 +114,7 @@ async def one_block(cluster: SmallCluster, client: AsyncClient, lsns: list[Lsn])
 def test_what_was_read_and_is_lost_is_named(tmp_path: Path) -> None:
     """L30, L34, I9: exactly; one who had not come so far has nothing to undo."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
         gone = await one_block(cluster, client, lsns)
         lost = [lsn for lsn, nodes in (await holders(client, lsns)).items() if nodes <= gone]
@@ -147,7 +147,7 @@ def test_what_was_read_and_is_lost_is_named(tmp_path: Path) -> None:
 def test_a_failover_never_causes_a_rollback(tmp_path: Path) -> None:
     """L31."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         kept = await checkpoint(client, (await appended(client, 5))[-1].next)
         log = await client.context.number("/log")
         for _ in range(3):
@@ -167,7 +167,7 @@ def test_a_failover_never_causes_a_rollback(tmp_path: Path) -> None:
 def test_a_running_reader_is_told_by_the_first_record_of_a_newer_epoch(tmp_path: Path) -> None:
     """L33: before it hands out anything of the new history."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
         gone = await one_block(cluster, client, lsns)
         lost = [lsn for lsn, nodes in (await holders(client, lsns)).items() if nodes <= gone]
@@ -201,7 +201,7 @@ async def taken_below(reader: Reader, end: Lsn) -> set[Lsn]:
 def test_nodes_refuse_readers_that_have_not_heard_of_a_branch(tmp_path: Path) -> None:
     """L32: STALE_LINEAGE, whatever they had accepted before."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
         log = (await client.logs("/log"))[0].log
         assert log is not None
@@ -238,7 +238,7 @@ def test_nodes_refuse_readers_that_have_not_heard_of_a_branch(tmp_path: Path) ->
 def test_a_log_that_was_made_again_has_nothing_in_common(tmp_path: Path) -> None:
     """L35."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 3)
         kept = await checkpoint(client, lsns[-1].next)
         await client.remove_log("/log")
@@ -265,7 +265,7 @@ def test_a_log_that_was_made_again_has_nothing_in_common(tmp_path: Path) -> None
 def test_without_the_nodes_that_know_nobody_says_that_all_is_well(tmp_path: Path) -> None:
     """L34: nodes that are only away may have what is missed."""
 
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
         kept = await checkpoint(client, lsns[-1].next)
         gone = await one_block(cluster, client, lsns)
@@ -286,7 +286,7 @@ def test_without_the_nodes_that_know_nobody_says_that_all_is_well(tmp_path: Path
 
 
 def test_what_cannot_be_a_checkpoint_is_refused(tmp_path: Path) -> None:
-    async def test(cluster: SmallCluster, client: AsyncClient) -> None:
+    async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 1)
         kept = await checkpoint(client, lsns[0].next)
         with pytest.raises(InvalidArgumentError, match="12 hexadecimal digits"):

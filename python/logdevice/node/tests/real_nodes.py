@@ -63,7 +63,7 @@ def _epoch_store_file(directory: Path) -> Path:
     return directory / "metadata.db"
 
 
-class SmallCluster:
+class RealNodes:
     def __init__(self, directory: Path, settings: AllSettings = FAST) -> None:
         self.nodes: dict[int, Node] = {}
         self.records_received = 0  # by the last `read`, from all nodes together
@@ -188,10 +188,10 @@ async def messages(stream: ClientStream) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def small_cluster(
+async def real_nodes(
     directory: Path, *numbers: int, settings: AllSettings = FAST
-) -> AsyncIterator[SmallCluster]:
-    cluster = SmallCluster(directory, settings)
+) -> AsyncIterator[RealNodes]:
+    cluster = RealNodes(directory, settings)
     try:
         await cluster.start(*numbers)
         yield cluster
