@@ -1,1 +1,1 @@
-"""Benchmarks, all of them: what `logdevice bench` runs, and in two folders what developers run."""
+"""Benchmarks: what `logdevice bench` runs. Developers' ones are in the two folders."""

@@ -1,4 +1,4 @@
-"""The client: what programs use to write to logs and to read them.
+"""What programs use to write logs and to read them.
 
 `client.py` is the whole of it for programs with an event loop, `blocking.py` for all others. docs/client.md
 shows how it is used.

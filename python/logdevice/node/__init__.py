@@ -1,4 +1,4 @@
-"""The process of one node: sockets, disks and clocks around the machines of `logdevice.protocol`.
+"""The process of one node: sockets, disks and clocks around the machines.
 
 Nothing here decides. Messages are decoded and fed to a machine, its effects are performed, answers are
 encoded. One event loop per process feeds all machines, so there are no locks; what blocks runs on

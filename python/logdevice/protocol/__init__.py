@@ -1,4 +1,4 @@
-"""The core: what nodes and clients decide, as synchronous state machines without IO.
+"""What nodes and clients decide, as synchronous state machines without IO.
 
 Four contracts make the machines compose:
 

@@ -1,1 +1,1 @@
-"""What is in a record: its bytes on disk and wire, its body as a batch of entries, the tags of its writer."""
+"""A record as bytes: header, body as a batch of entries, tags of named writers."""

@@ -1,1 +1,1 @@
-"""What runs a machine in a process: its host, the clocks, and tasks that end with their owner."""
+"""What runs a machine in a process: its host, clocks, tasks."""

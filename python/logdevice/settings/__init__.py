@@ -1,4 +1,4 @@
-"""The settings, one frozen class for each component, which is handed its own object and sees no other.
+"""The settings: one frozen class for each component.
 
 What is made by `setting(...)` is public: flags and docs/settings.md are derived from it, and wrong values are
 refused. The plain fields are for tuning: tests and the simulator vary them, and there is one line on why each

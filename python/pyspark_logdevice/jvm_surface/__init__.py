@@ -1,1 +1,1 @@
-"""The Python side of `connector/`: what its Java classes ask of the planner and the readers."""
+"""The Python side of `connector/`: what its Java classes ask for."""

@@ -1,1 +1,1 @@
-"""What the next batch reads: decided on the driver, and checkpointed as offsets."""
+"""What the next batch reads: decided on the driver, checkpointed as offsets."""

@@ -1,1 +1,1 @@
-"""What a task does: records and gaps of its ranges as Arrow batches of the source's schema."""
+"""What a task does: its ranges of logs as Arrow batches of the source's schema."""

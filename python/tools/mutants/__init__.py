@@ -1,1 +1,4 @@
-"""Mutants: the product with one rule removed, and who notices. `table.py` says what is broken and how."""
+"""The product with one rule removed: does a test or the simulator notice?
+
+`table.py` says what is broken and how.
+"""

@@ -1,1 +1,1 @@
-"""`make bench`: the same work for Kafka and for us, in one run. Not in the wheel."""
+"""`make bench`: the same work for Kafka and for us, in one run."""

@@ -1,1 +1,1 @@
-"""What single parts cost: the machines, the store, the wire, the scan in Spark. Not in the wheel."""
+"""What single parts cost: the machines, the store, the wire, a scan in Spark."""

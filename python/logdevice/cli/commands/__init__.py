@@ -1,1 +1,1 @@
-"""One file for each command, or group of commands, of `logdevice`."""
+"""One file for each command, or group of commands."""

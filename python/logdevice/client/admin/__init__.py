@@ -1,1 +1,1 @@
-"""Asking and administering: logs, nodes, cuts, backups, keyed logs, single positions, copies."""
+"""Logs, nodes, cuts, backups, keyed logs, single positions: asked about and changed."""

@@ -1,1 +1,1 @@
-"""Appending: single batches, batching writers, named writers, and chain logs."""
+"""Single batches, batching writers, named writers, chain logs."""

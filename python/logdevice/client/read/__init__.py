@@ -1,1 +1,1 @@
-"""Reading: one log, several logs, a key, and whether what was read still holds."""
+"""One log, several logs, a key; whether what was read still holds."""

@@ -1,1 +1,1 @@
-"""Which nodes are alive, which node numbers a log, and how a client finds it."""
+"""Which nodes are alive, which one numbers a log, and how a client finds it."""

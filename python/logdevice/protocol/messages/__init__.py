@@ -1,1 +1,1 @@
-"""What processes say to each other: plain values, by the subject they are about."""
+"""What processes say to each other: plain values, one file for each subject."""

@@ -1,1 +1,1 @@
-"""Copies on lost or leaving disks are restored elsewhere; what every node knows of such nodes."""
+"""Copies of lost or leaving disks, restored on other nodes; the event log summed up."""

@@ -1,1 +1,1 @@
-"""The sequencer of a log: takes an epoch, numbers records, stores them on copysets, releases them."""
+"""The sequencer of a log: takes an epoch, numbers records, stores and releases them."""

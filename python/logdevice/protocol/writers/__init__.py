@@ -1,1 +1,1 @@
-"""Writers: appends with a tag, which are in the log once however often they are sent."""
+"""Named writers: appends with a tag, each in the log once however often it is sent."""

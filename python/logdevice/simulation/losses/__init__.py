@@ -1,5 +1,5 @@
-"""The whole cluster again, with disks that are lost, nodes that are drained, and the rebuilding of both.
+"""The cluster with lost disks, drained nodes, and the rebuilding of both.
 
-Everything of `simulation/whole` happens here, too. Disks are lost only as far as no record can have been
+Everything of `simulation/cluster` happens here, too. Disks are lost only as far as no record can have been
 on lost disks alone: so nothing may ever be called lost, whatever else goes wrong meanwhile.
 """
