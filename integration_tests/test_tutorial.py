@@ -1,4 +1,4 @@
-"""docs/tutorial.md, run: every console block in order, by a shell, in an empty directory."""
+"""docs/tutorial.md, run by a shell in an empty directory: every command prints what the page shows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,27 @@ TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
 COMMAND_TIMEOUT_S = 90
 
 
-def commands() -> list[str]:
-    blocks = re.findall(r"^```console\n(.*?)^```", TUTORIAL.read_text(encoding="utf-8"), re.M | re.S)
-    return [line for block in blocks for line in block.splitlines()]
+def steps() -> list[tuple[str, list[str]]]:
+    """The commands of the page, each with the lines that it prints."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"^```console\n(.*?)^```", TUTORIAL.read_text(encoding="utf-8"), re.M | re.S):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def pattern(lines: list[str]) -> str:
+    """Matches what a command prints. In the page "…" stands for any value, as a line for any number of lines.
+    Columns may be wider than in the page.
+    """
+    return "".join("(?:.*\n)*?" if line == "…" else f"{_of_line(line)}\n" for line in lines)
+
+
+def _of_line(line: str) -> str:
+    return r"[ \t]+".join(re.escape(word).replace("…", ".*?") for word in line.split())
 
 
 class Shell:
@@ -30,7 +48,8 @@ class Shell:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path} | {"LOGDEVICE_ENDPOINT": ""}
 
-    def run(self, command: str) -> None:
+    def run(self, command: str) -> str:
+        """Runs it and returns what it prints, as a terminal shows it."""
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=self.directory,
@@ -42,6 +61,7 @@ class Shell:
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         self.said.append((command, done.stdout))
+        return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -53,8 +73,11 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
-    for command in commands():
-        shell.run(command)
+    for command, lines in steps():
+        printed = shell.run(command)
+        assert re.fullmatch(pattern(lines), re.sub(r"^[ \t]+|[ \t]+$", "", printed, flags=re.M)), (
+            f"{command} prints\n{printed}"
+        )
     assert ("logdevice cat /web/clicks | wc -l", "1002\n") in shell.said
     assert ("logdevice cat /web/clicks", "") in shell.said
     lasts = [said for command, said in shell.said if command == "logdevice cat /web/clicks | tail -n 1"]
