@@ -1,4 +1,4 @@
-"""A log into a Delta table, every entry exactly once; what is lost goes to a table of its own.
+"""A log into a Delta table, every entry exactly once; losses go to a table of their own.
 
     python examples/shop.py --endpoint HOST:PORT          # something to read
     python examples/delta_etl.py HOST:PORT ./lake
@@ -7,9 +7,9 @@ prints
 
     2000 clicks of 2000 different ids, 0 gaps
 
-Run it again and it prints the same: the checkpoint knows what is done, and Delta's transaction log drops a
-batch that is written for the second time. For a job that never ends, leave the trigger out. `logdevice etl`
-does all this without a program.
+Run it again and it prints the same: the checkpoint says which batches are done, and Delta's transaction log
+drops a batch that is written a second time. For a job that never ends, leave the trigger out. The command
+`logdevice etl` does the same without a program.
 """
 
 import sys
@@ -20,7 +20,7 @@ from pyspark.sql import functions as sql
 from pyspark_logdevice.sessions import session
 
 CLICK = "click_id string, user string, page string, referrer string, at timestamp"
-# No payload among the columns: the storage nodes send no bodies for this query.
+# Without the payload column, storage nodes send no bodies for this query.
 GAP = "log string, lsn long, gap string, gap_end_lsn long"
 
 
@@ -41,7 +41,7 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
 
 
 def copy(rows: DataFrame, table: str) -> None:
-    """Everything that is there now; the checkpoint lies inside the table's directory."""
+    """Copies everything that is there now; the checkpoint is inside the table's directory."""
     writer = rows.writeStream.format("delta").option("checkpointLocation", f"{table}/_checkpoint")
     writer.trigger(availableNow=True).start(table).awaitTermination()
 

@@ -1,4 +1,4 @@
-"""A log into a Delta table that stays equal to the log even when the log loses records that were copied.
+"""A log into a Delta table that stays equal to the log, even if the log loses records already copied.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/delta_rollback.py HOST:PORT ./lake
@@ -7,9 +7,9 @@ prints
 
     2000 entries in the table, 0 times something was taken back
 
-Disks that are lost for good, more of them than there are copies, may hold records that this job has copied.
-The log then says so: a row with gap = ROLLBACK names what is to be undone, and what is left is read again.
-Everything from there on is removed and added anew; both may be done twice, so a batch may be run twice.
+If a log loses more disks than it has copies, records that this job has copied may be gone. The source then
+emits a row with gap = ROLLBACK that names the range to undo, and reads again what is left of that range. The
+job deletes its rows from there on and adds them anew. Both steps may run twice, so a batch may run twice.
 """
 
 import sys

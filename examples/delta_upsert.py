@@ -1,4 +1,4 @@
-"""One row per user, kept up to date with MERGE, and still exactly once.
+"""One row per user, kept up to date with MERGE, exactly once.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/delta_upsert.py HOST:PORT ./lake
@@ -7,8 +7,8 @@ prints
 
     200 users, 2000 clicks
 
-MERGE adds to what is there, so a batch that Spark runs again after a crash would count twice. Delta prevents
-that: the write names the query and the number of the batch, and one that is known already changes nothing.
+MERGE adds to existing rows, so a batch that Spark runs again after a crash would count twice. Delta prevents
+this: each write names the query and the number of the batch, and a batch that Delta knows changes nothing.
 """
 
 import sys
@@ -41,7 +41,7 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
 
 
 def query_id(spark: SparkSession) -> str:
-    """Kept in the checkpoint, as the numbers of its batches are: with a new one, batches count anew."""
+    """The checkpoint keeps it, and the batch numbers: with a new checkpoint, batches begin at 0 again."""
     return next(str(query.id) for query in spark.streams.active if query.name == QUERY)
 
 

@@ -1,4 +1,4 @@
-"""What to do when a log has lost something: go on, and tell somebody exactly what is missing.
+"""What to do if a log has lost records: go on, and send an alert that names exactly what is missing.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/gap_alert.py HOST:PORT
@@ -7,12 +7,12 @@ prints, for a log that has lost nothing,
 
     /shop/clicks: 2000 entries, 0 gaps
 
-and for one that has, a line for each stretch before it:
+and for a log with losses, before that, a line for each lost range:
 
     /shop/clicks lost e1n5 to e1n9 (DATALOSS)
 
-A stretch is reported once, in the place of the records that are missing. A job that must not go on sets
-failOnDataLoss=true instead: it then stops with the same range in its error.
+Each range is reported once, in the place of the missing records. A job that must not go on sets
+failOnDataLoss=true instead: it then stops, and its error names the same range.
 """
 
 import sys
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from logdevice.types import Lsn
 from pyspark_logdevice.sessions import session
 
-# No payload among the columns: only headers are sent.
+# Without the payload column, storage nodes send headers only.
 COLUMNS = "log string, lsn long, batch_offset int, gap string, gap_end_lsn long"
 
 
@@ -45,7 +45,7 @@ def main(spark: SparkSession, endpoint: str, log: str = "/shop/clicks") -> None:
 
 
 def alert(message: str) -> None:
-    """Here a line; in earnest a page, with the range that has to be fetched from elsewhere."""
+    """Prints a line. A real job pages an operator with the range, to fetch it from elsewhere."""
     print(message)
 
 

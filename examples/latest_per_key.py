@@ -1,13 +1,14 @@
-"""The latest value of every key of a log, in a file: it survives crashes, and history that is taken back.
+"""The latest value of every key of a log, in a file that survives crashes and rollbacks of the log.
 
     python examples/latest_per_key.py HOST:PORT DIRECTORY /shop/customers
 
-reads what is new since it was last run, and prints
+reads what is new since the last run, and prints
 
     /shop/customers: 3 keys
 
-The file of the view is SQLite's; beside it is an undo ring. The order is: note what will be replaced, replace
-it, note the position. A deletion is an entry with an empty payload. See also docs/keyed_logs.md.
+The view is an SQLite file with an undo ring next to it. The order is: save the values that will be replaced,
+replace them, save the position. A deletion is an entry with an empty payload. See also docs/undo_ring.md and
+docs/keyed_logs.md.
 """
 
 import sqlite3
@@ -33,7 +34,7 @@ class View:
         self.ring = UndoRing(directory / f"log-{int(log)}.undo", log, start=LSN_OLDEST)
 
     def reached(self) -> tuple[Lsn, str | None, Lsn] | None:
-        """Where to read on, of which history, and what a reader of a keyed log must know."""
+        """The saved position, its lineage, and `purged_seen` of a keyed log; None before the first read."""
         row = self.table.execute("select position, lineage, purged from reached").fetchone()
         return None if row is None else (Lsn(row[0]), row[1], Lsn(row[2]))
 
@@ -68,7 +69,7 @@ class View:
         self.table.execute("insert or replace into reached values (?, ?, ?, ?)", row)
 
     def roll_back(self, position: Lsn, lineage: str | None, purged: Lsn) -> None:
-        """To a position that was passed; also what a crash left in the ring and not in the table."""
+        """Goes back to an earlier position, and undoes what a crash left in the ring only."""
         self.ring.undo(position, self.put)
         self.note(position, lineage, purged)
 
@@ -106,7 +107,7 @@ def main(endpoint: str, directory: str, path: str) -> None:
                 catch_up(client, path, view)
                 break
             except logdevice.RollbackError:
-                pass  # the log was branched while it was read: look again how far back that is
+                pass  # the log branched during the read: check again how far to go back
             except logdevice.RebuildError:
                 view.start_over()
         count = view.table.execute("select count(*) from latest").fetchone()[0]

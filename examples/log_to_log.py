@@ -1,4 +1,4 @@
-"""Clicks divided among logs by their page, each in exactly one place and once: Spark writes back to logs.
+"""Clicks divided among logs by page, each in one log and exactly once: Spark writes to logs.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/log_to_log.py HOST:PORT CHECKPOINT_DIRECTORY
@@ -8,8 +8,8 @@ prints
     /shop/hats: 244
     /shop/others: 1756
 
-Run it again, or kill it at any moment and then run it again: it prints the same. Every record that a task
-appends is tagged with the query, the batch and the partition it belongs to, and a log takes each tag once.
+Run it again, or kill it at any moment and run it again: it prints the same. Every record that a task appends
+has a tag made of the query, the batch and the partition, and a log accepts each tag once.
 """
 
 import sys

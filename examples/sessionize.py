@@ -1,4 +1,4 @@
-"""Visits: the clicks of one user with no pause of ten seconds between them, by a processor with state.
+"""Visits: clicks of one user without a pause of ten seconds, found by a stateful processor.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/sessionize.py HOST:PORT
@@ -7,8 +7,8 @@ prints
 
     585 visits have ended, with 1360 clicks; the longest had 46
 
-A visit ends when the watermark passes its last click by ten seconds. Needs pandas, protobuf and the RocksDB
-state store.
+A visit ends when the watermark is ten seconds past its last click. This needs pandas, protobuf and the
+RocksDB state store.
 """
 
 import sys
@@ -27,7 +27,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 class Visits(StatefulProcessor):
-    """Keeps the visit of one user that is still going on: when it began, its last click, how many."""
+    """Keeps the open visit of one user: when it began, its last click, how many clicks it has."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle

@@ -1,7 +1,7 @@
-"""A web shop's clicks and orders, made up: what the examples and the demo read.
+"""Made-up clicks and orders of a web shop, which the examples and the demo read.
 
-Every click and every order is a JSON object with an id of its own; an order names the click it came from. The
-same seed gives the same shop. To fill two logs for the examples:
+Every click and every order is a JSON object with its own id; an order names the click it came from. The same
+seed gives the same shop. To fill two logs for the examples:
 
     logdevice up --detach
     python examples/shop.py --endpoint HOST:PORT        # as `logdevice up` printed it
@@ -43,7 +43,7 @@ def payload(event: Event) -> bytes:
 
 @dataclass
 class Shop:
-    """Makes clicks at the times it is given, and hands out the orders whose time has come."""
+    """Makes clicks at given times, and returns orders once their time has come."""
 
     seed: int = 7
     users: int = 200
@@ -77,7 +77,7 @@ class Shop:
         return order_at_ms, {**order, "at": text(order_at_ms)}
 
     def orders(self, until_ms: int) -> list[Event]:
-        """The orders before that time that were not handed out yet, in the order of their times."""
+        """The orders before that time that it has not returned yet, by time."""
         ready = sorted((coming for coming in self._coming if coming[0] < until_ms), key=lambda one: one[0])
         self._coming = [coming for coming in self._coming if coming[0] >= until_ms]
         return [order for _, order in ready]
@@ -91,7 +91,7 @@ def append(client: Client, log: str, events: Sequence[Event]) -> None:
 
 
 def fill(client: Client, clicks: int = 2_000, *, step_ms: int = 50) -> tuple[list[Event], list[Event]]:
-    """Two new logs with a hundred seconds of a shop in them; returns what was appended."""
+    """Creates two logs and fills them with a hundred seconds of a shop; returns what it appended."""
     shop = Shop()
     made = [shop.click(NOON_MS + number * step_ms) for number in range(clicks)]
     bought = shop.orders(NOON_MS + clicks * step_ms + ORDER_DELAY_MS_MAX)

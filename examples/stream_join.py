@@ -7,9 +7,9 @@ prints
 
     114 orders with their clicks, the quickest after 1.1 s
 
-Both sides have a watermark, and the join a bound on time: so Spark knows when a click can be forgotten. One
-that comes later than the watermark allows is not matched; with several logs in one source, allow for the
-log that is furthest behind.
+Both sides have a watermark, and the join has a time bound, so Spark knows when it can forget a click. A click
+that comes later than the watermark allows is not matched. With several logs in one source, allow for the log
+that lags most.
 """
 
 import sys
@@ -49,7 +49,7 @@ def events(spark: SparkSession, endpoint: str, log: str, schema: str) -> DataFra
     source = spark.readStream.format("logdevice").option("startingOffsets", "earliest")
     rows = source.option("endpoint", endpoint).option("logs", log).load()
     parsed = sql.from_json(sql.col("payload").cast("string"), schema).alias("event")
-    # Rows about gaps have no time of their own: they would stay in no window and match nothing.
+    # Rows of gaps have no time, so they belong to no window and match nothing.
     return rows.where("gap is null").select(parsed).select("event.*")
 
 

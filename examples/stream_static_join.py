@@ -1,4 +1,4 @@
-"""Every click with what a table knows about its page: a log joined with something that stands still.
+"""Every click with the department of its page: a log joined with a static table.
 
     python examples/shop.py --endpoint HOST:PORT
     python examples/stream_static_join.py HOST:PORT
@@ -9,8 +9,8 @@ prints
     hats: 244
     shoes: 500
 
-Spark looks the table up again for every batch, so a Delta table that changes is followed from batch to batch.
-No state is kept and no watermark is needed.
+Spark reads the table again for every batch, so it sees the changes of a Delta table from batch to batch. The
+join keeps no state and needs no watermark.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""`make demo`: a shop, a cluster of five nodes, Spark and Delta; then everything is killed once, and counted.
+"""`make demo`: a shop, a cluster of five nodes, Spark and Delta; each is killed once, then rows are counted.
 
-Ends with a table, a picture and a verdict. The exit code is 0 only if nothing was lost or doubled, and if the
-loss that is made on purpose at the end is reported exactly. Nothing is left running, whatever happens.
+It prints a table and a verdict, and writes a picture. The exit code is 0 only if nothing was lost or
+duplicated, and if Spark reports the loss made on purpose at the end exactly. No process is left running.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from logdevice.cli.output import table_lines
 from logdevice.client.blocking import Client
 
 NODES = 5
-TERMINATED = 143  # what a shell says of a process that SIGTERM has ended
+TERMINATED = 143  # the exit code a shell gives a process that SIGTERM ended
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
-    parser.add_argument("--directory", type=Path, default=Path("build/demo"), help="for all files")
+    parser.add_argument("--directory", type=Path, default=Path("build/demo"), help="where all files go")
     parser.add_argument("--clicks-per-second", type=int, default=500)
     options = parser.parse_args()
-    # Whoever ends the demo early wants its processes ended too.
+    # SIGTERM ends the demo and all its processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     directory: Path = options.directory.absolute()
     shutil.rmtree(directory, ignore_errors=True)
@@ -59,7 +59,7 @@ def running(data: Path) -> Iterator[LocalCluster]:
 
 
 def run(cluster: LocalCluster, client: Client, lake: Path, per_s: int) -> tuple[list[Verdict], Watch]:
-    """The shop, the ETL and the faults; returns what the tables say afterwards."""
+    """Runs the shop, the ETL and the faults; returns what the tables hold afterwards."""
     traffic, driver = Traffic(client, per_s), Driver(cluster.endpoint, lake)
     watch = Watch(lambda: traffic.acknowledged, RowCount(lake / EVENTS).now, driver.check)
     joined = RowCount(lake / JOINED)
@@ -67,10 +67,10 @@ def run(cluster: LocalCluster, client: Client, lake: Path, per_s: int) -> tuple[
     try:
         with watch.begun():
             with traffic.open():
-                watch.say(f"the shop is open: {per_s} clicks a second, and orders that follow from them")
+                watch.say(f"the shop is open: {per_s} clicks a second, and orders that follow")
                 driver.start()
                 watch.say(
-                    f"Spark starts: both logs into {EVENTS}, orders joined with their clicks into {JOINED}"
+                    f"Spark starts: both logs go into {EVENTS}, orders joined with clicks into {JOINED}"
                 )
                 watch.wait_until(lambda sample: sample.in_table > 0, "first rows in the table")
                 watch.wait_for_table("Spark catches up")
@@ -86,7 +86,7 @@ def run(cluster: LocalCluster, client: Client, lake: Path, per_s: int) -> tuple[
             watch.mended("Spark is stopped, by SIGTERM", "driver stopped")
     finally:
         driver.kill()
-    watch.say("the tables are read by deltalake, the Rust implementation of Delta")
+    watch.say("deltalake, the Rust implementation of Delta, reads the tables")
     books = traffic.books
     return [
         prove_events(lake / EVENTS, "click_id", books[CLICKS]),
@@ -101,7 +101,7 @@ def lose(cluster: LocalCluster, client: Client, table: Path, watch: Watch) -> lo
     watch.say(f"{loss.LOG} has {len(holders)} records, each on {loss.COPIES} nodes")
     loss.destroy(cluster, client, gone)
     names = " and ".join(str(node) for node in sorted(gone))
-    watch.say(f"the disks of {names} are destroyed: no copy is left of what was on these two alone")
+    watch.say(f"the disks of {names} are destroyed: records that only these two held have no copy left")
     loss.copy(cluster.endpoint, table)
     watch.say("logdevice etl has copied what is left")
     return loss.compare(holders, gone, table)

@@ -1,7 +1,7 @@
-"""The process of the Spark driver, with everything it starts: started, asked to end, or killed with kill -9.
+"""Starts the Spark driver, asks it to end, or kills it and everything it has started with kill -9.
 
-Spark is several processes: Python, its JVM, and Python again for readers. All of them stay in the session
-that the first was started in, so that is what is killed: a JVM that lives on could still commit.
+Spark is several processes: Python, its JVM, and Python again for readers. All of them stay in the session of
+the first one, so `kill` kills the whole session: a JVM that lives on could still commit.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from logdevice.cli.local.processes import start, wait_until
 
 END_TIMEOUT_MS = 120_000
 KILL_TIMEOUT_MS = 10_000
-RESTARTS_MAX = (
-    3  # of a driver that gave up by itself, as Spark does on a machine that is too busy to start it
-)
+RESTARTS_MAX = 3  # of a driver that ended by itself, as Spark does if a busy machine starts it too slowly
 
 
 class Driver:
@@ -39,19 +37,19 @@ class Driver:
         self._process = start(command, self.log)
 
     def check(self) -> None:
-        """Starts it again if it has ended by itself, as any supervisor would, but not for ever."""
+        """Restarts the driver if it has ended by itself, as a supervisor would, up to RESTARTS_MAX times."""
         if self._process is None or self._process.poll() is None:
             return
         words = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         if self._restarts == RESTARTS_MAX:
-            raise RuntimeError("\n".join(["the Spark driver has ended by itself again:", *words[-15:]]))
+            raise RuntimeError("\n".join(["the Spark driver has ended by itself too often:", *words[-15:]]))
         self._restarts += 1
-        print(f"          Spark gave up, and is started again: {reason(words)}", flush=True)
+        print(f"          Spark ended by itself and is started again: {reason(words)}", flush=True)
         self.kill()
         self.start()
 
     def kill(self) -> int:
-        """kill -9 for all of its processes; returns how many there were."""
+        """Kills all its processes with kill -9; returns how many there were."""
         if self._process is None:
             return 0
         session = self._process.pid
@@ -62,7 +60,7 @@ class Driver:
         return killed
 
     def stop(self) -> None:
-        """SIGTERM: the batches it is at are finished."""
+        """SIGTERM: the driver finishes its current batches."""
         if self._process is None:
             return
         self._process.terminate()
@@ -77,7 +75,7 @@ def reason(words: list[str]) -> str:
 
 
 def session_members(session: int) -> list[int]:
-    """The processes of a session, by number."""
+    """The process ids of a session."""
     listed = subprocess.run(["ps", "-axo", "pid="], capture_output=True, text=True, check=True).stdout
     members = []
     for pid in map(int, listed.split()):
@@ -88,7 +86,7 @@ def session_members(session: int) -> list[int]:
 
 
 def kill_all(pids: Iterable[int]) -> int:
-    """kill -9 for each; returns how many there were. One that has ended since it was listed needs none."""
+    """Kills each with kill -9; returns how many it killed. A process may have ended since it was listed."""
     killed = 0
     for pid in pids:
         with suppress(ProcessLookupError):

@@ -1,7 +1,6 @@
-"""What goes wrong in the demo, and when: a storage node, the sequencer and the Spark driver, each by kill -9.
+"""The faults of the demo: kill -9 of a storage node, of the sequencer and of the Spark driver.
 
-Nothing here waits for a time: every step waits for something to have happened, so that the demo shows the
-same on a slow machine.
+No step waits for a fixed time. Every step waits for an event, so the demo shows the same on a slow machine.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from logdevice.types import NodeId
 def sequencer(client: Client, log: str) -> NodeId:
     node = client.sequencer(log)
     if node is None:
-        raise RuntimeError(f"nobody numbers the records of {log}")
+        raise RuntimeError(f"{log} has no sequencer at the moment")
     return node
 
 
@@ -39,9 +38,9 @@ def kill_storage_node(cluster: LocalCluster, client: Client, watch: Watch, some:
 def kill_sequencer(cluster: LocalCluster, client: Client, watch: Watch, some: int) -> None:
     node = sequencer(client, CLICKS)
     cluster.kill(node)
-    watch.fault(f"kill -9 {node}, which numbers the records of {CLICKS}", f"sequencer {node} killed")
+    watch.fault(f"kill -9 {node}, the sequencer of {CLICKS}", f"sequencer {node} killed")
     watch.wait_for_appends(some, "another node takes over")
-    watch.say(f"{sequencer(client, CLICKS)} numbers them now, from {client.tail(CLICKS).next} on")
+    watch.say(f"{sequencer(client, CLICKS)} is the sequencer now, from {client.tail(CLICKS).next} on")
     watch.wait_for_table("the table goes on")
     start_again(cluster, watch, node)
 
@@ -50,14 +49,14 @@ def kill_driver(driver: Driver, watch: Watch, some: int) -> None:
     watch.wait_until(lambda _: is_in_a_batch(driver.lake / EVENTS / "_checkpoint"), "a batch has begun")
     count = driver.kill()
     watch.fault(f"kill -9 the Spark driver in the middle of a batch, all {count} processes", "driver killed")
-    watch.wait_for_appends(some, "appends do not mind")
+    watch.wait_for_appends(some, "appends go on without the driver")
     driver.start()
     watch.mended("a new driver starts, from the checkpoints of the old one", "driver started")
     watch.wait_for_table("the new driver catches up")
 
 
 def is_in_a_batch(checkpoint: Path) -> bool:
-    """Whether Spark has written down what a batch is to read, but not that it is done."""
+    """Whether Spark has saved the offsets of a batch, but not its commit."""
     begun, done = (numbers(checkpoint / name) for name in ("offsets", "commits"))
     return bool(begun) and max(begun) > max(done, default=-1)
 
@@ -72,6 +71,6 @@ def start_again(cluster: LocalCluster, watch: Watch, node: NodeId) -> None:
 
 
 def close(traffic: Traffic, watch: Watch) -> None:
-    """Everything is in the tables now."""
+    """Returns once everything is in the tables."""
     watch.say(f"the shop is closed: {traffic.acknowledged} entries acknowledged, {traffic.unknown} unknown")
     watch.wait_for_table("the rest reaches the table")

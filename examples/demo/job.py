@@ -1,8 +1,8 @@
-"""The Spark driver of the demo: both logs into one Delta table, and orders with their clicks into another.
+"""The Spark driver of the demo: copies both logs into one Delta table, and joins them into another.
 
     python -m examples.demo.job ENDPOINT LAKE
 
-Runs until SIGTERM, which ends it after the batches it is at; anything harder is what the demo is about.
+Runs until SIGTERM, and then finishes its current batches.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pyspark_logdevice.sessions import session
 from pyspark_logdevice.start_query import start_patiently
 
 EVENTS, JOINED = "events", "orders_with_clicks"
-# Both kinds of events in one table: those of the other kind are null.
+# Clicks and orders share a table; the columns of the other kind are null.
 EVENT_SCHEMA = "click_id string, order_id string, user string, page string, amount double, at timestamp"
 SETTINGS = {
     "spark.driver.memory": "1g",
-    # For minutes of work it does not pay to compile more than once, or to collect garbage in parallel.
+    # In a few minutes of work a second compiler and a parallel garbage collector do not pay off.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
-    # One machine, one disk: the plainer way to write a checkpoint does, and is several times faster.
+    # On one local disk, this simpler way to write checkpoints is enough, and several times faster.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -61,7 +61,7 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
 
 
 def finish(query: StreamingQuery) -> None:
-    """Between two batches if there is such a moment, raising what it failed with."""
+    """Stops the query after it has processed what there is; raises the error if it failed."""
     if query.isActive:
         query.processAllAvailable()
         query.stop()

@@ -1,7 +1,7 @@
-"""A loss made on purpose: all copies of a block of records are destroyed, and Spark says what is gone.
+"""A loss made on purpose: destroys all copies of a block of records, and compares what Spark reports.
 
-The log keeps two copies of each record and changes the pair of nodes every few records. Every node can be
-asked what it holds, so it is known beforehand what goes with which disks.
+The log keeps two copies of each record and changes the pair of nodes every few records. The demo asks every
+node what it holds, so it knows beforehand which records go with which disks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from logdevice.types import Lsn, NodeId
 LOG = "/shop/audit"
 COPIES = 2
 RECORDS = 40
-BLOCK_BYTES = 400  # after which other nodes are chosen: so there are many blocks, on different pairs of nodes
+BLOCK_BYTES = 400  # then the log chooses other nodes, so there are many blocks on different pairs of nodes
 ETL_TIMEOUT_S = 240
 
 Holders = dict[Lsn, frozenset[NodeId]]
@@ -33,7 +33,7 @@ Holders = dict[Lsn, frozenset[NodeId]]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What was destroyed, and what Spark wrote about it."""
+    """What was destroyed, and what Spark reported."""
 
     nodes: list[str]
     made: set[int]  # LSNs
@@ -43,7 +43,7 @@ class Loss:
 
     @property
     def is_as_made(self) -> bool:
-        """Whether exactly these LSNs are reported, each once, and the rows of all others are there, once."""
+        """Whether Spark reported exactly these LSNs, each once, and the table has all others, each once."""
         length = sum(end - start for start, end in self.reported)
         is_covered = all(any(start <= lsn < end for start, end in self.reported) for lsn in self.made)
         return is_covered and length == len(self.made) and Counter(self.found) == Counter(self.kept)
@@ -54,8 +54,8 @@ class Loss:
 
 
 def append(client: Client) -> Holders:
-    """A log of several blocks, and who holds each record."""
-    # Whatever other logs are: blocks are what a log without chains has.
+    """Creates a log of several blocks; returns which nodes hold each record."""
+    # Also where other logs are chain logs: only a copyset log has blocks.
     kind = {"replication_mode": "copyset"}
     client.create_log(LOG, {**kind, "replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
     bodies = (json.dumps({"number": number, "text": "x" * 900}).encode() for number in range(RECORDS))
@@ -63,8 +63,8 @@ def append(client: Client) -> Holders:
 
 
 def holders_of(client: Client, log: str, lsns: Iterable[Lsn]) -> Holders:
-    """Which nodes have a copy of each record. Its copyset does not tell all: where the first nodes were slow,
-    an append has left copies on others.
+    """Which nodes have a copy of each record. The copyset is not enough: if its first nodes were slow, the
+    append has left copies on other nodes too.
     """
     holders: Holders = dict.fromkeys(lsns, frozenset())
     for node in client.cluster().nodes:
@@ -76,13 +76,13 @@ def holders_of(client: Client, log: str, lsns: Iterable[Lsn]) -> Holders:
 
 
 def block_inside(holders: Holders) -> frozenset[NodeId]:
-    """Nodes that hold a block alone, but neither the first record nor the last: so a loss has two ends."""
+    """Nodes that alone hold a block without the first and the last record, so the loss has two ends."""
     ends = (holders[min(holders)], holders[max(holders)])
     return next(nodes for nodes in blocks(holders) if nodes not in ends)
 
 
 def blocks(holders: Holders) -> list[frozenset[NodeId]]:
-    """The nodes of each record, unless another node, too, has some record of theirs, which would survive."""
+    """The nodes of each record, without those of which another node has a record too, which would survive."""
     copies = min(map(len, holders.values()))
     return [
         nodes
@@ -92,7 +92,7 @@ def blocks(holders: Holders) -> list[frozenset[NodeId]]:
 
 
 def destroy(cluster: LocalCluster, client: Client, nodes: frozenset[NodeId]) -> None:
-    """Takes the disks of these nodes away, and gives them up."""
+    """Deletes the stores of these nodes, and marks the nodes unrecoverable."""
     for node in nodes:
         cluster.kill(node)
         shutil.rmtree(cluster.find(node).directory / "store")
@@ -102,7 +102,7 @@ def destroy(cluster: LocalCluster, client: Client, nodes: frozenset[NodeId]) -> 
 
 
 def copy(endpoint: str, table: Path) -> None:
-    """What a user would type."""
+    """Runs `logdevice etl` as a user would."""
     words = ["etl", "--endpoint", endpoint, "--logs", LOG, "--to", str(table), "--once"]
     words += ["--schema", "number long", "--master", "local[2]"]
     words += [f"--conf={name}={value}" for name, value in SETTINGS.items()]
@@ -118,8 +118,8 @@ def copy(endpoint: str, table: Path) -> None:
 
 
 def inside(holders: Holders, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts up to the last record. Behind it, only the nodes that are gone could have known that nothing
-    was there, if one of them was the sequencer: then the rest of its epoch is rightly reported too."""
+    """The parts of the ranges up to the last record. If one of the lost nodes was the sequencer, only lost
+    nodes could have known that no record follows; then the rest of the epoch is rightly reported too."""
     end = int(max(holders)) + 1
     return [(start, min(stop, end)) for start, stop in ranges if start < end]
 

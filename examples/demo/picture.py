@@ -1,4 +1,4 @@
-"""The picture at the end of the demo: throughput, lag and faults over time, as SVG in a page of HTML."""
+"""The picture of the demo: throughput, lag and faults over time, as SVG in an HTML page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.demo.watch import Mark, Sample, Watch
 WIDTH, LEFT, RIGHT = 960, 70, 20
 LABELS, PANEL, SPACE = 90, 170, 45  # heights
 APPENDED, TABLE, LAG, FAULT, MENDED = "#1f6feb", "#2da44e", "#bf8700", "#cf222e", "#6e7781"
-RATE_WINDOWS = 40  # a rate is over so much of the whole time: single samples jump with the batches
+RATE_WINDOWS = 40  # a rate is over this fraction of the whole time: single samples jump with the batches
 TICKS = 4
 
 Points = list[tuple[float, float]]
@@ -62,7 +62,7 @@ def rates(samples: Sequence[Sample], name: str) -> Points:
 
 
 class Panel:
-    """One diagram; all have the same axis of time."""
+    """One diagram; all share the time axis."""
 
     def __init__(self, top: float, end_s: float, *curves: Points) -> None:
         self.top, self.end_s, self.curves = top, end_s, curves
@@ -96,7 +96,7 @@ class Panel:
 
 
 def drawn_mark(top: Panel, bottom: Panel, mark: Mark, number: int) -> str:
-    """A line through both diagrams; neighbours' labels are at different heights."""
+    """A line through both diagrams; labels next to each other have different heights."""
     x, colour = top.x(mark.at_s), FAULT if mark.is_fault else MENDED
     y = 16 + number % 5 * 15
     anchor = "end" if x > WIDTH * 0.8 else "start"
@@ -105,7 +105,7 @@ def drawn_mark(top: Panel, bottom: Panel, mark: Mark, number: int) -> str:
 
 
 def nice(number: float) -> float:
-    """The next 1, 2 or 5 with zeros, at least 1."""
+    """The next number of the form 1, 2 or 5 times a power of ten, at least 1."""
     size = 1.0
     while True:
         for factor in (1, 2, 5):

@@ -1,4 +1,4 @@
-"""Pictures as SVG: words and lines on a white page. By hand, because these are no reason for a library."""
+"""Pictures as SVG: text and lines on a white page, simple enough to need no library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tables, seen by somebody who had no part in writing them: Delta's Rust implementation, without Spark.
+"""Checks the tables with a second implementation: deltalake, Delta in Rust, without Spark.
 
-While the demo runs, the transaction log alone says how many rows a table has. For the proof at the end the
-rows themselves are read.
+While the demo runs, the transaction log says how many rows a table has. The proof at the end reads the rows
+themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from examples.demo.traffic import Book
 
 
 class RowCount:
-    """How many rows a table has; asks for what was committed since last time only."""
+    """How many rows a table has; each call reads only the commits since the last one."""
 
     def __init__(self, table: Path) -> None:
         self._log = table / "_delta_log"
@@ -34,7 +34,7 @@ class RowCount:
 
 
 def query(table: Path, sql: str) -> list[dict[str, object]]:
-    """Rows of the table, which the query calls t."""
+    """Rows of the table, which the query names t."""
     rows = QueryBuilder().register("t", DeltaTable(str(table))).execute(sql).read_all()
     found: list[dict[str, object]] = pa.table(rows).to_pylist()
     return found
@@ -76,7 +76,7 @@ def prove_events(table: Path, column: str, book: Book) -> Verdict:
 
 
 def prove_join(events: Path, joined: Path, name: str) -> Verdict:
-    """The join that grew over two logs is the join of what is in the tables."""
+    """The streaming join of two logs equals the join of the tables."""
     clicks = {row["id"] for row in query(events, "select click_id as id from t where order_id is null")}
     orders = query(events, "select order_id, click_id from t where order_id is not null")
     expected = {str(order["order_id"]) for order in orders if order["click_id"] in clicks}

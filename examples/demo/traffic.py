@@ -1,9 +1,9 @@
-"""The shop while it is open: appends clicks and orders at a steady rate, and keeps book of the outcomes.
+"""The open shop: appends clicks and orders at a steady rate, and records the outcomes.
 
-One thread makes events in real time; one for each log appends them, so that a log whose sequencer has just
-been killed does not hold up the other. Writers have names, so what got no answer is sent again and is not
-doubled: what is acknowledged must be in the tables once, and nothing else may be there. Only if a writer
-gives up for good is it unknown whether its last events are there.
+One thread makes events in real time. One thread per log appends them, so a log whose sequencer has just been
+killed does not hold up the other. Named writers send again what got no answer, without duplicates:
+acknowledged events must be in the tables once, and no others may be there. Only if a writer gives up is it
+unknown whether its last events are in the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from logdevice.client.blocking import Client
 from logdevice.client.blocking_streams import BlockingWriter
 
 STEP_S = 0.1
-WAITING_STEPS_MAX = 600  # a minute without any append; then the shop waits
+WAITING_STEPS_MAX = 600  # of STEP_S: after a minute without an append the shop waits
 _ID = {CLICKS: "click_id", ORDERS: "order_id"}
 
 Batch = list[Event] | None  # None: the shop is closed
@@ -64,7 +64,7 @@ class Traffic:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """The shop is open while the block runs; at its end everything that was made is appended."""
+        """The shop is open while the block runs; at its end all events that were made are appended."""
         for log in _ID:
             self._client.create_log(log)
         threads = [threading.Thread(target=self._make, daemon=True)]
@@ -102,7 +102,7 @@ class Traffic:
         except Exception as problem:
             self.problem = problem
             while self._waiting[log].get() is not None:
-                pass  # so that nobody waits for room
+                pass  # so that the thread that makes events does not wait for room
 
     def _append(self, writer: BlockingWriter, log: str, batch: list[Event]) -> None:
         self.books[log].note(batch, is_known=False)

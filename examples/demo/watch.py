@@ -1,6 +1,6 @@
-"""Looks twice a second at how much was appended and how much of it is in the table, and notes the faults.
+"""Counts twice a second what was appended and what is in the table, and notes the faults.
 
-The samples become the picture at the end; while the demo runs, they tell it when to go on.
+While the demo runs, the samples tell it when to go on. At the end they become the picture.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 SAMPLE_S = 0.5
 SAY_EVERY_S = 5.0
-PATIENCE_S = 240.0  # for anything that must happen; a demo that waits so long has failed
+PATIENCE_S = 240.0  # for anything that must happen; after this time the demo has failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened, for the picture."""
+    """An event in the picture."""
 
     at_s: float
     text: str
@@ -42,7 +42,7 @@ class Watch:
 
     appended: Callable[[], int]
     in_table: Callable[[], int]
-    check: Callable[[], None]  # raises if there is no point in waiting any longer
+    check: Callable[[], None]  # raises if waiting any longer is useless
     samples: list[Sample] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     _start_s: float = field(default_factory=time.monotonic)
@@ -77,28 +77,28 @@ class Watch:
     def _run(self) -> None:
         try:
             while not self._ended.wait(SAMPLE_S):
-                # The table first: so that it is never ahead of what was appended.
+                # The table first, so that it is never ahead of what was appended.
                 in_table = self.in_table()
                 self.samples.append(Sample(self.now_s, self.appended(), in_table))
         except Exception as problem:
             self._problem = problem
 
     def wait_until(self, is_so: Callable[[Sample], bool], what: str) -> None:
-        """Until a sample is so; says from time to time how things are."""
+        """Waits until a sample satisfies `is_so`; prints the progress from time to time."""
         deadline, said = self.now_s + PATIENCE_S, self.now_s
         while not (self.samples and is_so(self.samples[-1])):
             if self._problem:
                 raise self._problem
             self.check()
             if self.now_s > deadline:
-                raise TimeoutError(f"after {PATIENCE_S:.0f} s there is still no sign of this: {what}")
+                raise TimeoutError(f"this did not happen within {PATIENCE_S:.0f} s: {what}")
             if self.now_s - said > SAY_EVERY_S and self.samples:
                 said, last = self.now_s, self.samples[-1]
                 self.say(f"  ... {what}: {last.appended} appended, {last.in_table} in the table")
             time.sleep(SAMPLE_S / 2)
 
     def wait_for_table(self, what: str) -> None:
-        """Until everything that is appended now is in the table."""
+        """Waits until everything that is appended by now is in the table."""
         wanted = self.appended()
         self.wait_until(lambda sample: sample.in_table >= wanted, what)
 
