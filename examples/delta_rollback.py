@@ -7,9 +7,9 @@ prints
 
     2000 entries in the table, 0 times something was taken back
 
-If a log loses more disks than it has copies, records that this job has copied may be gone. The source then
-emits a row with gap = ROLLBACK that names the range to undo, and reads again what is left of that range. The
-job deletes its rows from there on and adds them anew. Both steps may run twice, so a batch may run twice.
+If a log loses more disks than it has copies, some records that this job has copied may be gone. The source
+then emits a row with gap = ROLLBACK that names the range to undo, and reads again what is left of that range.
+The job deletes its rows from there on and adds them anew. Both steps may run twice, so a batch may run twice.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""`make demo`: a shop, a cluster of five nodes, Spark and Delta; each is killed once, then rows are counted.
+"""`make demo`: a shop, a cluster of five nodes, Spark and Delta, with a `kill -9` of each kind of process.
 
-It prints a table and a verdict, and writes a picture. The exit code is 0 only if nothing was lost or
-duplicated, and if Spark reports the loss made on purpose at the end exactly. No process is left running.
+It counts rows at the end, prints a table and a verdict, and writes a picture. The exit code is 0 only if
+nothing was lost or duplicated, and if Spark reports the loss made on purpose at the end exactly. No process
+is left running.
 """
 
 from __future__ import annotations

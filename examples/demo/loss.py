@@ -82,7 +82,7 @@ def block_inside(holders: Holders) -> frozenset[NodeId]:
 
 
 def blocks(holders: Holders) -> list[frozenset[NodeId]]:
-    """The nodes of each record, without those of which another node has a record too, which would survive."""
+    """The nodes of each record, except where a record of theirs has another copy, which would survive."""
     copies = min(map(len, holders.values()))
     return [
         nodes
