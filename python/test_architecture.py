@@ -42,7 +42,10 @@ TOP_LEVEL = frozenset(
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        ".editorconfig",
         ".gitignore",
+        ".github",
+        ".pre-commit-config.yaml",
         ".git",
     }
 )
