@@ -1,7 +1,7 @@
 """Keeps the tree of folders in ARCHITECTURE.md: one line for each, the first of its docstring.
 
-    python python/tools/tree.py            rewrite it
-    python python/tools/tree.py --check    fail if it is not current
+python python/tools/tree.py            rewrite it
+python python/tools/tree.py --check    fail if it is not current
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Breaks one rule of the protocol at a time and shows who notices: a unit test or the simulator.
+"""Breaks one rule of the protocol at a time and shows what notices: a unit test or the simulator.
 
 Each mutant (`table.py`) is a small change of one function, applied to a temporary copy of `python/`,
 never to the work tree. First the unit tests of the protocol run, those that cite its rule before the
-others; if they stay green, some hundred simulated runs of its part. A mutant that nobody notices means
+others; if they stay green, some hundred simulated runs of its part. A mutant that nothing notices means
 that a rule is not guarded, or not needed.
 
     python -m tools.mutants [--only WORD] [--simulator-only] [--seeds 300] [--jobs 2]
@@ -26,7 +26,7 @@ from pathlib import Path
 from tools.mutants.finder import PYTHON, Code, MisfitError
 from tools.mutants.table import Mutant, all_mutants
 
-UNIT_TESTS = "logdevice/protocol/tests"
+UNIT_TESTS = "logdevice/protocol"
 SIMULATIONS = {
     "read_path": "from logdevice.simulation.reading.run import simulate",
     "write_path": "from logdevice.simulation.cluster.run import simulate_cluster as simulate",
@@ -89,7 +89,7 @@ def misfits(mutants: list[Mutant], code: Code) -> list[str]:
 
 
 def examine(mutant: Mutant, code: Code, *, seeds: int, with_tests: bool) -> str:
-    """Who notices; empty: nobody."""
+    """The test or the seed that notices; empty: none does."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "python"
         shutil.copytree(PYTHON, copy, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.egg-info"))
@@ -105,6 +105,7 @@ def failing_test(copy: Path, rule: str) -> str:
     """
     cites = re.compile(rf"\b{re.escape(rule)}\b|_{re.escape(rule.lower())}_")
     files = sorted((copy / UNIT_TESTS).rglob("test_*.py"))
+    assert files, f"there are no tests in {UNIT_TESTS}"
     citing = [file for file in files if cites.search(file.read_text(encoding="utf-8"))]
     others = [file for file in files if file not in citing]
     return (citing and first_failure(copy, citing)) or first_failure(copy, others)
