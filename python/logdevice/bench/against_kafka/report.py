@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -21,6 +24,8 @@ from logdevice.bench.against_kafka.targets import (
 PAGE: Final = "benchmarks.md"
 PICTURE: Final = "images/benchmarks.svg"
 _NOT_MEASURED: Final = "not measured"
+_RATIO: Final = "LogDevice / Kafka"
+_COLUMNS: Final = 120
 
 
 def write(results: Results, docs: Path) -> None:
@@ -34,20 +39,20 @@ def page(results: Results) -> str:
     met = sum(verdict.is_met for verdict in found)
     parts = [
         "# Measured against Kafka\n",
-        "<!-- Made by `make bench` from build/bench/results.json; not to be edited. -->\n",
-        f"{texts.INTRO}\n",
-        f"**{met} of {len(found)} targets are met.** Where one is not, it is said below by how much, and "
-        "what costs the time.\n",
+        "<!-- Made by `make bench` from build/bench/results.json; do not edit. -->\n",
+        _paragraph(f"{texts.INTRO} **{met} of {len(found)} targets are met.**"),
         f"![How many times better than Kafka, by workload]({PICTURE})\n",
         "## Targets\n",
         _target_table(found),
         *_missed(found),
-        "## Profiles\n",
-        texts.PROFILES,
         "## How it was measured\n",
+        _paragraph(texts.METHOD),
+        _list(texts.FAIRNESS),
         _facts(results),
-        f"{texts.FAIRNESS}\n",
-        *(part for name in results.workloads for part in _workload(results, name)),
+        "## Results\n",
+        *_results(results),
+        "## What profiles changed\n",
+        _list(texts.PROFILES),
     ]
     return "\n".join(parts)
 
@@ -65,7 +70,7 @@ def summary(results: Results, *, has_targets: bool = True) -> str:
         for case, metric, _ in results.rows(workload):
             ours, theirs = (Side(workload, case, system, metric) for system in (OURS, THEIRS))
             if ratio := results.ratio(ours, theirs):
-                lines.append(f"       {ratio_text(ratio):<28} {workload}: {case}, {metric} (ours / Kafka's)")
+                lines.append(f"       {ratio_text(ratio):<28} {workload}: {case}, {metric} ({_RATIO})")
     lines += [f"{failure.workload}: {_NOT_MEASURED}: {failure.error}" for failure in results.failures]
     return "\n".join(lines)
 
@@ -106,7 +111,7 @@ def _target_table(found: Sequence[Verdict]) -> str:
         )
         for verdict in found
     ]
-    return table(("ours / Kafka's", "wanted", "measured", "met"), rows)
+    return table((_RATIO, "wanted", "measured", "met"), rows)
 
 
 def _missed(found: Sequence[Verdict]) -> Iterator[str]:
@@ -116,7 +121,7 @@ def _missed(found: Sequence[Verdict]) -> Iterator[str]:
     yield "### What costs the time where a target is missed\n"
     for key in dict.fromkeys(verdict.target.key for verdict in missed):
         names = "; ".join(verdict.target.words for verdict in missed if verdict.target.key == key)
-        yield f"- **{names}.** {texts.WHY.get(key, 'Not profiled yet.')}"
+        yield _filled(f"- **{names}.** {texts.WHY.get(key, 'Not profiled yet.')}")
     yield ""
 
 
@@ -131,29 +136,47 @@ def _facts(results: Results) -> str:
     return table(("", ""), facts)
 
 
-def _workload(results: Results, name: str) -> Iterator[str]:
-    yield f"## {name.replace('_', ' ').capitalize()}\n"
-    yield f"{texts.WORKLOADS.get(name, '')}\n"
-    for failure in results.failures:
-        if failure.workload == name:
-            yield f"**{_NOT_MEASURED.capitalize()}**, or not completely: {failure.error}\n"
-    rows = results.rows(name)
-    if not rows:
-        return
-    systems = results.systems(name)
+def _results(results: Results) -> Iterator[str]:
+    """One section for each workload; how often each was repeated is said once, and where it differs."""
+    counted = {name: _repetitions(results, name) for name in results.workloads}
+    usual = Counter(counted.values()).most_common(1)[0][0] if counted else ""
+    yield _paragraph(
+        f"Each number is a median; its lowest and highest repetition are in brackets. Repetitions: {usual}, "
+        "unless a section says otherwise."
+    )
+    for name, repetitions in counted.items():
+        yield f"### {texts.TITLES.get(name, name.replace('_', ' ').capitalize())}\n"
+        yield _paragraph(texts.WORKLOADS.get(name, ""))
+        for failure in results.failures:
+            if failure.workload == name:
+                yield f"**{_NOT_MEASURED.capitalize()}**, or not completely: {failure.error}\n"
+        if results.rows(name):
+            yield _workload_table(results, name)
+        if repetitions not in ("", usual):
+            yield f"Repetitions: {repetitions}.\n"
+
+
+def _workload_table(results: Results, name: str) -> str:
+    rows, systems = results.rows(name), results.systems(name)
     has_ratio = OURS in systems and THEIRS in systems
     heads = ["case", "", *(texts.SYSTEMS.get(system, system) for system in systems)]
-    heads += ["ours / Kafka's"] if has_ratio else []
+    heads += [_RATIO] if has_ratio else []
     body = [_row(results, name, row, systems, has_ratio=has_ratio) for row in rows]
     shares = [_share(results, Side(name, case, OURS, metric)) for case, metric, _ in rows]
     if any(shares):
         heads.append("share of limit")
         body = [(*row, share) for row, share in zip(body, shares, strict=True)]
-    yield table(heads, body)
-    repetitions = sorted(
-        {_repetitions(results, name, system, row) for system in systems for row in rows} - {0}
+    return table(heads, body)
+
+
+def _repetitions(results: Results, name: str) -> str:
+    """How many repetitions the numbers of a workload have: `5`, or `3 or 5`; empty if there are none."""
+    spreads = (
+        results.spread(Side(name, case, system, metric))
+        for system in results.systems(name)
+        for case, metric, _ in results.rows(name)
     )
-    yield f"Repetitions: {' or '.join(map(str, repetitions))}. In brackets: lowest and highest.\n"
+    return " or ".join(map(str, sorted({spread.repetitions for spread in spreads if spread})))
 
 
 def _row(
@@ -173,11 +196,6 @@ def _row(
 def _share(results: Results, side: Side) -> str:
     found = nearest_limit(results, side)
     return f"{found[1]:.2f} of {found[0]}" if found else ""
-
-
-def _repetitions(results: Results, name: str, system: str, row: tuple[str, str, str]) -> int:
-    spread = results.spread(Side(name, row[0], system, row[1]))
-    return spread.repetitions if spread else 0
 
 
 def spread_text(spread: Spread | None) -> str:
@@ -206,6 +224,23 @@ def _thousands(value: float) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    return _filled(text) + "\n"
+
+
+def _list(text: str) -> str:
+    """Paragraphs and items of a list, each as wide as the page."""
+    return "\n".join(map(_filled, re.split(r"\n(?=- |\n)", text.strip()))) + "\n"
+
+
+def _filled(text: str) -> str:
+    indent = "  " if text.startswith("- ") else ""
+    words = " ".join(text.split())
+    return textwrap.fill(
+        words, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _flat(plain: object) -> str:
