@@ -118,9 +118,9 @@ PROFILES: Final = """\
 Profiles (perf over all processes, py-spy, time stamps of a query's steps) led to these changes:
 
 - **Scan.** Most processor time went into Python code for every message of a node and every batch for Spark;
-  moving bytes took less. Nodes now read and send more at a time (`read_bytes_max`), and Spark gets larger
-  batches. On busy processors answers of that size sometimes make a node look slow, and some records are
-  sent twice. A higher `slow_node_floor_ms` avoided this, but found slow nodes too late.
+  moving bytes took less. Nodes now read and send more at a time, and Spark gets larger batches. On busy
+  processors answers of that size sometimes make a node look slow, and some records are sent twice. A higher
+  `slow_node_floor_ms` avoided this, but found slow nodes too late.
 - **Catch up.** A stream waited for a new Python process to import modules and to connect before its first
   batch. A worker that stays warm now plans the streams of the JVM surface; only the first stream of a
   session waits.
