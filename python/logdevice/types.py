@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, IntFlag
-from typing import Final, NewType
+from typing import Final, NewType, assert_never
 
 Epoch = NewType("Epoch", int)
 LogId = NewType("LogId", int)
@@ -338,6 +338,45 @@ class GapType(Enum):
     FILTERED_OUT = "FILTERED_OUT"  # there is a record, but the reader asked not to see it
     ROLLBACK = "ROLLBACK"  # what was read here before is to be undone; only in rows of Spark
     COMPACTED = "COMPACTED"  # a keyed log: newer records replace everything that was here
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the reader missed records: they are lost, or were removed before it came."""
+        match self:
+            case GapType.DATALOSS | GapType.TRIM:
+                return True
+            case (
+                GapType.BRIDGE
+                | GapType.HOLE
+                | GapType.ACCESS
+                | GapType.NOTINCONFIG
+                | GapType.FILTERED_OUT
+                | GapType.ROLLBACK
+                | GapType.COMPACTED
+            ):
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether records may be gone that no operator and no retention removed."""
+        match self:
+            case GapType.DATALOSS:
+                return True
+            case (
+                GapType.BRIDGE
+                | GapType.HOLE
+                | GapType.TRIM
+                | GapType.ACCESS
+                | GapType.NOTINCONFIG
+                | GapType.FILTERED_OUT
+                | GapType.ROLLBACK
+                | GapType.COMPACTED
+            ):
+                return False
+            case _:
+                assert_never(self)
 
 
 class ReadLevel(Enum):

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from logdevice.types import GapType
+
 GAPS: Final = "logdevice_gaps"
 
 
@@ -66,7 +68,7 @@ class LagListener(StreamingQueryListener):
 
 def observe_gaps(frame: DataFrame) -> DataFrame:
     """The same rows, counted by the type of gap on their way; a LagListener then hears of the gaps."""
-    kinds = ("DATALOSS", "TRIM")
+    kinds = [gap.value for gap in GapType if gap.is_missed]
     counts = [sql.count(sql.when(sql.col("gap") == kind, 1)).alias(kind) for kind in kinds]
     return frame.observe(GAPS, *counts)
 

@@ -15,7 +15,7 @@ from logdevice.bench.write import LOG, MEGABYTE, fill, wordy
 from logdevice.cli.local import ask_each_node
 from logdevice.cli.local.local_cluster import LocalCluster
 from logdevice.client import AsyncClient, RecordsBatch
-from logdevice.types import Gap, GapType, Lsn
+from logdevice.types import Gap, Lsn
 
 _SENT: Final = "logdevice_bytes_sent_total"
 _SETTLING_S: Final = 0.3
@@ -156,7 +156,7 @@ async def _longest_pause_ms(
 
 
 def _complain_of_loss(gap: Gap) -> None:
-    assert gap.type is not GapType.DATALOSS, f"a benchmark lost data: {gap}"
+    assert not gap.type.is_loss, f"a benchmark lost data: {gap}"
 
 
 async def _sent_while_reading(cluster: LocalCluster, client: AsyncClient) -> dict[int, float]:

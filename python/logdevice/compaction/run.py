@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from logdevice.client.client import AsyncClient
 from logdevice.client.directory import LogRef
@@ -22,7 +22,6 @@ from logdevice.protocol.dropped_record import Marks
 from logdevice.types import Epoch, Gap, GapType, Lsn, NodeId
 
 _RANGES_AT_ONCE: Final = 10_000
-_HARMLESS: Final = (GapType.HOLE, GapType.BRIDGE, GapType.TRIM, GapType.COMPACTED)
 
 
 @dataclass(slots=True)
@@ -109,7 +108,7 @@ class Compaction:
     async def _read(self, end: Lsn) -> AsyncGenerator[RecordsBatch | Gap, None]:
         async with self._client.read(self._log, "oldest", max(end, Lsn(1))) as reader:
             async for item in reader:
-                if isinstance(item, Gap) and item.type not in _HARMLESS:
+                if isinstance(item, Gap) and not _is_harmless(item.type):
                     self._is_whole = False
                 yield item
 
@@ -117,3 +116,16 @@ class Compaction:
         states = await self._client.node_states()
         tail = await self._client.tail(self._log)
         return _World(tail.next.epoch, states.version, not states.nodes)
+
+
+def _is_harmless(gap: GapType) -> bool:
+    """Whether no record that a deletion hides can still come back where the gap is."""
+    match gap:
+        case GapType.HOLE | GapType.BRIDGE | GapType.TRIM | GapType.COMPACTED:
+            return True
+        case (
+            GapType.DATALOSS | GapType.ACCESS | GapType.NOTINCONFIG | GapType.FILTERED_OUT | GapType.ROLLBACK
+        ):
+            return False
+        case _:
+            assert_never(gap)

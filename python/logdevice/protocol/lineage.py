@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Gap, GapType, Lsn, LsnRange
+from logdevice.types import LSN_MAX, LSN_OLDEST, Epoch, Gap, Lsn, LsnRange
 
 ID_BITS: Final = 48  # exact in every JSON parser
 BRANCHES_MAX: Final = 25
@@ -120,7 +120,7 @@ def lost_ranges(gaps: Iterable[Gap], end: Lsn) -> tuple[LsnRange, ...]:
     found: list[LsnRange] = []
     for gap in gaps:
         stop = min(gap.end, end)
-        if gap.type is not GapType.DATALOSS or gap.start >= stop:
+        if not gap.type.is_loss or gap.start >= stop:
             continue
         if found and found[-1].end == gap.start:
             found[-1] = LsnRange(found[-1].start, stop)

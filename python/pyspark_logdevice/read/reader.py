@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -48,7 +48,6 @@ BYTES_MAX: Final = 8 * BYTES_WANTED
 READERS_MAX: Final = 4  # begun at a time in one task
 WINDOW_BYTES_SHARED: Final = 16 << 20  # of each of them, where there are several: together one usual window
 # Ranges begin where their log began when they were planned: what was trimmed inside of one was never seen.
-_LOSSES: Final = frozenset({GapType.DATALOSS, GapType.TRIM})
 
 
 def read_split(options: ReadOptions, columns: Columns, split: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -140,7 +139,7 @@ def _items(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> It
 
 def _count_gap(gap: Gap) -> None:
     task_metrics.add("gaps")
-    if gap.type in _LOSSES:
+    if gap.type.is_missed:
         task_metrics.add("lossGaps")
 
 
@@ -218,29 +217,36 @@ def _stalled(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> 
 
 
 def _becomes_a_row(gap: Gap, options: ReadOptions) -> bool:
-    return options.gaps == "all" or (options.gaps == "dataloss" and gap.type in _LOSSES)
+    return options.gaps == "all" or (options.gaps == "dataloss" and gap.type.is_missed)
 
 
 def _complain(gap: Gap, options: ReadOptions, wanted: LogRange) -> None:
     """Raises for gaps that end the log, and for those that the options do not allow."""
     log = wanted.log
-    if gap.type is GapType.NOTINCONFIG:
-        raise UnknownLogError(f"the log {wanted.path} was removed while it was read", log=log, lsn=gap.start)
-    if gap.type is GapType.ACCESS:
-        raise AccessError(f"the log {wanted.path} may not be read", log=log, lsn=gap.start)
-    if not options.fail_on_data_loss:
-        return
-    if gap.type is GapType.DATALOSS:
-        raise DataLossError(
-            f"{wanted.path} has lost [{gap.start}, {gap.end}), and failOnDataLoss is true; with "
-            "failOnDataLoss = false a row with gap = 'DATALOSS' takes its place",
-            log=log,
-            lsn=gap.start,
-        )
-    if gap.type is GapType.TRIM:
-        raise TrimmedError(
-            f"{wanted.path} was trimmed before [{gap.start}, {gap.end}) was read, and failOnDataLoss is "
-            "true; with failOnDataLoss = false a row with gap = 'TRIM' takes its place",
-            log=log,
-            lsn=gap.start,
-        )
+    match gap.type:
+        case GapType.NOTINCONFIG:
+            raise UnknownLogError(
+                f"the log {wanted.path} was removed while it was read", log=log, lsn=gap.start
+            )
+        case GapType.ACCESS:
+            raise AccessError(f"the log {wanted.path} may not be read", log=log, lsn=gap.start)
+        case GapType.DATALOSS:
+            if options.fail_on_data_loss:
+                raise DataLossError(
+                    f"{wanted.path} has lost [{gap.start}, {gap.end}), and failOnDataLoss is true; with "
+                    "failOnDataLoss = false a row with gap = 'DATALOSS' takes its place",
+                    log=log,
+                    lsn=gap.start,
+                )
+        case GapType.TRIM:
+            if options.fail_on_data_loss:
+                raise TrimmedError(
+                    f"{wanted.path} was trimmed before [{gap.start}, {gap.end}) was read, and failOnDataLoss "
+                    "is true; with failOnDataLoss = false a row with gap = 'TRIM' takes its place",
+                    log=log,
+                    lsn=gap.start,
+                )
+        case GapType.BRIDGE | GapType.HOLE | GapType.FILTERED_OUT | GapType.ROLLBACK | GapType.COMPACTED:
+            pass
+        case _:
+            assert_never(gap.type)

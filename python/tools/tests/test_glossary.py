@@ -14,6 +14,8 @@ from tools.docs import DOCS
 
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 HEAD, SEPARATOR = "| word | meaning |", "| --- | --- |"
+_OF_READERS = [kind for kind in GapType if kind is not GapType.ROLLBACK]  # which is in rows of Spark alone
+_OF_SPARK = [kind for kind in GapType if kind is not GapType.FILTERED_OUT]  # Spark reads without a time range
 
 
 def rows(page: str) -> list[str]:
@@ -56,6 +58,12 @@ def test_no_term_is_defined_twice() -> None:
 @pytest.mark.parametrize("word", [*GapType, *AuthoritativeStatus], ids=lambda word: word.name)
 def test_every_gap_type_and_every_status_is_defined_once(word: Enum) -> None:
     assert terms(GLOSSARY).count(word.name) == 1
+
+
+@pytest.mark.parametrize(("page", "kinds"), [("client.md", _OF_READERS), ("spark.md", _OF_SPARK)])
+def test_every_gap_type_is_on_the_pages_of_those_who_meet_it(page: str, kinds: list[GapType]) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert [kind.value for kind in kinds if f"`{kind.value}`" not in text] == []
 
 
 def test_every_page_that_the_glossary_links_to_is_there() -> None:

@@ -18,7 +18,6 @@ from typing import Any, Final
 from logdevice.bench.against_kafka import usage
 from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
 from logdevice.client import AsyncClient, BatchingWriter, RecordsBatch
-from logdevice.types import Gap, GapType
 
 # Where throughput is highest; these are the defaults.
 WRITER: Final[dict[str, Any]] = {"writer_batch_bytes": 1 << 20, "writer_delay_ms": 20}
@@ -106,7 +105,7 @@ async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Consum
                     entries += item.columns.num_rows
                     size += item.columns["payload"].nbytes
                     progress.append(time.time_ns() // 1_000_000)
-                elif isinstance(item, Gap) and item.type is GapType.DATALOSS:
+                elif item.type.is_loss:
                     raise DataLostError(str(item))
         return entries, size
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from logdevice.cli import arguments, declaring
 from logdevice.cli.output import Output, plain_bytes, shown_time
@@ -25,8 +25,6 @@ DATA_LOST: Final = 5
 LINES_DEFAULT: Final = 10
 # How far before the tail to look for its last entries: a little first, then more.
 _STEPS_BACK: Final = (16, 256, 4096, 65_536)
-# Where nothing was ever written, or nothing is meant to be seen: no news to a person.
-_QUIET: Final = (GapType.BRIDGE, GapType.HOLE, GapType.FILTERED_OUT, GapType.COMPACTED)
 
 
 def add_commands(group: declaring.Commands) -> None:
@@ -151,11 +149,22 @@ class Printer:
             self._output.raw(payload + b"\n")
 
     def print_gap(self, gap: Gap) -> None:
-        if gap.type is GapType.DATALOSS:
+        if gap.type.is_loss:
             self.exit_code = DATA_LOST
         self._output.json({"gap": gap.type.value, "start": str(gap.start), "end": str(gap.end)})
-        if not self._output.is_json and (self._with_quiet_gaps or gap.type not in _QUIET):
+        if not self._output.is_json and (self._with_quiet_gaps or not _is_quiet(gap.type)):
             self._output.remark(f"gap: {gap}")
+
+
+def _is_quiet(gap: GapType) -> bool:
+    """Whether a person who reads the log misses nothing at such a gap."""
+    match gap:
+        case GapType.BRIDGE | GapType.HOLE | GapType.FILTERED_OUT | GapType.COMPACTED:
+            return True
+        case GapType.DATALOSS | GapType.TRIM | GapType.ACCESS | GapType.NOTINCONFIG | GapType.ROLLBACK:
+            return False
+        case _:
+            assert_never(gap)
 
 
 def plain_entry(entry: Entry) -> dict[str, Any]:

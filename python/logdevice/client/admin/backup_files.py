@@ -66,7 +66,7 @@ class BackupWriter:
     def add(self, taken: Sequence[Record] | Gap) -> None:
         if isinstance(taken, Gap):
             self.end = taken.end
-            self._lost += [taken] if taken.type is GapType.DATALOSS else []
+            self._lost += [taken] if taken.type.is_loss else []
             return
         self.end = taken[-1].lsn.next
         for record in taken:

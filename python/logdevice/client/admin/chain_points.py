@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from logdevice.client.append.appending import Appending
 from logdevice.client.context import ClientContext
@@ -18,13 +19,6 @@ from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.protocol.chain.point_read import AskTail, PointIs, PointStatus, copied, located
 from logdevice.protocol.messages.chain import ChainCopy, ChainRead, Fate, Settle
 from logdevice.types import GapType, LogId, Lsn, NodeId
-
-# What compaction has dropped was there, and is no more.
-_BY_GAP = {
-    GapType.TRIM: PointStatus.TRIMMED,
-    GapType.COMPACTED: PointStatus.TRIMMED,
-    GapType.DATALOSS: PointStatus.LOST,
-}
 
 
 class Filled(Enum):
@@ -80,7 +74,7 @@ class Points:
         item = await self._reading.item_at(log, lsn, self._context.settings.call_timeout_ms)
         if isinstance(item, RecordsBatch):
             return Point(PointStatus.WRITTEN, item)
-        return Point(_BY_GAP.get(item.type, PointStatus.HOLE))
+        return Point(_status_at_gap(item.type))
 
     async def fill(self, log: LogRef, lsn: Lsn | int | str) -> Filled:
         """Has a position decided: what is at the head of its chain is brought to the tail; where nothing is,
@@ -106,3 +100,23 @@ class Points:
                 )
             return Filled.RECORD if outcome is PointStatus.WRITTEN else Filled.HOLE
         return Filled.RECORD if settled.fate is Fate.DATA else Filled.HOLE
+
+
+def _status_at_gap(gap: GapType) -> PointStatus:
+    """What a gap at a position says about it."""
+    match gap:
+        case GapType.TRIM | GapType.COMPACTED:
+            return PointStatus.TRIMMED  # a record was there, and was removed
+        case GapType.DATALOSS:
+            return PointStatus.LOST
+        case (
+            GapType.BRIDGE
+            | GapType.HOLE
+            | GapType.ACCESS
+            | GapType.NOTINCONFIG
+            | GapType.FILTERED_OUT
+            | GapType.ROLLBACK
+        ):
+            return PointStatus.HOLE
+        case _:
+            assert_never(gap)

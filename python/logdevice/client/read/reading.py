@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 from logdevice.client.admin.keyed_logs import KeyedLogs
 from logdevice.client.context import ClientContext, Where, chosen
@@ -144,10 +144,7 @@ class Reading:
         """What became of one position, when that may be read."""
         timeout_ms = self._context.settings.append_timeout_ms
         item = await self.item_at(log, lsn, timeout_ms, headers_only=True)
-        if isinstance(item, RecordsBatch) or item.type is GapType.COMPACTED:
-            return PointStatus.WRITTEN
-        is_lost = item.type in (GapType.TRIM, GapType.DATALOSS)
-        return PointStatus.LOST if is_lost else PointStatus.HOLE
+        return PointStatus.WRITTEN if isinstance(item, RecordsBatch) else _outcome(item.type)
 
     async def first_with_key(self, log: LogId, start: Lsn, end: Lsn) -> RecordsBatch | None:
         """The first records of [start, end) that have a key, if there are any."""
@@ -156,3 +153,23 @@ class Reading:
                 if isinstance(item, RecordsBatch) and key_search.has_key(item):
                     return item
         return None
+
+
+def _outcome(gap: GapType) -> PointStatus:
+    """What became of an append where there is a gap now. HOLE: it failed, and may be sent again."""
+    match gap:
+        case GapType.COMPACTED:
+            return PointStatus.WRITTEN  # a newer record has replaced it since
+        case GapType.TRIM | GapType.DATALOSS:
+            return PointStatus.LOST  # there may have been a record: the outcome stays unknown
+        case (
+            GapType.BRIDGE
+            | GapType.HOLE
+            | GapType.ACCESS
+            | GapType.NOTINCONFIG
+            | GapType.FILTERED_OUT
+            | GapType.ROLLBACK
+        ):
+            return PointStatus.HOLE
+        case _:
+            assert_never(gap)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from logdevice.protocol.io import Request
 from logdevice.types import (
@@ -121,6 +122,23 @@ class GapReason(Enum):
     CHECKSUM_FAIL = "CHECKSUM_FAIL"  # there is something, and it cannot be read
     FILTERED_OUT = "FILTERED_OUT"  # there are records the reader asked not to see
     BRIDGE = "BRIDGE"  # the node holds the bridge of this epoch, and it lies below the range
+
+    @property
+    def is_about_records(self) -> bool:
+        """Whether the node withholds records that it has. F4: it then keeps to the reader's window."""
+        match self:
+            case GapReason.FILTERED_OUT:
+                return True
+            case (
+                GapReason.NO_RECORDS
+                | GapReason.TRIM
+                | GapReason.UNDER_REPLICATED
+                | GapReason.CHECKSUM_FAIL
+                | GapReason.BRIDGE
+            ):
+                return False
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,8 +218,8 @@ class ClientReadStream:
         sender = self._connections.speaker(node, notice.filter_version)
         if sender is None:
             return
-        is_about_records = notice.reason is GapReason.FILTERED_OUT
-        if notice.start >= notice.end or (is_about_records and notice.end > self._window.window_end):
+        is_beyond = notice.reason.is_about_records and notice.end > self._window.window_end
+        if notice.start >= notice.end or is_beyond:
             self._on_violation(sender)
             return
         self._after_message(sender)
