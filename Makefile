@@ -6,6 +6,7 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do 
 BIN := .venv/bin
 READY := .venv/.ready
 DELTA_READY := .venv/.delta-ready
+SITE_READY := .venv/.site-ready
 # Kafka and Spark's source for it: what `make bench` measures us against. Nothing else needs it.
 PEER := python/logdevice/bench/against_kafka/peer
 PEER_READY := .venv/.peer-ready
@@ -21,12 +22,13 @@ GRADLE := gradle --no-daemon --quiet -PpysparkJars="$$(.venv/bin/python -c \
 WORKERS ?= 2
 # Hundreds of processes start in a run: none of them shall compile our modules anew, whatever the shell says.
 TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope
+SOURCES := python integration_tests examples docs
 SEEDS ?= 200
 SEED_START ?= 0
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-quick test-chain demo jar format lint types docs docs-check sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-quick bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
+.PHONY: help setup test test-quick test-chain demo jar format lint types docs docs-check site sim mutants bench-protocol bench-storage bench-wire bench-spark bench bench-quick bench-jars soak-spark soak-writers soak-lineage soak-cuts build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +56,7 @@ jar: setup $(JAR) ## the JVM side of the Spark connector, by Gradle, into the Py
 $(JAR): $(READY) build.gradle settings.gradle $(shell find connector/src/main -type f)
 	@if $(have-gradle); then $(GRADLE) install && touch $@; else $(without-gradle); fi
 
-# Without Gradle everything goes on, and the tests of the JVM side fail: nobody shall think that they passed.
+# Without Gradle the build goes on, and the tests of the JVM side fail: they must not seem to have passed.
 $(CONNECTOR_READY): $(READY) build.gradle settings.gradle $(shell find connector/src -type f)
 	@echo "Building and testing the JVM side of the connector"
 	@if $(have-gradle); then $(GRADLE) install test && touch $(JAR) $@; else $(without-gradle); fi
@@ -66,7 +68,7 @@ without-gradle = echo "Gradle was not found, so there is no jar: install it (Deb
 	install gradle). Until then logs are read by the Python surface alone, and make test needs JVM=0 to pass."
 
 # pytest runs last, so that its summary is the last line.
-test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check ## everything a change must pass: lint, types, documents, all tests, coverage
+test: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(if $(CONNECTOR),,$(CONNECTOR_READY) $(JAR))) lint types docs-check site ## everything a change must pass: lint, types, documents, site, all tests, coverage
 	@$(TESTS) --cov --cov-report=term
 
 test-quick: setup ## the unit tests alone: no clusters of processes, no Spark session, no jar; some minutes
@@ -76,24 +78,31 @@ test-chain: setup $(DELTA_READY) $(if $(filter-out 0,$(JVM)),$(JAR)) ## all test
 	@LOGDEVICE_REPLICATION_MODE=chain $(TESTS) integration_tests
 
 format: setup ## format the code and sort its imports
-	@$(BIN)/ruff check --quiet --select I --fix python integration_tests examples
-	@$(BIN)/ruff format python integration_tests examples
+	@$(BIN)/ruff check --quiet --select I --fix $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
 
 lint: setup ## ruff, and the architecture test: who may import whom, how long things may get
-	@$(BIN)/ruff check python integration_tests examples
-	@$(BIN)/ruff format --check python integration_tests examples
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/pytest --quiet python/test_architecture.py
 
 types: setup ## mypy, strict
 	@$(BIN)/mypy
 
-docs: setup ## rewrite what is generated in docs/: settings, errors, the tables from rule to test
-	@$(BIN)/python python/tools/docs.py
-	@$(BIN)/python python/tools/rule_table.py
+docs: setup ## rewrite what is generated: reference, settings, errors, options, rule tables, tree, picture
+	@$(BIN)/python -m tools.docs
 
-docs-check: setup ## fail if those pages are not what the code says
-	@$(BIN)/python python/tools/docs.py --check
-	@$(BIN)/python python/tools/rule_table.py --check
+docs-check: setup ## fail if that is not what the code says
+	@$(BIN)/python -m tools.docs --check
+
+$(SITE_READY): $(READY)
+	@echo "Installing Sphinx"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@touch $@
+
+site: $(SITE_READY) ## the documents as a site with search, in build/site; a warning is an error
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs -d build/site-cache . build/site
+	@echo "Open build/site/index.html"
 
 demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo
@@ -131,7 +140,7 @@ bench: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## measure against Kafka, every
 bench-quick: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## some of it in under three minutes: prints ratios, to be held against those of another day
 	@$(BIN)/python -m logdevice.bench.against_kafka run --quick $(ARGS)
 
-soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long nobody is acknowledged
+soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long appends stall
 	@LOGDEVICE_WRITER_FAILOVERS=$(or $(FAILOVERS),50) $(BIN)/pytest --quiet integration_tests/test_writers.py
 
 soak-lineage: setup ## kill the sequencer of a log fifty times (FAILOVERS=n), and show that its history never branches

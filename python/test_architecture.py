@@ -51,7 +51,7 @@ TOP_LEVEL = frozenset(
 )
 
 
-# Chance comes in as a random.Random; the shared generator of the module belongs to nobody.
+# Chance comes in as a random.Random; no code uses the generator that the module shares.
 OWNS_ITS_CHANCE = ("logdevice/protocol/", "logdevice/simulation/")
 TALKS_TO_PEOPLE = ("tools/", "logdevice/bench/")
 

@@ -84,13 +84,13 @@ def test_a_mutant_that_does_not_fit_is_an_error(
 
 
 def test_a_mutant_is_a_rule_a_reason_a_place_and_a_change() -> None:
-    table = "Z98 nobody sends\n    Window.take: lsn < self.end\n        -> True\nZ99 x\n    f: a -> pass\n"
+    table = "Z98 no node sends\n    Window.take: lsn < self.end\n        -> True\nZ99 x\n    f: a -> pass\n"
     assert read("chain", table) == [
-        Mutant("chain", "Z98", "nobody sends", "Window.take", "lsn < self.end", "True"),
+        Mutant("chain", "Z98", "no node sends", "Window.take", "lsn < self.end", "True"),
         Mutant("chain", "Z99", "x", "f", "a", "pass"),
     ]
 
 
 def test_a_line_that_is_no_mutant_is_an_error() -> None:
-    with pytest.raises(ValueError, match="this is not a mutant: nobody"):
-        read("chain", "nobody sends\n    Window.take: lsn < self.end -> True\n")
+    with pytest.raises(ValueError, match="this is not a mutant: no node"):
+        read("chain", "no node sends\n    Window.take: lsn < self.end -> True\n")

@@ -10,7 +10,7 @@ import pytest
 from logdevice.errors import InvalidSettingError
 from logdevice.settings import NodeReadSettings, ReadStreamSettings, StorageSettings
 from logdevice.settings.declarations import Knob, Settings, changed, declared, duration_ms
-from tools.docs import COMPONENTS
+from tools.docs.pages import COMPONENTS
 
 KNOBS = [(component, knob) for component in COMPONENTS for knob in declared(component).values()]
 every_knob = pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from logdevice.cli.main import parser
-from tools.docs import DOCS
+from tools.docs.generate import ROOT
 
-PAGE = (DOCS / "cli.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def commands(top: argparse.ArgumentParser, name: str) -> Iterator[str]:

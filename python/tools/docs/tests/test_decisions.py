@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from tools.docs.generate import ROOT
 
-DECISIONS = Path(__file__).resolve().parents[3] / "docs" / "decisions"
+DECISIONS = ROOT / "docs" / "decisions"
 RECORDS = sorted(DECISIONS.glob("[0-9]*.md"))
 
 

@@ -1,23 +1,18 @@
 """Draws docs/images/architecture.svg: the processes, the way of one record through them, the packages.
 
-    python python/tools/architecture_picture.py            draw it
-    python python/tools/architecture_picture.py --check    say whether it is out of date, and fail
-
 To change the picture, change the tables below; all numbers are pixels. A test compares the packages with
 architecture.py, and finds words that leave their box, meet other words or lie on an arrow.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
 
-FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "images" / "architecture.svg"
+FILE: Final = "docs/images/architecture.svg"
 WIDTH, HEIGHT = 1200, 1420
 TEXT_SIZE, TITLE_SIZE, HEADING_SIZE, LINE, PAD, BADGE = 13, 14, 20, 18, 12, 10
 TITLE: Final = "The architecture of LogDevice for Spark"
@@ -239,17 +234,8 @@ IMPORTS: Final = tuple(
 )
 
 
-def main(arguments: Sequence[str], file: Path = FILE) -> int:
-    parser = argparse.ArgumentParser(description="Draws the picture of the architecture.")
-    parser.add_argument("--check", action="store_true", help="only say whether it is out of date")
-    is_check, drawn = parser.parse_args(arguments).check, picture()
-    is_current = file.is_file() and file.read_text(encoding="utf-8") == drawn
-    if not is_current and is_check:
-        print(f"docs/images/{file.name} is out of date: run `make docs`")
-    elif not is_current:
-        file.write_text(drawn, encoding="utf-8")
-        print(f"wrote docs/images/{file.name}")
-    return 1 if is_check and not is_current else 0
+def pages(root: Path) -> dict[str, str]:
+    return {FILE: picture()}
 
 
 def picture() -> str:
@@ -340,7 +326,3 @@ def drawn_words(words: Words) -> str:
     x = words.x - 16
     number = f'<text class="number" x="{x}" y="{words.y}">{words.step}</text>'
     return f'<circle cx="{x}" cy="{words.y - 4.5}" r="{BADGE}"/>{number}' + (drawn if words.text else "")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,15 +1,7 @@
-"""Writes what is made from the code in docs/: the pages of settings and errors, Spark's tables of options.
-
-    python python/tools/docs.py            rewrite them
-    python python/tools/docs.py --check    say which are out of date, and fail
-
-They are what the code declares, so they cannot drift: a test and `make test` compare them.
-"""
+"""Makes the pages of settings and errors, and the tables of options on Spark's page."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,8 +12,16 @@ from logdevice.settings.declarations import Knob, declared
 from pyspark_logdevice.options.read import OPTIONS
 from pyspark_logdevice.options.write import WRITE_OPTIONS
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMPONENTS = dict.fromkeys([*OF_CLIENTS.values(), *OF_NODES.values()])  # each once, in order
+
+
+def pages(root: Path) -> dict[str, str]:
+    spark = (root / "docs" / "spark.md").read_text(encoding="utf-8")
+    return {
+        "docs/settings.md": settings_page(),
+        "docs/errors.md": errors_page(),
+        "docs/spark.md": spark_page(spark),
+    }
 
 
 def settings_page() -> str:
@@ -84,32 +84,3 @@ def knob_table(noun: str, knobs: Mapping[str, Knob]) -> list[str]:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     cells = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]
-
-
-def outdated(folder: Path) -> dict[Path, str]:
-    """The pages that are missing or not what the code says, as they should be."""
-    spark = (DOCS / "spark.md").read_text(encoding="utf-8")
-    pages = {"settings.md": settings_page(), "errors.md": errors_page(), "spark.md": spark_page(spark)}
-    paths = {folder / name: text for name, text in pages.items()}
-    return {
-        path: text
-        for path, text in paths.items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
-    }
-
-
-def main(arguments: Sequence[str], folder: Path = DOCS) -> int:
-    parser = argparse.ArgumentParser(description="Writes what is made from the code in docs/.")
-    parser.add_argument("--check", action="store_true", help="only say which pages are out of date")
-    is_check, old = parser.parse_args(arguments).check, outdated(folder)
-    for path, text in old.items():
-        if is_check:
-            print(f"docs/{path.name} is not what the code says: run `make docs`")
-        else:
-            path.write_text(text, encoding="utf-8")
-            print(f"wrote docs/{path.name}")
-    return 1 if is_check and old else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

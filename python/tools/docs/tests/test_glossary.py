@@ -10,8 +10,9 @@ from itertools import groupby
 import pytest
 
 from logdevice.types import AuthoritativeStatus, GapType
-from tools.docs import DOCS
+from tools.docs.generate import ROOT
 
+DOCS = ROOT / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 HEAD, SEPARATOR = "| word | meaning |", "| --- | --- |"
 _OF_READERS = [kind for kind in GapType if kind is not GapType.ROLLBACK]  # which is in rows of Spark alone
