@@ -157,7 +157,7 @@ class Membership:
             self._effects.emit(DeclareDead(node))
 
     def _on_beat(self) -> None:
-        """Ping the others. Z2: a ping counts as missed until the node answers. Z5: a late call counts once."""
+        """Ping the others. Z2: a ping counts as missed until it is answered. Z5: a late call is one."""
         self._effects.arm(_BEAT, self._settings.ping_interval_ms)
         for node, other in self._others.items():
             if other.has_pinged:  # Z9
