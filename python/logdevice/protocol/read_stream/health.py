@@ -98,7 +98,7 @@ def _waiting(
     if head >= window.end and not window.has_unconsumed:
         return Waiting.ENDED, ""
     if head >= min(window.window_end, window.end):
-        return Waiting.APPLICATION, f"it has consumed up to {Lsn(window.consumed)} only"
+        return Waiting.APPLICATION, f"it has consumed only up to {Lsn(window.consumed)}"
     if not delivery.knows_head and (delivery.epochs.is_open_question or connections.released_end > head):
         return Waiting.METADATA, f"of epoch {Lsn(head).epoch}"
     if delivery.knows_head and delivery.is_held:
@@ -109,7 +109,7 @@ def _waiting(
         return Waiting.RELEASE, f"of {Lsn(head)}"
     if delivery.is_in_grace:
         return Waiting.GRACE, ", ".join(str(node) for node in _silent(connections, head))
-    return Waiting.NODES, ", ".join(str(node) for node in _silent(connections, head)) or "none is known"
+    return Waiting.NODES, ", ".join(str(node) for node in _silent(connections, head)) or "no node is known"
 
 
 def _silent(connections: Connections, head: int) -> list[NodeId]:

@@ -1,8 +1,8 @@
 """Client read stream: delivers the records of one log in order and once, and explains every gap.
 
 It lives from the moment an application asks for [start, end) until the application has consumed all
-of it. Storage nodes send by themselves; the stream sorts records, drops second copies, and decides when
-a missing LSN is really missing. In single-copy delivery it finds nodes that do not send their part, and
+of it. Storage nodes push records; the stream sorts them, drops second copies, and decides when a missing
+LSN is really missing. In single-copy delivery it finds nodes that do not send their part, and
 asks other nodes for it. It never guesses: while it is not certain, it waits, and `health()` says for what.
 
 This module only routes events: `connections` talks to nodes, `failover` reacts to trouble, `delivery`
@@ -265,7 +265,7 @@ class ClientReadStream:
 
     def _on_released(self, end: int) -> None:
         if self._connections.on_released(end, self._window.head):
-            self._failover.progress_ms = self._effects.now_ms  # from now on, the head is worth waiting for
+            self._failover.progress_ms = self._effects.now_ms  # now there is a head to wait for
 
     def _on_started(self, node: NodeId, answer: Started) -> None:
         sender = self._connections.get(node)
