@@ -61,7 +61,7 @@ class SequencerFound:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Event: the node did nothing. It is the right node, or it does not know the log yet."""
+    """Event: the node did nothing. It is the sequencer and refuses for now, or does not know the log yet."""
 
     id: int
     trouble: Trouble

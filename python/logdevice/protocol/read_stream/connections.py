@@ -51,7 +51,7 @@ class Connections:
 
     @property
     def senders(self) -> Collection[Sender]:
-        """In the order of their node ids."""
+        """The senders, in the order of their node ids."""
         return self._by_node.values()
 
     @property

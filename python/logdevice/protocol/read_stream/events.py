@@ -97,7 +97,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class EndStream:
-    """Everything up to the stream's end has been delivered; no effect follows."""
+    """Everything up to the stream's end has been delivered and consumed; no effect follows."""
 
 
 # WINDOW is sent only over an open connection. STOP closes the connection, and no event follows it.

@@ -59,7 +59,7 @@ class Failover:
             self.schedule(reason)
 
     def status_changed(self, sender: Sender) -> None:
-        """The authoritative status of a node is another one."""
+        """The authoritative status of a node has changed."""
         if sender.status is AuthoritativeStatus.AUTHORITATIVE_EMPTY:
             # A3: its records have moved to nodes that may already be past them. Read again.
             self.schedule(RewindReason.BECAME_EMPTY)
@@ -190,7 +190,7 @@ class Failover:
     # ---- the window slides ----------------------------------------------------------------------
 
     def window_slid(self) -> None:
-        """The window slid: unlist nodes that are back (D7), or return to single-copy delivery (R7)."""
+        """The window slid: take nodes that are back off the list (D7), or return to SCD (R7)."""
         self._sample_slow_nodes()
         if self.scd.is_active:
             for sender in self._connections.senders:

@@ -3,9 +3,9 @@
     consumed            head                      window_end            end
        |--- delivered ---|------ reorder buffer -------|                  |
 
-Below `consumed` the application is done. Between `consumed` and `head` are the items that it has and has
-not consumed: their bytes count. From `head` to `window_end` records are collected in any order and handed
-out in LSN order. Nodes send nothing at or above `window_end`, and not more bytes than they were granted
+Below `consumed` the application is done. From `consumed` to `head` items are delivered and not consumed
+yet: their bytes count. From `head` to `window_end` records are collected in any order and handed out in
+LSN order. Nodes send nothing at or above `window_end`, and not more bytes than they were granted
 (read_path.md W1 to W6).
 """
 
@@ -21,7 +21,7 @@ from logdevice.types import Gap, GapType, Lsn, Record
 
 
 class Delivered(NamedTuple):
-    """One item that the application has and has not consumed yet."""
+    """One item that was delivered and is not consumed yet."""
 
     end: int
     credit: Credit | None  # the byte window that the item occupies; a gap occupies none

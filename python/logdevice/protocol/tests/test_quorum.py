@@ -135,7 +135,7 @@ def test_four_of_five_racks_are_an_f_majority_of_two_racks() -> None:
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2)) is Answer.NONE
 
 
-def test_a_rack_counts_only_when_all_its_nodes_have_spoken() -> None:
+def test_a_rack_counts_only_when_all_its_nodes_have_voted() -> None:
     """Q1"""
     # Seven nodes in four racks; one more would be an f-majority of nodes as well.
     heard = in_racks(0, 1, 2, 3)[:-1]
@@ -182,7 +182,7 @@ def test_a_node_that_lost_its_data_keeps_its_rack_from_proving_anything() -> Non
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2, 3), {0: LOST}) is Answer.NONE
 
 
-def test_with_one_copy_in_one_rack_every_rack_must_speak() -> None:
+def test_with_one_copy_in_one_rack_every_rack_must_vote() -> None:
     """Q1"""
     assert answer(RACKS, "node: 1, rack: 1", in_racks(0, 1, 2, 3)) is Answer.NONE
     assert answer(RACKS, "node: 1, rack: 1", RACKS) is Answer.COMPLETE

@@ -177,7 +177,7 @@ def test_a_pause_of_this_node_costs_the_others_one_ping() -> None:
     assert machine.is_alive(OTHER)
 
 
-def test_strangers_are_neither_alive_nor_listened_to() -> None:
+def test_unregistered_nodes_are_neither_alive_nor_listened_to() -> None:
     machine = membership(0, 1)
     assert machine.handle(Answered(THIRD, Pong(1)), 0) == []
     assert machine.handle(pinged(THIRD, -7), 0) == [PONG]

@@ -106,7 +106,7 @@ def test_a_request_that_may_be_done_twice_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("status", [AppendStatus.TOO_FEW_NODES, AppendStatus.OVERLOADED])
-def test_a_sequencer_that_asks_for_patience_stays_known(status: AppendStatus) -> None:
+def test_a_sequencer_that_says_try_later_stays_known(status: AppendStatus) -> None:
     """X24"""
     asking = Asking(known=knowing(N1))
     assert asking.answer(status) == ""

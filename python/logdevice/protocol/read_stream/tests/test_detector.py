@@ -209,7 +209,7 @@ def test_no_probation_ends_while_there_is_none() -> None:
     assert Bench().detector.probation_end_ms is None
 
 
-def test_a_probation_ends_in_time_and_the_node_is_measured_anew() -> None:
+def test_after_its_probation_a_node_is_measured_anew() -> None:
     """L5"""
     bench = Bench(slow_node_probation_ms_min=60_000)
     assert bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1) == (3,)

@@ -249,7 +249,7 @@ def test_without_a_limit_a_silent_node_is_always_worth_waiting_for() -> None:
     assert lingers([silent], HEAD, limit=-1)
 
 
-def test_a_node_that_spoke_or_has_no_data_is_not_worth_waiting_for() -> None:
+def test_a_node_that_answered_or_has_no_data_is_not_worth_waiting_for() -> None:
     assert not lingers([sender(1, 11)], HEAD, limit=2)
     for status in list(AuthoritativeStatus)[1:]:
         assert not lingers([sender(1, 10, status=status)], HEAD, limit=2)

@@ -72,7 +72,7 @@ def test_turning_it_off_in_all_send_all_changes_nothing() -> None:
     assert (bench.mode, bench.version) == (ALL_SEND_ALL, 2)
 
 
-def test_a_configuration_that_says_the_same_causes_no_rewind() -> None:
+def test_an_unchanged_configuration_causes_no_rewind() -> None:
     """R8"""
     bench = reading()
     bench.configure(scd=True)

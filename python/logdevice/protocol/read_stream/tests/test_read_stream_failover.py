@@ -166,7 +166,7 @@ def test_a_change_of_the_list_does_not_help_when_all_are_silent() -> None:
     assert (bench.mode, bench.now_ms) == (ALL_SEND_ALL, 20_001)
 
 
-def test_progress_puts_the_timeout_off() -> None:
+def test_progress_postpones_the_timeout() -> None:
     """R5"""
     bench = reading()
     bench.wait(15_000)
@@ -231,7 +231,7 @@ def test_in_all_send_all_silent_nodes_get_a_new_connection_after_a_while() -> No
     assert bench.text == ["n1"]
 
 
-def test_in_all_send_all_a_node_that_cannot_be_reached_is_left_to_its_own_pause() -> None:
+def test_in_all_send_all_a_node_that_cannot_be_reached_keeps_its_own_pause() -> None:
     """R9: the reader asks it again anyway."""
     bench = reading(scd=False, reconnect_delay_ms_min=29_000)
     bench.gap([1, 2, 3, 4], 1, 5, GapReason.UNDER_REPLICATED)

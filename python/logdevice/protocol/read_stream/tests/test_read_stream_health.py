@@ -219,7 +219,7 @@ def test_health_is_judged_anew_when_nodes_leave_the_read_set() -> None:
 # ---- the rest -----------------------------------------------------------------------------------
 
 
-def test_it_tells_mode_list_and_rewinds() -> None:
+def test_it_reports_mode_list_and_rewinds() -> None:
     bench = reading()
     bench.lost(4)
     bench.started(2, status=StartedStatus.AGAIN)

@@ -37,7 +37,7 @@ def lose(bench: Reading, answering: list[int]) -> None:
 # ---- which answers count ------------------------------------------------------------------------
 
 
-def test_the_own_answers_of_a_node_that_reads_count() -> None:
+def test_a_node_that_reads_answers_for_itself() -> None:
     """A1: the event log says that N1 to N3 lost their data; they are back, and say what they have."""
     bench = all_send_all([1, 2, 3])
     bench.status(1, N1=LOST, N2=LOST, N3=LOST)

@@ -22,7 +22,7 @@ def reading(*, scd: bool = False, **arguments: object) -> Reading:
 # ---- skipping -----------------------------------------------------------------------------------
 
 
-def test_the_first_report_of_a_trim_passes_the_whole_stretch() -> None:
+def test_the_first_report_of_a_trim_passes_the_whole_range() -> None:
     """T1."""
     bench = reading()
     bench.gap(1, 1, 100, TRIM)
@@ -196,7 +196,7 @@ def test_without_skipping_single_copy_delivery_first_goes_to_all_send_all() -> N
     assert bench.text[:2] == ["TRIM n1-n3", "n3"]
 
 
-def test_when_all_nodes_are_empty_a_trimmed_stretch_is_still_called_trimmed() -> None:
+def test_when_all_nodes_are_empty_a_trimmed_range_is_still_called_trimmed() -> None:
     """G6, G8."""
     bench = keeping(nodes=2, copies=2)
     bench.gap(1, 1, 5, TRIM)

@@ -76,7 +76,7 @@ def test_the_next_node_takes_over_from_one_that_is_known_down(down: list[int], s
     assert sent_by(0, start(down=down)) == sent
 
 
-def test_a_node_whose_turn_it_never_is_ships_nothing() -> None:
+def test_a_node_that_is_never_first_ships_nothing() -> None:
     """C1"""
     assert sent_by(2, start()) == []
 
