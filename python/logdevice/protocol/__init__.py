@@ -1,21 +1,21 @@
 """What nodes and clients decide, as synchronous state machines without IO.
 
-Four contracts make the machines compose:
+Every machine follows four rules, so that machines can be combined:
 
-1. One door. `start(now_ms) -> list[Effect]` and `handle(event, now_ms) -> list[Effect]`. State
-   changes nowhere else. A machine that is asked about itself (`health()`) only answers.
+1. State changes only in `start(now_ms) -> list[Effect]` and `handle(event, now_ms) -> list[Effect]`.
+   A query such as `health()` changes nothing.
 2. Events are facts in the past tense (`ConnectionLost`), effects are orders (`Deliver`). Both are
-   frozen and complete at birth, so tests compare lists and traces can be replayed. What is only a
-   message on its way is one of the six kinds of `io.py`; parts of a machine share one `effects.Effects`.
-3. Time, chance and disk are correspondents. The time of an event is handed in with it; a machine
-   that wants to be woken says `WakeAt` and gets `Woken` (a late, early or doubled wake-up is
-   harmless: the machine looks at its own deadlines). Chance is a `random.Random` or a seed handed
-   to the constructor. Reading a disk is an effect out and an event back.
-4. Every effect ends in an event or in silence that a deadline of the machine covers; performing it
-   never raises. Failure is an event (`ConnectionLost`, `ReadFailed`).
+   immutable, so tests compare lists and traces can be replayed. Messages between processes travel in
+   the six kinds of `io.py`; the parts of a machine share one `effects.Effects`.
+3. Time, chance and disk come from outside. Every event comes with the current time. A machine that
+   must be called later emits `WakeAt` and gets `Woken` (a late, early or doubled wake-up is harmless:
+   the machine checks its own deadlines). Chance is a `random.Random` or a seed passed to the
+   constructor. Reading a disk is an effect, and the result is an event.
+4. Every effect ends in an event, or in silence that a deadline of the machine covers. Performing an
+   effect never raises: a failure is an event (`ConnectionLost`, `ReadFailed`).
 
-Late and duplicate events are normal and answered with `[]`; impossible ones assert. What a remote
-peer does wrong is counted and dropped, never asserted. Nothing here may import more than
+Late and duplicate events are normal and answered with `[]`; impossible ones fail an assertion. What a
+remote peer does wrong is counted and dropped, never asserted. Nothing here may import more than
 `logdevice.types`, `logdevice.settings` and pure parts of the standard library;
-`python/test_architecture.py` keeps it so.
+`python/test_architecture.py` checks this.
 """

@@ -1,9 +1,9 @@
-"""Taking a cut over several logs, as a client does it, in rounds of one question to every sequencer.
+"""Taking a cut over several logs: in each round the client asks every sequencer one question.
 
-A fresh cut is one round: where does everything end, and are you sure that the log is yours? A consistent
-one takes three: which time is it with you; let everything of the highest of these times be over, and say
-where it ended; are you sure that the log was yours all the time? It lives for one cut. Rules T20 to T23 are
-in docs/protocol/barriers.md.
+A fresh cut takes one round: every sequencer says where its log ends, and confirms that the log is still its
+own. A consistent cut takes three: ask every sequencer for the clock of its log; close the highest of these
+times in every log and ask where it ended; confirm that no sequencer was replaced meanwhile. Rules T20 to T23
+are in docs/protocol/barriers.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Question = GetTail | Barrier
 
 @dataclass(frozen=True, slots=True)
 class CutFound:
-    """Everything up to this time is below these ends, in the order of the logs."""
+    """The cut: everything of this time or earlier is below these ends, which are in the order of the logs."""
 
     time_ms: int
     ends: tuple[BarrierIs, ...]
@@ -28,7 +28,7 @@ class CutFound:
 
 @dataclass(frozen=True, slots=True)
 class CutRefused:
-    """A log's clock will not be put so far ahead."""
+    """A sequencer refused to move the clock of its log so far ahead."""
 
     time_ms: int
     log: LogId
@@ -37,7 +37,7 @@ class CutRefused:
 
 @dataclass(frozen=True, slots=True)
 class CutFailed:
-    """Sequencers are replaced faster than a cut can be taken."""
+    """Sequencers were replaced faster than a cut could be taken."""
 
 
 Outcome = CutFound | CutRefused | CutFailed
@@ -50,7 +50,10 @@ class _Round(Enum):
 
 
 class CutTaking:
-    """Ask `questions()` of the logs' sequencers, give all `answered`, until there is an outcome."""
+    """One cut: send `questions()` to the logs' sequencers and pass the answers to `answered`, in rounds.
+
+    `seen_ms` is the highest time that the client has seen; the cut is not earlier.
+    """
 
     def __init__(
         self, logs: Sequence[LogId], *, is_consistent: bool, seen_ms: int, attempts_max: int
@@ -65,17 +68,18 @@ class CutTaking:
         self._ends: tuple[BarrierIs, ...] = ()
 
     def questions(self) -> list[Question]:
+        """The questions of this round: one for each log, in the order of the logs."""
         if self._round is _Round.TIMES:
-            return [GetTail(log, confirm=False) for log in self._logs]  # T23 makes sure in the end
+            return [GetTail(log, confirm=False) for log in self._logs]  # T23 confirms later
         if self._round is _Round.ENDS:
             return [Barrier(log, self._time_ms) for log in self._logs]
         return [Barrier(log, confirm=True) for log in self._logs]
 
     def answered(self, answers: Sequence[Tail | BarrierIs]) -> Outcome | None:
-        """One answer for each question, in the same order; None: there is another round."""
+        """Take one answer for each question, in the same order. None: there is another round."""
         if self._round is _Round.TIMES:
             self._tails = tuple(answer for answer in answers if isinstance(answer, Tail))
-            # T21: what this client knows of is in the cut, too.
+            # T21: what this client has seen is in the cut, too.
             self._time_ms = max(self._seen_ms, *(answer.clock_ms for answer in answers))
             self._round = _Round.ENDS
             return None
@@ -94,7 +98,10 @@ class CutTaking:
         return CutFound(self._time_ms, self._ends) if self._is_confirmed(ends) else self._again()
 
     def _is_confirmed(self, confirmed: tuple[BarrierIs, ...]) -> bool:
-        """T23: a sequencer that came meanwhile knows nothing of what the one before it has promised."""
+        """Whether every log kept its sequencer through all rounds.
+
+        T23: a new sequencer does not know what its predecessor promised.
+        """
         rounds = zip(self._tails, self._ends, confirmed, strict=True)
         return all(tail.end.lsn.epoch == end.epoch == last.epoch for tail, end, last in rounds)
 

@@ -1,7 +1,7 @@
 """What is left of a record whose entries have all been replaced: its header, and two positions as its body.
 
-A dropped record is still a record: it counts, it is found, recovered and restored like any other. Only what
-it said is gone, and what it says instead is up to where to read to have what replaced it.
+A dropped record is still a record: it counts, and it is found, recovered and restored like any other. Only
+its entries are gone. In their place it says how far a reader must read to have what replaced them.
 Rules K21 to K23 are in docs/protocol/keyed_logs.md.
 """
 
@@ -20,7 +20,7 @@ _BODY: Final = Struct("<QQ")
 
 
 class Marks(NamedTuple):
-    """What a dropped record says; 0 where it is not known."""
+    """The two positions in a dropped record; 0 where one is not known."""
 
     superseded_end: Lsn
     purged_end: Lsn
@@ -30,16 +30,16 @@ NO_MARKS: Final = Marks(Lsn(0), Lsn(0))
 
 
 def dropped(record: Record, marks: Marks) -> Record | None:
-    """The record without what it said; None if there is nothing to drop (K21)."""
+    """The record without its entries; None if there is nothing to drop (K21)."""
     wanted = COMPACTED | (PURGED if marks.purged_end else 0)
     if record.flags & _HOLE or record.flags & wanted == wanted:
         return None
-    # What was purged stays purged.
+    # A record that was purged stays purged.
     return replace(record, body=_BODY.pack(*marks), flags=record.flags | wanted, crc=0)
 
 
 def marks_of(record: Record) -> Marks:
-    """Of a dropped record; without its body it says nothing."""
+    """The marks of a dropped record; NO_MARKS if it came without its body."""
     if len(record.body) != _BODY.size:
         return NO_MARKS
     superseded_end, purged_end = _BODY.unpack(record.body)

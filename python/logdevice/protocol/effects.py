@@ -18,6 +18,8 @@ Effect = TypeVar("Effect")
 
 
 class Effects(Timers[Hashable], Generic[Effect]):
+    """The effects of the current call of `handle`, and the deadlines of the machine."""
+
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 0
@@ -25,7 +27,7 @@ class Effects(Timers[Hashable], Generic[Effect]):
         self._promised_ms: int | None = None  # the earliest wake-up call on its way
 
     def begin(self, now_ms: int) -> list[Effect]:
-        """The list that this call of `handle` returns."""
+        """Begin a call of `handle`. Returns the list of effects that the call will return."""
         self.now_ms = now_ms
         self.orders = []
         return self.orders
@@ -43,7 +45,10 @@ class Effects(Timers[Hashable], Generic[Effect]):
         self.orders.append(cast(Effect, Tell(node, message)))
 
     def finish(self, *deadlines_ms: int | None) -> None:
-        """Asks for a wake-up call if the next deadline, the machine's or one of these, needs one."""
+        """Ask for a wake-up call at the next deadline, unless one that is early enough is on its way.
+
+        `deadlines_ms` are those of parts that have Effects of their own.
+        """
         earliest_ms = self.deadline_ms()
         for deadline_ms in deadlines_ms:
             if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
@@ -59,7 +64,7 @@ class Effects(Timers[Hashable], Generic[Effect]):
     def passed(self) -> Iterator[Any]:
         """On Woken: the timers whose time has come, earliest first; each is disarmed as it is handed out.
 
-        A wake-up call that comes early or a second time leaves the one on its way as it is.
+        A wake-up call that comes early or twice does not replace the one still on its way.
         """
         if self._promised_ms is not None and self._promised_ms <= self.now_ms:
             self._promised_ms = None

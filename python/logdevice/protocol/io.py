@@ -1,9 +1,9 @@
-"""The six kinds of events and effects by which machines talk to each other, whatever they say.
+"""The six kinds of events and effects that carry messages between machines.
 
-A request comes in as `Asked` and is answered by `Reply` with the same id. A machine that wants to know
-something says `Ask`; that ends in `Answered`, in `Lost`, or in silence that a deadline of the machine covers.
-`Tell` is a message without an answer. What is asked and told are the messages of `messages/write.py`,
-`messages/chain.py` and their neighbours; a machine's own events and effects are only what is no message.
+A request comes in as `Asked` and is answered by `Reply` with the same id. A machine sends a request with
+`Ask`; that ends in `Answered`, in `Lost`, or in silence that a deadline of the machine covers. `Tell` is a
+message without an answer. The messages are those of `messages/`. A machine has events and effects of its own
+only for what is not a message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", covariant=True)
 
 
 class Machine(Protocol):
-    """What a host runs."""
+    """A state machine, as its host calls it."""
 
     def handle(self, event: Any, now_ms: int) -> list[Any]: ...
 
@@ -31,7 +31,7 @@ class Request(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Message]):
-    """Event: a request has come in. The shell chose the id and finds out by it whom the answer is for."""
+    """Event: a request has come in. The shell chose the id, and finds the asking process by it again."""
 
     id: int
     request: Message
@@ -49,7 +49,7 @@ class Reply(Generic[Message]):
 class Ask(Generic[Message]):
     """Effect: send a request. Ends in Answered, Lost or silence.
 
-    `id` comes back with what became of it, for machines whose answers do not say what they answer.
+    `id` comes back in Answered or Lost, for machines whose answers do not name their request.
     """
 
     node: NodeId
@@ -78,7 +78,7 @@ class Lost(Generic[Message]):
 
 @dataclass(frozen=True, slots=True)
 class Tell(Generic[Message]):
-    """Effect: send a message that has no answer, if it can be sent soon."""
+    """Effect: send a message that has no answer. It is dropped if it cannot be sent soon."""
 
     node: NodeId
     message: Message

@@ -1,10 +1,10 @@
-"""Lineage: which histories a log has had, and whether what somebody read still is the history.
+"""Lineage: which histories a log has had, and whether what a reader has read is still in the newest one.
 
-A log normally has one history for ever: a new epoch goes on where the old one ended. Only where records may
-be gone that somebody has read does the history branch, and a branch with a new id is added: below its base
-everything is as before, from there on it may not be. Whoever keeps a position keeps the id with it.
-`rollback_point` says from these two how far back what was read certainly holds. Values and arithmetic,
-kept in the epoch store as long as the log. Rules L20 to L28 are in docs/protocol/lineage.md.
+A log normally has one history for ever: a new epoch continues where the old one ended. The history branches
+only if records that were read may be gone. A branch has a new id and a base: below its base everything is as
+before, from the base on it may not be. A saved position therefore includes the id of the history that was
+read. From these two, `rollback_point` computes how much of what was read certainly holds. The epoch store
+keeps the lineage of a log as long as the log. Rules L20 to L28 are in docs/protocol/lineage.md.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The branches of a log, oldest first. None: the log was made before there were lineages."""
+    """The branches of a log, oldest first; empty if the log is older than lineages."""
 
     branches: tuple[Branch, ...] = ()
-    dropped: int = 0  # how many older ones were let go (L22)
+    dropped: int = 0  # how many older branches were removed (L22)
 
     @property
     def version(self) -> int:
@@ -47,7 +47,7 @@ class Lineage:
 
     @property
     def id(self) -> int:
-        """Of the newest branch; 0 if there is none."""
+        """The id of the newest branch; 0 if there is none."""
         return self.branches[-1].id if self.branches else 0
 
     @property
@@ -64,9 +64,9 @@ class Lineage:
         return Lineage(branches[surplus:], self.dropped + surplus)
 
     def common_end(self, id: int, end: Lsn) -> Lsn | None:
-        """L23: up to where what was read under this id certainly holds; None if the id is not known.
+        """L23: the LSN below which all that was read under this id holds; None if the id is not known.
 
-        `end` is the end of the log: under the newest id everything below it holds.
+        `end` is the end of the log: for the newest id, everything below it holds.
         """
         for index, branch in enumerate(self.branches):
             if branch.id == id:
@@ -79,23 +79,23 @@ NO_LINEAGE: Final = Lineage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What somebody says to have read."""
+    """What a reader says it has read."""
 
-    next: Lsn  # the first LSN that it has not
-    lineage: int = 0  # under which id; 0: it does not know
-    # Of a keyed log: the snapshot that `next` lies in. Below its end, newer records of a key may stand for
-    # older ones, so inside of it nothing is whole. None: every record stands for itself.
+    next: Lsn  # the first LSN that it has not read
+    lineage: int = 0  # the id of the history it read; 0: not known
+    # Of a keyed log: the snapshot that `next` lies in. Below its end, a newer record of a key may stand for
+    # an older one, so part of a snapshot is no complete state. None: every record stands for itself.
     snapshot: LsnRange | None = None
-    dropped_seen: Lsn = Lsn(0)  # of a keyed log: up to where it knew that records were dropped
+    dropped_seen: Lsn = Lsn(0)  # of a keyed log: the `dropped_end` that it knew
 
 
 def rollback_point(
     lineage: Lineage, held: Held, *, end: Lsn = LSN_MAX, dropped_end: Lsn = Lsn(0), strict: bool = False
 ) -> Lsn | None:
-    """How far back what is held may have to be undone; None: it holds.
+    """The LSN from which on a reader must undo what it has read; None: all of it holds.
 
-    `dropped_end`: below it a keyed log has dropped superseded records, deletions among them. `strict`: an
-    unknown id is not accepted of one who holds nothing, either.
+    `dropped_end`: below it a keyed log has dropped superseded records, deletions among them. `strict`: refuse
+    an unknown id even if the reader has read nothing.
     """
     has_nothing = held.next <= LSN_OLDEST
     if has_nothing and (held.lineage == 0 or not strict):  # L24
@@ -110,13 +110,13 @@ def rollback_point(
     snapshot_end = held.next if held.next == snapshot.start else snapshot.end
     if snapshot_end <= upper:
         return None
-    # All of the snapshot was received: it is as good as single records.
+    # All of the snapshot was received: it counts like single records.
     snapshot_start = held.next if held.next == snapshot_end else snapshot.start
     return min(upper, snapshot_start)  # L27
 
 
 def lost_ranges(gaps: Iterable[Gap], end: Lsn) -> tuple[LsnRange, ...]:
-    """L28: of what was read below `end`, what the log has no longer; neighbours are joined."""
+    """L28: the ranges below `end` that the log no longer has; adjacent ranges are joined."""
     found: list[LsnRange] = []
     for gap in gaps:
         stop = min(gap.end, end)
@@ -130,16 +130,17 @@ def lost_ranges(gaps: Iterable[Gap], end: Lsn) -> tuple[LsnRange, ...]:
 
 
 def new_id(rng: random.Random) -> int:
-    """L21: chance alone keeps ids of clusters apart that know nothing of each other."""
+    """L21: a random id, so that clusters that do not know each other have different ones."""
     return rng.randrange(1, 1 << ID_BITS)
 
 
 def shown_id(id: int) -> str:
+    """The id as checkpoints and messages show it: hexadecimal digits."""
     return f"{id:0{ID_BITS // 4}x}"
 
 
 def parsed_id(text: str) -> int:
-    """Reads what `shown_id` wrote."""
+    """The id that `shown_id` wrote. Raises ValueError if the text is no such id."""
     if len(text) != ID_BITS // 4 or set(text) - set("0123456789abcdef"):
         raise ValueError(f"{text!r} is not a lineage id of {ID_BITS // 4} hexadecimal digits")
     return int(text, 16)

@@ -1,8 +1,8 @@
-"""Quorum: have enough nodes spoken to know that a record does not exist?
+"""Quorum: have enough nodes voted to prove that a record does not exist?
 
-An f-majority is a set of nodes that meets every copyset the replication allows: what none of its
+An f-majority is a set of nodes that intersects every copyset the replication allows: what none of its
 members has was never stored completely. A quorum lives as long as the read set it was made for.
-Votes and statuses change one at a time and each costs a few additions per replication scope;
+Votes and statuses change one at a time, and each change costs a few additions per replication scope;
 nothing is ever recounted. The rules Q1 to Q6 are in docs/protocol/read_path.md.
 """
 
@@ -14,17 +14,17 @@ from typing import Final
 
 from logdevice.types import AuthoritativeStatus, Location, NodeId, Replication, Scope
 
-# Q4: the data of an unavailable node may come back, so its word is awaited like any other.
+# Q4: the data of an unavailable node may come back, so its vote is waited for like any other.
 _COUNTS: Final = (AuthoritativeStatus.FULLY_AUTHORITATIVE, AuthoritativeStatus.UNAVAILABLE)
 
 
 class Answer(Enum):
     """Q6: what the votes so far prove."""
 
-    COMPLETE = "COMPLETE"  # an f-majority, and nobody is left to hear
-    INCOMPLETE = "INCOMPLETE"  # an f-majority, but somebody who counts has not spoken
-    NON_AUTHORITATIVE = "NON_AUTHORITATIVE"  # everybody who counts has spoken; they are too few to prove it
-    NONE = "NONE"  # somebody who has not spoken may know better
+    COMPLETE = "COMPLETE"  # an f-majority has voted, and so has every other node that counts
+    INCOMPLETE = "INCOMPLETE"  # an f-majority has voted, but some node that counts has not
+    NON_AUTHORITATIVE = "NON_AUTHORITATIVE"  # all nodes that count have voted; they are too few for a proof
+    NONE = "NONE"  # a node that has not voted may have the record
 
 
 class Quorum:
@@ -40,6 +40,7 @@ class Quorum:
         self._full = 0  # of these, those that voted
 
     def vote(self, node: NodeId, yes: bool) -> None:
+        """Set or take back the vote of a node."""
         if self._votes[node] != yes:
             self._change(node, yes, self._statuses[node])
 
@@ -48,6 +49,7 @@ class Quorum:
             self._change(node, self._votes[node], status)
 
     def answer(self) -> Answer:
+        """What the votes and statuses prove now."""
         is_complete = self._full == self._authoritative  # Q5
         if any(scope.has_majority() for scope in self._scopes):
             return Answer.COMPLETE if is_complete else Answer.INCOMPLETE
@@ -57,7 +59,7 @@ class Quorum:
         old_status = self._statuses[node]
         counted, counts = old_status in _COUNTS, status in _COUNTS
         full = int(counts and vote) - int(counted and self._votes[node])
-        # Q2: a node whose data is elsewhere is as good as not in the set.
+        # Q2: a node whose data is on other nodes counts as if it were not in the set.
         was_empty = old_status is AuthoritativeStatus.AUTHORITATIVE_EMPTY
         non_empty = int(was_empty) - int(status is AuthoritativeStatus.AUTHORITATIVE_EMPTY)
         self._votes[node] = vote
@@ -108,14 +110,14 @@ class _ScopeTally:
         self._complete += int(domain.is_complete) - int(was_complete)
 
     def has_majority(self) -> bool:
-        # Q1: fewer than `factor` domains are left, too few for a copyset that nobody spoke for. Where
-        # the set is smaller than a copyset, each member may hold the only copy left: all must speak.
+        # Q1: fewer than `factor` domains have not voted, too few to hold a whole copyset. If the set is
+        # smaller than a copyset, each member may hold the only copy left, so all must vote.
         needed = self._non_empty - self._factor + 1
         return self._complete >= (needed if needed > 0 else self._non_empty)
 
 
 def places(nodes: Iterable[NodeId], locations: Mapping[NodeId, Location]) -> dict[NodeId, Location]:
-    """Where nodes are. One that the configuration does not know shares no domain with any other."""
+    """Where nodes are. A node unknown to the configuration shares no domain with any other node."""
     return {node: locations.get(node, Location((f"unknown-{int(node)}",) * 5)) for node in nodes}
 
 

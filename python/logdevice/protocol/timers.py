@@ -23,7 +23,7 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """Event: a wake-up call the machine asked for (or not: it does not matter)."""
+    """Event: a wake-up call. One that the machine did not ask for is harmless."""
 
 
 def back_off_ms(attempts: int, low_ms: int, high_ms: int) -> int:
@@ -40,6 +40,7 @@ class Timers(Generic[Name]):
         self._deadlines: dict[Name, int] = {}
 
     def arm_at(self, name: Name, at_ms: int) -> None:
+        """Set the deadline of this name, in place of an earlier one."""
         self._deadlines.pop(name, None)
         self._deadlines[name] = at_ms
 
@@ -53,13 +54,13 @@ class Timers(Generic[Name]):
         return name in self._deadlines
 
     def deadline_ms(self) -> int | None:
-        """When the next one passes."""
+        """When the next deadline passes; None if none is armed."""
         return min(self._deadlines.values(), default=None)
 
     def pop_passed(self, now_ms: int) -> Iterator[Name]:
         """The names whose time has come, earliest first; each is disarmed as it is handed out.
 
-        One that is put off or disarmed meanwhile, by what is done about an earlier one, is left out.
+        A deadline is left out if the caller moves or disarms it while handling an earlier one.
         """
         passed = [name for name, at_ms in self._deadlines.items() if at_ms <= now_ms]
         for name in sorted(passed, key=self._deadlines.__getitem__):

@@ -1,10 +1,9 @@
-"""Membership: who of the cluster is there, as one node sees it.
+"""Membership: which nodes of the cluster are alive, as one node sees it.
 
-It pings every other node at a steady pace, unless that node has just done so itself, and counts pings in a
-row after which nothing was heard. It lives as long as the node's process. It promises nothing about
-agreement: two nodes may see different things for a while, and only the epoch store decides between them. A
-pause of this process itself costs the others at most one missed ping. Rules Z1 to Z5, Z8 and Z9 are in
-docs/protocol/write_path.md.
+The node pings every other node at a steady pace, unless the other node has just pinged, and counts the pings
+in a row after which it heard nothing. Membership lives as long as the node's process. Two nodes may disagree
+for a while; only the epoch store decides between them. A pause of this process counts as at most one missed
+ping of the others. Rules Z1 to Z5, Z8 and Z9 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -20,30 +19,32 @@ from logdevice.settings import NodeSettings
 from logdevice.types import NodeId
 
 _BEAT: Final = "BEAT"
-# Refused twice: one refusal may be a process that was just being replaced.
+# Two: a single refusal may come from a process that was just being replaced.
 _REFUSED_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class NodesChanged:
-    """These nodes are registered, this one included or not."""
+    """These nodes are registered; this node may be among them or not."""
 
     nodes: tuple[NodeId, ...]
 
 
-# A ping that was not sent found no process where the node should be.
+# Lost with `was_sent` false: no process listens at the node's address.
 Event = NodesChanged | Asked[Ping] | Answered[Pong] | Lost[Ping] | Woken
 
 
 @dataclass(frozen=True, slots=True)
 class DeclareAlive:
-    """A node can be talked to (again); also when it was restarted between two pings."""
+    """A node is reachable (again), or was restarted between two pings."""
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class DeclareDead:
+    """A node has left, refuses connections, or missed too many pings."""
+
     node: NodeId
 
 
@@ -52,7 +53,7 @@ Effect = Ask[Ping] | Reply[Pong] | DeclareAlive | DeclareDead | WakeAt
 
 @dataclass(slots=True)
 class _Other:
-    missed: int = 0  # pings in a row, the one on its way included, after which nothing was heard
+    missed: int = 0  # pings in a row without a sign of life, the one on its way included
     refused: int = 0  # pings in a row that could not be delivered
     generation: int | None = None  # None: never heard of
     has_left: bool = False
@@ -60,7 +61,7 @@ class _Other:
 
 
 class Membership:
-    """`generation` names this process; a later one of the same node has a higher."""
+    """Watches the other nodes. `generation` names this process; the next process has a higher one."""
 
     def __init__(self, me: NodeId, generation: int, settings: NodeSettings) -> None:
         self._me = me
@@ -72,18 +73,18 @@ class Membership:
 
     @property
     def alive(self) -> tuple[NodeId, ...]:
-        """The nodes to count on, this one among them if it is registered."""
+        """The nodes that seem alive, with this node if it is registered."""
         there = [node for node in self._others if self.is_alive(node)]
         return tuple(sorted([*there, self._me] if self._is_member else there))
 
     def is_alive(self, node: NodeId) -> bool:
-        """Z1: a node of which nothing was heard yet is given the time to answer."""
+        """Whether a node seems alive. Z1: a node not heard of yet is given time to answer."""
         if node == self._me:
             return True
         other = self._others.get(node)
         if other is None or other.has_left or other.missed > self._settings.pings_missed_max:
             return False
-        # Z8: one that was never heard of may still be starting.
+        # Z8: a node never heard of may still be starting.
         return other.generation is None or other.refused < _REFUSED_MAX
 
     def start(self, now_ms: int) -> list[Effect]:
@@ -103,7 +104,7 @@ class Membership:
             case Answered():
                 self._on_heard(event.node, event.answer.generation, is_ping=False)
             case Lost():
-                # What was sent and not answered is silence, which every beat counts.
+                # A ping that was sent and not answered is counted by the next beat.
                 if not event.was_sent:
                     self._on_refused(event.node)
             case Woken():
@@ -128,7 +129,7 @@ class Membership:
     def _on_heard(self, node: NodeId, generation: int, *, is_ping: bool) -> None:
         other = self._others.get(node)
         if other is None or (other.has_left and generation == other.generation):
-            return  # Z4: what a process that has left still sends does not bring it back
+            return  # Z4: late messages of a process that has left do not bring it back
         was_alive = self.is_alive(node)
         is_new = generation != other.generation  # Z3
         other.missed, other.generation, other.has_left = 0, generation, False
@@ -140,7 +141,7 @@ class Membership:
     def _on_left(self, node: NodeId, generation: int) -> None:
         other = self._others.get(node)
         if other is None or generation < (other.generation or 0):
-            return  # the last word of a process that has a successor
+            return  # the process has a successor already
         was_alive = self.is_alive(node)
         other.generation, other.has_left = generation, True
         if was_alive:
@@ -156,7 +157,7 @@ class Membership:
             self._effects.emit(DeclareDead(node))
 
     def _on_beat(self) -> None:
-        """Z2: every ping counts as missed until something is heard; a late wake-up counts once (Z5)."""
+        """Ping the others. Z2: a ping counts as missed until it is answered. Z5: a late call is one."""
         self._effects.arm(_BEAT, self._settings.ping_interval_ms)
         for node, other in self._others.items():
             if other.has_pinged:  # Z9

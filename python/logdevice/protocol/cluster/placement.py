@@ -1,9 +1,9 @@
-"""Placement: which node should number a log, and which nodes should store it.
+"""Placement: which node should be the sequencer of a log, and which nodes should store it.
 
-Every node computes it alike from what it knows, without asking anybody: each pair of a log and a node
-has a fixed, evenly spread number, and the highest wins. So a node that dies moves only its own logs, and
-one that comes back gets them again. Pure functions; the numbers are frozen, because nodes of different
-versions must agree. What makes a sequencer the only one is the epoch store, not this.
+Every node computes the same result without asking other nodes: each pair of a log and a node has a fixed,
+evenly spread number, and the node with the highest number wins. So if a node dies, only its own logs move,
+and they return when it comes back. The numbers must never change, because nodes of different versions must
+agree. It is the epoch store, not placement, that makes sure that a log has only one sequencer.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def mix(value: int) -> int:
 
 
 def ranked(log: LogId, nodes: Iterable[NodeId]) -> list[NodeId]:
-    """The nodes in the order in which they come into question for a log."""
+    """The nodes in the order of preference for a log."""
     return sorted(nodes, key=lambda node: (-mix(mix(int(log)) ^ int(node)), node))
 
 
 def owner_of(log: LogId, alive_sequencers: Iterable[NodeId]) -> NodeId | None:
-    """Who should be the log's sequencer; None if nobody can."""
+    """The node that should be the log's sequencer; None if there is no candidate."""
     order = ranked(log, alive_sequencers)
     return order[0] if order else None
 
@@ -41,9 +41,9 @@ def owner_of(log: LogId, alive_sequencers: Iterable[NodeId]) -> NodeId | None:
 def nodeset_of(
     log: LogId, locations: Mapping[NodeId, Location], size: int, replication: Replication
 ) -> tuple[NodeId, ...]:
-    """The `size` nodes (0: all) on which new epochs of a log are spread: enough domains of every scope first.
+    """The `size` nodes (0: all) that store new epochs of a log, with enough domains of every scope.
 
-    Where the replication cannot be satisfied at all, everything there is: more nodes may come.
+    All nodes if they cannot satisfy the replication: more nodes may join later.
     """
     if not size or size >= len(locations) or not can_replicate(locations, replication):
         return tuple(sorted(locations))

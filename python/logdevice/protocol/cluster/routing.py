@@ -1,8 +1,8 @@
-"""Routing: one request of a client to the sequencer of a log, until there is an answer for good.
+"""Routing: brings one request of a client to the sequencer of a log, until there is a final answer.
 
-Follows redirects, tries again where nothing was done, and forgets nodes that are not the sequencer, or do not
-answer. Lives from `start` to RequestDone or Fail; what is known of sequencers outlives it, and all requests
-of the client share it. Rules X20 to X27 are in docs/protocol/write_path.md.
+It follows redirects, tries again if nothing was done, and forgets nodes that are not the sequencer or do not
+answer. It lives from `start` to RequestDone or Fail. The KnownSequencers outlive it: all requests of a client
+share them. Rules X20 to X27 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ _HASTY_ATTEMPTS: Final = 3
 
 
 class Trouble(Enum):
-    """Why there is no answer; all but OPEN say that nothing was done, or that it may be done again."""
+    """Why there is no answer. All but OPEN say that nothing was done, or that the request may be repeated."""
 
-    NOBODY = "NOBODY"  # no node gives out numbers for the log now
+    NOBODY = "NOBODY"  # no node is the sequencer of the log now
     TOO_FEW_NODES = "TOO_FEW_NODES"
     OVERLOADED = "OVERLOADED"
     UNKNOWN_LOG = "UNKNOWN_LOG"  # the node has not heard of the log yet
-    REPLACED = "REPLACED"  # the sequencer lost its log while it was asked
-    CIRCLE = "CIRCLE"  # nodes point at each other for the sequencer
+    REPLACED = "REPLACED"  # the sequencer lost the log during the request
+    CIRCLE = "CIRCLE"  # nodes redirect to each other in a circle
     LATE = "LATE"  # the time was up before the sequencer was found
     LOST = "LOST"  # the node was not reached, or did not answer
-    OPEN = "OPEN"  # sent and not answered: it may have been done
+    OPEN = "OPEN"  # sent and not answered: the request may have been done
 
 
 @dataclass(frozen=True, slots=True)
 class SequencerFound:
-    """Event: the node that sequences the log, as another one says; None: no node can tell."""
+    """Event: another node says which node is the log's sequencer; None: no node can tell."""
 
     node: NodeId | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Event: the node did nothing, and was the right one to ask, or has not heard of the log."""
+    """Event: the node did nothing. It is the sequencer and refuses for now, or does not know the log yet."""
 
     id: int
     trouble: Trouble
@@ -72,14 +72,14 @@ Event = SequencerFound | Answered[Answer] | Lost[Request] | Refused | Woken
 
 @dataclass(frozen=True, slots=True)
 class LookUpSequencer:
-    """Effect: ask any node. Ends in SequencerFound."""
+    """Effect: ask any node for the sequencer. Ends in SequencerFound."""
 
     log: LogId
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Effect: ends in Answered, Lost or Refused, within that time."""
+    """Effect: send the request to this node. Ends in Answered, Lost or Refused within `timeout_ms`."""
 
     id: int
     node: NodeId
@@ -89,14 +89,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class RequestDone:
-    """Effect: the answer for good."""
+    """Effect: the final answer."""
 
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Effect: the time is up, or it is not known whether the request was done."""
+    """Effect: the time is up, or the request may have been done and must not be repeated."""
 
     trouble: Trouble
     node: NodeId | None
@@ -118,7 +118,7 @@ class KnownSequencers:
         self._nodes[log] = node
 
     def forget(self, log: LogId, node: NodeId) -> None:
-        """X24: unless another one was found meanwhile."""
+        """Forget this node as the sequencer. X24: not if another node was found meanwhile."""
         if self._nodes.get(log) == node:
             del self._nodes[log]
 
@@ -129,7 +129,7 @@ class _RoutingTimer(Enum):
 
 
 class Routed:
-    """`timeout_ms` is for everything. `is_repeatable`: the request may be done twice."""
+    """One request on its way. `timeout_ms` covers all attempts. `is_repeatable`: it may be done twice."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Routed:
             case SequencerFound():
                 self._on_found(event.node)
             case Answered() | Lost() | Refused() if event.id != self._send_id:
-                pass  # of an attempt that was given up
+                pass  # belongs to an attempt that was given up
             case Answered():
                 self._effects.disarm(_RoutingTimer.HANG)
                 self._on_answer(event.node, event.answer)
@@ -215,7 +215,7 @@ class Routed:
     def _patience_ms(self) -> int:
         settings = self._settings
         if not self.is_repeatable:
-            return self._timeout_ms  # X23: what is not sent again gets all the time there is
+            return self._timeout_ms  # X23: a request that is not sent again gets all the time
         if not isinstance(self.request, Append):
             return settings.attempt_timeout_ms
         attempts = max(0, self._attempts - 1 - _HASTY_ATTEMPTS)
@@ -261,7 +261,7 @@ class Routed:
         self._later(trouble)
 
     def _later(self, trouble: Trouble) -> None:
-        """X22: again after a pause, if there is time for one."""
+        """X22: try again after a pause, if there is time for one; else fail."""
         settings = self._settings
         most_ms = back_off_ms(self._attempts - 1, settings.retry_pause_ms_min, settings.retry_pause_ms_max)
         pause_ms = self._rng.randint(settings.retry_pause_ms_min // 2, most_ms)

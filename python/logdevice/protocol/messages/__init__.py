@@ -1,1 +1,1 @@
-"""What processes say to each other: plain values, one file for each subject."""
+"""The messages that processes send to each other: plain values, one file for each subject."""

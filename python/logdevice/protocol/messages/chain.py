@@ -4,10 +4,9 @@
     client     ->  STORE, CHAIN READ           node      ->  STORED, CHAIN COPY
     sequencer  ->  STORE, CHAIN READ           the tail  ->  CHAIN COMPLETED, to the sequencer
 
-Positions are given out in answer to an APPEND that claims one, and written by write-once STOREs
-(`write.py`). Every request may be
-sent again. What a node answers about a position is true for as long as the epoch is: what is there first
-stays. CHAIN COMPLETED has no answer: a sequencer that misses one looks by itself.
+A position is given out in answer to an APPEND that claims one, and written by write-once STOREs (`write.py`).
+Every request may be sent again. A node's answer about a position stays true for the whole epoch: what is
+stored there first stays. CHAIN COMPLETED has no answer: a sequencer that misses one asks the nodes itself.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settle(Request["Settled"]):
-    """What is at this position? See to it that it is decided, or else only say who can tell."""
+    """What is at this position? With `decide` it gets decided; without, the answer may name a node to ask."""
 
     log: LogId
     lsn: Lsn
     decide: bool = True
-    token: int = 0  # of the append it was given to: whoever asks will not write there any more
+    token: int = 0  # of the append that got the position: the client that asks will not write there any more
     seen_epoch: Epoch = Epoch(0)  # as in APPEND
 
 
 class Fate(Enum):
-    """What is at a position, or who can tell."""
+    """What is at a position, or where to ask."""
 
     DATA = "DATA"  # the record is on every node of its chain
     HOLE = "HOLE"  # nothing is there, for ever
-    READ = "READ"  # the log itself tells: it is released, or recovery decides it
-    TAIL = "TAIL"  # `node`, the tail of its chain, can tell: it was not to be decided
-    UNISSUED = "UNISSUED"  # nobody has been given this position
+    READ = "READ"  # read the log: the position is released, or recovery decides it
+    TAIL = "TAIL"  # ask `node`, the tail of its chain; only without `decide`
+    UNISSUED = "UNISSUED"  # this position has not been given out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Answer to SETTLE; with another status than OK only `node` means something: who to ask instead."""
+    """Answer to SETTLE. If the status is not OK, only `node` is set: the node to ask instead."""
 
     status: AppendStatus
     lsn: Lsn = Lsn(0)
@@ -53,7 +52,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class ChainRead(Request["ChainCopy"]):
-    """What do you have at this position, released or not?"""
+    """What does this node have at this position, released or not?"""
 
     log: LogId
     lsn: Lsn

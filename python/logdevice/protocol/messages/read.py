@@ -1,14 +1,14 @@
-"""What readers and storage nodes say to each other: the whole read protocol in one screen.
+"""The messages between readers and storage nodes: the whole read protocol.
 
 A read stream is one conversation with each storage node over one ordered connection:
 
     reader  ->  START  WINDOW* STOP
     node    ->  STARTED (RECORDS | GAP)*        and STATUS whenever the event log moves
 
-Every message carries the filter version of the START it belongs to. A node answers nothing of a
-version before its STARTED, a reader drops what is not of its current version; so a rewind (a new
-START with a higher version) cuts cleanly through everything in flight. A connection loses nothing
-in the middle: what arrives, arrives in order, and a loss ends the connection.
+Every message carries the filter version of the START it belongs to. A node sends nothing of a version
+before its STARTED, and a reader drops every message of another version than its current one. So a
+rewind (a new START with a higher version) invalidates everything in flight. Messages on a connection
+arrive in order, and a lost message ends the connection.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from logdevice.types import (
 
 
 class ReadMode(Enum):
-    """Who sends a record that several nodes hold."""
+    """Which node sends a record that several nodes hold."""
 
-    ALL_SEND_ALL = "ALL_SEND_ALL"  # everybody who has it
+    ALL_SEND_ALL = "ALL_SEND_ALL"  # every node that has it
     SCD = "SCD"  # the first node of the (shuffled) copyset that is not known to be down
-    LOCAL_SCD = "LOCAL_SCD"  # the same, but nodes close to the reader come first
+    LOCAL_SCD = "LOCAL_SCD"  # as SCD, but nodes close to the reader come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +54,17 @@ class Start:
     window_bytes: int
     mode: ReadMode = ReadMode.ALL_SEND_ALL
     known_down: tuple[NodeId, ...] = ()
-    replication: int = 0  # R; members of a copyset beyond it are extras. 0: not known
+    replication: int = 0  # R; members of a copyset beyond the first R are extras. 0: not known
     shuffle_seed: int | None = None  # None: copysets are taken as they are stored
     location: Location = Location()  # of the reader, for LOCAL_SCD
     time_range: TimeRange | None = None  # records outside are answered with FILTERED_OUT gaps
     headers_only: bool = False  # send records without their bodies
-    lineage: int = 0  # the newest history of the log that the reader knows of; 0: it does not care
+    lineage: int = 0  # the newest history of the log that the reader knows; 0: any
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The reader has moved on: you may send up to here, in LSNs and in bytes since START."""
+    """The reader has moved on: the node may send up to here, in LSNs and in bytes since START."""
 
     log: LogId
     filter_version: int
@@ -74,7 +74,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The reader wants nothing more of this log from you."""
+    """The reader wants nothing more of this log from this node."""
 
     log: LogId
 
@@ -83,11 +83,11 @@ class StartedStatus(Enum):
     """Whether a storage node will serve a stream, and if not, what the reader should expect."""
 
     OK = "OK"
-    REBUILDING = "REBUILDING"  # data missing for now; the node goes on by itself once it is rebuilt
+    REBUILDING = "REBUILDING"  # data is missing; the node starts to send by itself once it is rebuilt
     AGAIN = "AGAIN"  # overloaded or still starting: try later
-    FAILED = "FAILED"  # the disk is broken or the node is no storage node: no use in asking again
+    FAILED = "FAILED"  # the disk is broken or the node is no storage node: asking again is useless
     ACCESS = "ACCESS"  # the reader may not read this log
-    STALE_LINEAGE = "STALE_LINEAGE"  # the log has a newer history: what was read may have to be undone (L32)
+    STALE_LINEAGE = "STALE_LINEAGE"  # the log has a newer history: the reader may have to undo records (L32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in LSN order. What lies between two of them this node will not send. Who decodes them sets
-    RecordFlags.CORRUPT where a checksum is wrong.
+    """Records in LSN order. The node has nothing to send between two of them.
+
+    The decoder sets RecordFlags.CORRUPT on a record whose checksum is wrong.
     """
 
     log: LogId
     filter_version: int
     records: tuple[Record, ...]
-    # The node may have lost records in front of or between these.
+    # The node may have lost records before or between these.
     under_replicated: bool = False
 
 
@@ -119,8 +120,8 @@ class GapReason(Enum):
     NO_RECORDS = "NO_RECORDS"
     TRIM = "TRIM"  # trimmed up to the end of the range
     UNDER_REPLICATED = "UNDER_REPLICATED"  # nothing here, but the node may have lost something here
-    CHECKSUM_FAIL = "CHECKSUM_FAIL"  # there is something, and it cannot be read
-    FILTERED_OUT = "FILTERED_OUT"  # there are records the reader asked not to see
+    CHECKSUM_FAIL = "CHECKSUM_FAIL"  # there is a record, and it cannot be read
+    FILTERED_OUT = "FILTERED_OUT"  # there are records that the reader asked not to see
     BRIDGE = "BRIDGE"  # the node holds the bridge of this epoch, and it lies below the range
 
     @property
@@ -143,7 +144,7 @@ class GapReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GapNotice:
-    """This node sends nothing for [start, end), nor anything below it any more."""
+    """This node sends nothing for [start, end), and nothing below it any more."""
 
     log: LogId
     filter_version: int
@@ -162,7 +163,7 @@ class StatusNotice:
 
 @dataclass(frozen=True, slots=True)
 class GetEpochMetadata(Request["EpochMetadataIs"]):
-    """Who stores this epoch? With `confirm` the metadata log itself is read, not a cache."""
+    """Which nodes store this epoch? With `confirm`, the node reads the metadata log itself, not a cache."""
 
     log: LogId
     epoch: Epoch
@@ -171,11 +172,11 @@ class GetEpochMetadata(Request["EpochMetadataIs"]):
 
 @dataclass(frozen=True, slots=True)
 class EpochMetadataIs:
-    """Answer to GetEpochMetadata: the metadata in effect at `epoch`, the one asked for."""
+    """Answer to GetEpochMetadata: the metadata of `epoch`, which is the one in the question."""
 
     epoch: Epoch
     metadata: EpochMetadata
-    last_epoch: Epoch  # inclusive; the entry is known to hold up to here
+    last_epoch: Epoch  # inclusive; the metadata is known to hold up to this epoch
     source: MetadataSource
 
 

@@ -1,7 +1,7 @@
-"""What nodes say to each other about themselves: that they are there, and what they copy when data is moved.
+"""The messages between nodes: pings, and requests about copies when data is rebuilt or moved.
 
-A request about copies names the rebuilding it belongs to. A node that knows of a later one refuses it, so a
-donor that is behind cannot undo what another one has decided since. Every request may be sent again.
+A request about copies names the rebuilding it belongs to. A node that knows of a later rebuilding refuses
+it, so an outdated donor cannot undo what another donor has done since. Every request may be sent again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logdevice.types import LogId, Lsn, NodeId, Record
 
 @dataclass(frozen=True, slots=True)
 class Ping(Request["Pong"]):
-    """Are you there? Sent by every node to every other, and answered by PONG."""
+    """Is this node alive? Every node pings every other node, and gets a PONG."""
 
     node: NodeId  # the sender
     # Of the sender's process: its start time, so that a restart shows; negative when it is about to stop.
@@ -24,14 +24,14 @@ class Ping(Request["Pong"]):
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """I am. The generation is that of the process which answers."""
+    """Answer to PING. The generation is that of the process that answers."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class PutCopies(Request["CopiesStored"]):
-    """Keep these copies of released records."""
+    """Store these copies of released records."""
 
     log: LogId
     version: int
@@ -40,7 +40,7 @@ class PutCopies(Request["CopiesStored"]):
 
 @dataclass(frozen=True, slots=True)
 class AmendCopies(Request["CopiesStored"]):
-    """You hold these records: their headers are new. They come without bodies."""
+    """Replace the headers of records that this node holds. The records come without bodies."""
 
     log: LogId
     version: int
@@ -50,21 +50,21 @@ class AmendCopies(Request["CopiesStored"]):
 class CopiesStatus(Enum):
     OK = "OK"
     AGAIN = "AGAIN"  # the records are not released here yet, or the node has too much to do: try later
-    OUTDATED = "OUTDATED"  # something has happened to nodes since: begin again
+    OUTDATED = "OUTDATED"  # the node knows of a later rebuilding: begin again
     NO_SPACE = "NO_SPACE"
     FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True)
 class CopiesStored:
-    """Answer to both, after it is durable."""
+    """Answer to PUT COPIES and AMEND COPIES, after the change is durable."""
 
     status: CopiesStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetCopies(Request["CopiesAre"]):
-    """Which copies do you hold of [start, end)?"""
+    """Which copies does this node hold of [start, end)?"""
 
     log: LogId
     start: Lsn
@@ -73,10 +73,10 @@ class GetCopies(Request["CopiesAre"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiesAre:
-    """Answer to GET COPIES: everything held of [start, next), without bodies but with their checksums."""
+    """Answer to GET COPIES: all copies held of [start, next), without their bodies."""
 
     next: Lsn
     records: tuple[Record, ...]
-    checksums: tuple[int, ...]  # of the bodies; -1 where one cannot be read
+    checksums: tuple[int, ...]  # of the bodies; -1 where a body cannot be read
     trim_end: Lsn
     released_end: Lsn

@@ -1,8 +1,8 @@
-"""What clients ask of a node besides reading and appending, and what nodes ask each other about themselves.
+"""Requests to a node besides reading and appending: about the cluster, the log directory and stored records.
 
-Every request is answered by its answer or by a Failure. Except for changes of the log directory all of
-them may be sent again. Any node answers questions about the cluster and the log directory; questions
-about what is stored go to storage nodes, each of which speaks for itself.
+A node replies with the answer or with a Failure. All requests may be sent again, except changes of the log
+directory. Any node answers questions about the cluster and the log directory. Questions about stored records
+go to storage nodes, and each node answers for its own copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logdevice.types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The request failed: the error that was raised, as `errors.ErrorCode` numbers it."""
+    """The request failed. `code` is a number of `errors.ErrorCode`."""
 
     code: int
     message: str
@@ -39,7 +39,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Answer to a request that has nothing to say but that it was done."""
+    """The request was done; there is nothing more to say."""
 
 
 # ---- the cluster ------------------------------------------------------------------------------------
@@ -47,12 +47,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class GetCluster(Request["ClusterView"]):
-    """Who is there?"""
+    """Which nodes does the cluster have?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """A node as the asked node sees it."""
+    """A node, as the node that answers sees it."""
 
     node: NodeId
     address: str
@@ -74,7 +74,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class GetStatus(Request["NodeStatus"]):
-    """How are you? For people and for `logdevice status`."""
+    """What is the state of this node? For people and for `logdevice status`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +91,15 @@ class NodeChange(Enum):
     """What an operator orders about the data of a node."""
 
     MARK_UNRECOVERABLE = "MARK_UNRECOVERABLE"  # it will never come back: stop waiting for it
-    REBUILD = "REBUILD"  # the node is down: restore its copies from the others, now
-    DRAIN = "DRAIN"  # move all of it elsewhere; the node serves until that is done
+    REBUILD = "REBUILD"  # the node is down: restore its copies from the others now
+    DRAIN = "DRAIN"  # move all of it to other nodes; the node serves until that is done
     UNDRAIN = "UNDRAIN"  # the node may keep and take data again
-    REMOVE = "REMOVE"  # it is empty and down: forget it
+    REMOVE = "REMOVE"  # the node is empty and down: remove it from the cluster
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeNode(Request["NodeStates"]):
-    """Answered by NodeStates, after the event log has it."""
+    """Change the state of a node's data. Answered by NodeStates, once the change is in the event log."""
 
     change: NodeChange
     node: NodeId
@@ -107,12 +107,12 @@ class ChangeNode(Request["NodeStates"]):
 
 @dataclass(frozen=True, slots=True)
 class GetNodeStates(Request["NodeStates"]):
-    """Which nodes have lost their data, or give it away?"""
+    """Which nodes have lost their data, or are drained?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node that is not as it should be, as the event log has it."""
+    """What the event log says of a node that lacks data or is drained."""
 
     node: NodeId
     mode: CaseMode
@@ -120,8 +120,8 @@ class NodeState:
     is_recoverable: bool
     is_ready: bool
     is_settled: bool
-    donors: int  # that have something to do for the current rebuilding
-    donors_done: int  # of these
+    donors: int  # nodes that have records to copy for the current rebuilding
+    donors_done: int  # how many of them are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class GetLogs(Request["LogsView"]):
 
 @dataclass(frozen=True, slots=True)
 class FindLog(Request["LogsView"]):
-    """Which log has this number, as the epoch store has it now? Answered by LogsView of it alone."""
+    """Which log has this number in the epoch store now? Answered by LogsView with this log alone."""
 
     log: LogId
 
@@ -155,7 +155,7 @@ class LogView:
 
     path: str
     log: LogId | None
-    attributes: tuple[tuple[str, str, str], ...]  # name, value, path where it was set ('' : default)
+    attributes: tuple[tuple[str, str, str], ...]  # name, value, path where it was set ('': default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class DirectoryChange(Enum):
     CREATE_DIRECTORY = "CREATE_DIRECTORY"
     REMOVE = "REMOVE"
     RENAME = "RENAME"
-    SET = "SET"  # attributes; an empty value takes one back
+    SET = "SET"  # attributes; an empty value removes an attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,19 +188,21 @@ class ChangeLogs(Request["LogsView"]):
 
 @dataclass(frozen=True, slots=True)
 class FindSequencer(Request["SequencerIs"]):
+    """Which node should be the sequencer of this log?"""
+
     log: LogId
 
 
 @dataclass(frozen=True, slots=True)
 class SequencerIs:
-    """Answer to FindSequencer; None: nobody can be it now."""
+    """Answer to FindSequencer; None: no node can be the sequencer now."""
 
     node: NodeId | None
 
 
 @dataclass(frozen=True, slots=True)
 class NextIncarnation(Request["IncarnationIs"]):
-    """A number for this process of a writer that no process of the same name got before."""
+    """Get an incarnation for a new process of a writer: a number no earlier process of this name got."""
 
     writer: str
 
@@ -214,7 +216,7 @@ class IncarnationIs:
 
 @dataclass(frozen=True, slots=True)
 class GetLineage(Request["LineageIs"]):
-    """Which histories has this log had? Any node answers, from the epoch store."""
+    """Which histories has this log had? Any node can answer, from the epoch store."""
 
     log: LogId
 
@@ -224,12 +226,12 @@ class LineageIs:
     """Answer to GetLineage."""
 
     lineage: Lineage
-    last_clean: Epoch  # records of later epochs but the next one are not released yet
+    last_clean: Epoch  # of epochs after the next one, nothing is released yet
 
 
 @dataclass(frozen=True, slots=True)
 class GetStoredRange(Request["StoredRange"]):
-    """What of this log do you hold, and how much of that in [start, end)?"""
+    """What does this node hold of the log, and how many bytes lie in [start, end)?"""
 
     log: LogId
     start: Lsn = Lsn(0)
@@ -242,26 +244,30 @@ class StoredRange:
 
     trim_end: Lsn
     last: Lsn | None
-    body_bytes: int  # by the log's counters: also of records between that other nodes hold
+    body_bytes: int  # by the log's counters, so with records in between that only other nodes hold
 
 
 @dataclass(frozen=True, slots=True)
 class FindTime(Request["TimeFound"]):
+    """Which is the last record this node holds that is older than this time?"""
+
     log: LogId
     timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFound:
-    """Answer to FindTime: the last record held that is older; below the trim point if none is."""
+    """Answer to FindTime: the last record held that is older; below the trim point if there is none."""
 
     older: Lsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindRecord(Request["RecordFound"]):
-    """Which is the first record you hold from `start` on with which the log has more than so many entries, or
-    more than so many bytes? Both None: the first of all.
+    """Which is the first record at or above `start` at which a counter of the log passes a number?
+
+    The counter is that of entries or of body bytes. Both None: the first record of all. The node answers from
+    the records it holds.
     """
 
     log: LogId
@@ -279,7 +285,7 @@ class RecordFound:
 
 @dataclass(frozen=True, slots=True)
 class NotePurge(Request["PurgeIs"]):
-    """Deletions of a keyed log below `end` are about to go; 0: only tell how far it has come."""
+    """Deletions of a keyed log below `end` will be purged; 0: only ask for the purged end."""
 
     log: LogId
     end: Lsn = Lsn(0)
@@ -287,37 +293,37 @@ class NotePurge(Request["PurgeIs"]):
 
 @dataclass(frozen=True, slots=True)
 class PurgeIs:
-    """Answer to NotePurge, after it is durable: it never moves back."""
+    """Answer to NotePurge, after it is durable: the purged end, which never moves back."""
 
     end: Lsn
 
 
-# ---- cuts that have a name ----------------------------------------------------------------------------
+# ---- named cuts ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GetCuts(Request["CutsAre"]):
-    """The cut of this name, or with an empty one all that have a name."""
+    """The cut of this name, or all named cuts if the name is empty."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CutsAre:
-    """Answer to GetCuts, by name."""
+    """Answer to GetCuts, in the order of names."""
 
     cuts: tuple[Cut, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeepCut(Request[Done]):
-    """Keep this cut; its cookie is its name. Sent again it does nothing."""
+    """Keep this cut under its cookie as its name. Sent again, the request does nothing."""
 
     cut: Cut
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveCut(Request[Done]):
-    """One that is not there is removed already."""
+    """Remove a named cut. Done at once if there is none of this name."""
 
     name: str

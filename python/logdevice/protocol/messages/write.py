@@ -1,4 +1,4 @@
-"""What clients, sequencers, recoveries and storage nodes say to each other: the whole write protocol.
+"""The messages between clients, sequencers, recoveries and storage nodes: the whole write protocol.
 
     client     ->  APPEND, GET TAIL,           sequencer ->  APPENDED, TAIL,
                    GET WRITER, BARRIER                       WRITER, BARRIER IS
@@ -7,9 +7,9 @@
     recovery   ->  SEAL, DIGEST, STORE, CLEAN  node      ->  SEALED, DIGEST RECORDS, STORED, CLEANED
     node       ->  GET EPOCH RECOVERY          node      ->  EPOCH RECOVERY
 
-Every request may be sent again: a node that has done it answers as before. An answer names what it
-answers (LSN and wave, epoch, start), so a late one is recognised. RELEASE, DELETE and KEEP WRITERS have
-no answer: the first is repeated, the second leaves at worst a copy too many, the third only saves work.
+Every request may be sent again: a node that has done it answers as before. An answer names its request (by
+LSN and wave, epoch, or start), so a late answer is recognised. RELEASE, DELETE and KEEP WRITERS have no
+answer: RELEASE is repeated, a lost DELETE leaves one copy too many, and KEEP WRITERS only saves work.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from logdevice.types import Epoch, LogId, LogPoint, Lsn, NodeId, Record, WriterT
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Only give out a position: the client brings the body along the chain by itself."""
+    """Only give out a position: the client itself sends the body along the chain."""
 
-    token: int  # drawn by the client: the same one gets the same position until that is decided
+    token: int  # chosen at random by the client; it gets the same position again until that is decided
     body_bytes: int
 
 
@@ -35,18 +35,19 @@ class Append(Request["Appended"]):
 
     log: LogId
     body: bytes | memoryview
-    crc: int = 0  # crc32c of the body, from its maker; 0: not computed
+    crc: int = 0  # crc32c of the body, from the process that encoded it; 0: not computed
     entries: int
     tag: WriterTag | None = None
-    seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer of a lower one is outdated
+    seen_epoch: Epoch = Epoch(0)  # the highest the client has seen: a sequencer with a lower one is outdated
     since: Lsn = Lsn(0)  # with a tag: a position of the log that is not younger than the tag
-    # Of a record that is restored: when it was first appended. 0: now.
+    # For a restored record: when it was first appended. 0: now.
     written_ms: int = 0
-    clock_ms: int = 0  # the highest time the client has seen: the record's is not lower
+    clock_ms: int = 0  # the highest time that the client has seen: the record's time is not lower
     claim: Claim | None = None  # of a chain log; then the body is empty
 
     @property
     def body_bytes(self) -> int:
+        """The size of the body, which the append of a claim does not contain."""
         return len(self.body) if self.claim is None else self.claim.body_bytes
 
 
@@ -54,31 +55,31 @@ class AppendStatus(Enum):
     """What became of an append, and what the client does next."""
 
     OK = "OK"
-    REDIRECTED = "REDIRECTED"  # not here: ask `node`
+    REDIRECTED = "REDIRECTED"  # another node is the sequencer: ask `node`
     PREEMPTED = "PREEMPTED"  # no copy was stored before another node took over: send it to `node`
     NO_SEQUENCER = "NO_SEQUENCER"  # no node can be the sequencer now: try later
     OVERLOADED = "OVERLOADED"  # too much in flight: try later
     NO_SPACE = "NO_SPACE"  # the disks are full
     TOO_BIG = "TOO_BIG"  # the body is larger than the cluster accepts
-    UNKNOWN = "UNKNOWN"  # it may be in the log, or not; recovery decides
-    UNCHAINED = "UNCHAINED"  # positions of this log are not given out: send the body along
-    TOO_FEW_NODES = "TOO_FEW_NODES"  # fewer than the log must have copies of every record: try later
+    UNKNOWN = "UNKNOWN"  # the record may be in the log or not; recovery decides
+    UNCHAINED = "UNCHAINED"  # this log gives out no positions: send the body with the append
+    TOO_FEW_NODES = "TOO_FEW_NODES"  # fewer nodes than a record must have copies: try later
     CLOCK_AHEAD = "CLOCK_AHEAD"  # the time the client has seen is too far ahead of the node's clock
-    TOO_LATE = "TOO_LATE"  # to a barrier: its time has long passed here, try a later one
-    # About the tag of an append; all but DUPLICATE say that it is not in the log by this request.
-    DUPLICATE = "DUPLICATE"  # it is in the log already, at `lsn`
+    TOO_LATE = "TOO_LATE"  # to a barrier: its time is too long ago for this sequencer, try a later one
+    # About the tag of an append. All but DUPLICATE say that this request put nothing into the log.
+    DUPLICATE = "DUPLICATE"  # the append is in the log already, at `lsn`
     FENCED = "FENCED"  # a newer process of the writer has appended
-    UNKNOWN_WRITER = "UNKNOWN_WRITER"  # forgotten, so it may or may not be in the log
+    UNKNOWN_WRITER = "UNKNOWN_WRITER"  # the writer was forgotten, so its append may or may not be in the log
     OUT_OF_ORDER = "OUT_OF_ORDER"  # the append `expected` has to come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePosition:
-    """Where a record of a chain log goes, and everything that its header says."""
+    """Where a record of a chain log is stored, and all values of its header."""
 
     lsn: Lsn
     chain: tuple[NodeId, ...]  # from the head to the tail
-    copies: int  # so many of them, from the tail on, are the record's copyset
+    copies: int  # the last `copies` nodes of the chain are the record's copyset
     timestamp_ms: int
     entry_end: int
     byte_end: int
@@ -91,10 +92,10 @@ class Appended:
     """Answer to APPEND."""
 
     status: AppendStatus
-    lsn: Lsn = Lsn(0)  # with OK and DUPLICATE, and with UNKNOWN where it would be
-    timestamp_ms: int = 0  # of the record; with DUPLICATE perhaps a later one; with CLOCK_AHEAD the node's
-    node: NodeId | None = None  # who to ask instead, if known
-    incarnation: int = 0  # with DUPLICATE and FENCED: whose append is in the log
+    lsn: Lsn = Lsn(0)  # with OK and DUPLICATE; with UNKNOWN, where the record would be
+    timestamp_ms: int = 0  # of the record; with DUPLICATE perhaps a later time; with CLOCK_AHEAD the node's
+    node: NodeId | None = None  # the node to ask instead, if known
+    incarnation: int = 0  # with DUPLICATE and FENCED: the one whose append is in the log
     expected: int = 0  # with DUPLICATE and OUT_OF_ORDER: the number of the writer's next append
     horizon: Lsn = Lsn(0)  # with UNKNOWN_WRITER: a tag made at this position or later is accepted
     position: WritePosition | None = None  # with OK, to an append that claims one
@@ -102,7 +103,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class GetWriter(Request["WriterIs"]):
-    """What does the log have of this writer, and of its append `seq`?"""
+    """What does the log know of this writer, and of its append `seq`?"""
 
     log: LogId
     writer: int
@@ -111,12 +112,12 @@ class GetWriter(Request["WriterIs"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterIs:
-    """Answer to GET WRITER; with another status than OK only `node` means something."""
+    """Answer to GET WRITER. If the status is not OK, only `node` is set."""
 
     status: AppendStatus
     is_known: bool = False  # whether the log remembers the writer
     is_stored: bool = False  # the append is in the log, or has a number and is on its way there
-    lsn: Lsn = Lsn(0)  # of it; 0: not stored, or so old that this is no longer known
+    lsn: Lsn = Lsn(0)  # of the append; 0: not stored, or so old that its LSN is no longer known
     incarnation: int = 0
     next_seq: int = 0  # the number that the writer's next append should have
     horizon: Lsn = Lsn(0)  # writers that were forgotten have nothing from here on
@@ -128,35 +129,35 @@ class GetTail(Request["Tail"]):
     """Where does the log end?"""
 
     log: LogId
-    confirm: bool = True  # make sure that nobody else had taken the log when this was asked
+    confirm: bool = True  # make sure that no other node had taken the log over when this was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """Answer to GET TAIL; with another status than OK only `node` means something."""
+    """Answer to GET TAIL. If the status is not OK, only `node` is set."""
 
     status: AppendStatus
     end: LogPoint = LogPoint()  # the next append gets its LSN or a higher one
     released_end: Lsn = Lsn(0)
     node: NodeId | None = None
-    clock_ms: int = 0  # no record so far is younger, none to come will be older
+    clock_ms: int = 0  # no record so far has a later time, and no later record an earlier one
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier(Request["BarrierIs"]):
-    """Where does everything of this time or earlier end? No record to come may be of it any more.
+    """Where do the records of this time or earlier end? No later record may have such a time.
 
-    Without a time: where does everything end that was given out? Answered once all of it is released.
+    Without a time: where do the LSNs given out so far end? Answered once all of them are released.
     """
 
     log: LogId
     time_ms: int = 0
-    confirm: bool = False  # make sure that nobody else had taken the log when this was asked
+    confirm: bool = False  # make sure that no other node had taken the log over when this was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarrierIs:
-    """Answer to BARRIER; with another status than OK only `node` and `clock_ms` mean something."""
+    """Answer to BARRIER. If the status is not OK, only `node` and `clock_ms` are set."""
 
     status: AppendStatus
     epoch: Epoch = Epoch(0)  # of the sequencer that answers
@@ -167,33 +168,34 @@ class BarrierIs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(Request["Stored"]):
-    """Keep this copy. Its wave (of a recovery: the epoch that sealed) says which attempt it belongs to."""
+    """Store this copy. Its wave says which attempt it belongs to; a recovery uses the epoch of its seal."""
 
     log: LogId
     record: Record
     good_end: Lsn  # everything of the record's epoch below it is stored well enough
-    sequencer: NodeId  # who sends this
-    is_amend: bool = False  # the node has the body from an earlier wave; only the header is new
-    is_draining: bool = False  # of an epoch whose own sequencer has moved on: soft seals do not count
-    attempt: int = 0  # of a recovery, which may begin again under the same seal
-    write_once: bool = False  # along a chain: what comes first to the LSN stays, a record or a hole (P5)
+    sequencer: NodeId  # the sender
+    is_amend: bool = False  # the node has the body from an earlier wave: store only the new header
+    is_draining: bool = False  # from a sequencer that has left the epoch: soft seals do not count
+    attempt: int = 0  # of a recovery, which may start again under the same seal
+    write_once: bool = False  # in a chain: what is stored first at the LSN stays, a record or a hole (P5)
 
     @property
     def lsn(self) -> Lsn:
         return self.record.lsn
 
     def answer(self, status: StoreStatus) -> Stored:
+        """The STORED that answers this STORE."""
         wave, attempt = self.record.wave, self.attempt
         return Stored(lsn=self.lsn, wave=wave, status=status, attempt=attempt)
 
 
 class StoreStatus(Enum):
     OK = "OK"
-    TAKEN = "TAKEN"  # of write-once: a hole is there and a record was brought, or the other way round
+    TAKEN = "TAKEN"  # with `write_once`: a record was sent and a hole is stored, or vice versa
     PREEMPTED = "PREEMPTED"  # the epoch is sealed
     NO_SPACE = "NO_SPACE"  # the disk is full
-    REBUILDING = "REBUILDING"  # the node's data is being restored, it takes no copies now
-    OVERLOADED = "OVERLOADED"  # the store was dropped: too much to do
+    REBUILDING = "REBUILDING"  # the node's data is being restored: it takes no copies now
+    OVERLOADED = "OVERLOADED"  # the node is too busy and dropped the STORE
     FAILED = "FAILED"  # the disk is broken, or there was no copy to amend
 
 
@@ -205,14 +207,14 @@ class Stored:
     wave: int
     status: StoreStatus
     attempt: int = 0
-    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
+    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: the epoch and the node of the seal
     sealed_by: NodeId | None = None
-    is_soft: bool = False  # it is only a store of a higher epoch that stands in the way
+    is_soft: bool = False  # the seal is soft: it comes from a store of a higher epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The copy of this LSN is one too many, unless it is of a higher wave or by recovery."""
+    """Delete the copy of this LSN as superfluous, unless it is of a higher wave or from recovery."""
 
     log: LogId
     lsn: Lsn
@@ -221,25 +223,25 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Everything below `end` may be delivered to readers, and all epochs before its own are closed."""
+    """Everything below `end` may be delivered to readers, and all epochs before that of `end` are closed."""
 
     log: LogId
     end: Lsn
-    sequencer: NodeId  # who sends this
+    sequencer: NodeId  # the sender
 
 
 @dataclass(frozen=True, slots=True)
 class KeepWriters:
-    """The log's received table with everything below `end`, so that recovery need not look there."""
+    """Keep the log's received table as of `end`, so that recovery need not read records below."""
 
     log: LogId
-    end: Lsn  # all of its epoch below is good
+    end: Lsn  # everything of the same epoch below is stored well enough
     table: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Trim(Request["Trimmed"]):
-    """Everything below `end` may go."""
+    """Everything below `end` may be deleted."""
 
     log: LogId
     end: Lsn
@@ -254,23 +256,23 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(Request["Dropped"]):
-    """Of a keyed log: newer records replace these. You need not keep their bodies."""
+    """In a keyed log, newer records have superseded these: the node may delete their bodies."""
 
     log: LogId
     ranges: tuple[tuple[Lsn, Lsn], ...]  # half-open, in order
-    superseded_end: Lsn  # what replaces them is below
-    purged_end: Lsn = Lsn(0)  # not 0: they hold deletions that nobody needs any more
+    superseded_end: Lsn  # the records that superseded them are below this LSN
+    purged_end: Lsn = Lsn(0)  # not 0: the records include deletions that no reader needs any more
 
 
 class DropStatus(Enum):
     OK = "OK"
-    AGAIN = "AGAIN"  # they are not released here yet, or the node has too much to do: try later
+    AGAIN = "AGAIN"  # the records are not released here yet, or the node has too much to do: try later
     FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Answer to DROP, after it is durable."""
+    """Answer to DROP, after the change is durable."""
 
     status: DropStatus
 
@@ -282,7 +284,7 @@ class Seal(Request["Sealed"]):
     log: LogId
     epoch: Epoch
     sealed_by: NodeId
-    last_clean: Epoch  # nothing needs to be said about epochs up to here
+    last_clean: Epoch  # the answer leaves out epochs up to this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,26 +293,26 @@ class EpochTail:
 
     epoch: Epoch
     good_end: Lsn
-    end: LogPoint  # behind the newest record
+    end: LogPoint  # right after the newest record
     tagged_start: Lsn = Lsn(0)  # the first record with a writer's tag; 0: there is none
 
 
 class SealStatus(Enum):
     OK = "OK"
-    PREEMPTED = "PREEMPTED"  # sealed by somebody with a higher epoch
+    PREEMPTED = "PREEMPTED"  # sealed already, for a higher epoch
     REBUILDING = "REBUILDING"
     FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """Answer to SEAL, after the seal is durable. An epoch of which the node has nothing is not listed."""
+    """Answer to SEAL, after the seal is durable. `tails` leaves out epochs of which the node has nothing."""
 
     epoch: Epoch  # of the SEAL
     status: SealStatus
     tails: tuple[EpochTail, ...] = ()
     trim_end: Lsn = Lsn(0)
-    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: what sealed, and who
+    seal_epoch: Epoch = Epoch(0)  # with PREEMPTED: the epoch and the node of the seal
     sealed_by: NodeId | None = None
     writers_end: Lsn = Lsn(0)  # of the last KEEP WRITERS
     writers: bytes = b""
@@ -318,9 +320,10 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestRequest(Request["DigestRecords"]):
-    """Send me your copies of this epoch from `start` on, released or not; below `headers_end` without bodies.
+    """Which copies of this epoch does the node have from `start` on, released or not?
 
-    From here on you store nothing for the epoch that an earlier attempt, or an older seal, sent.
+    Below `headers_end` the answer has no bodies. From now on the node stores nothing for the epoch that an
+    earlier attempt or an older seal sends.
     """
 
     log: LogId
@@ -341,12 +344,12 @@ class DigestRecords:
     next: Lsn
     records: tuple[Record, ...]
     has_failed: bool = False  # the store could not be read
-    under_replicated: bool = False  # the node may have lost records of this stretch
+    under_replicated: bool = False  # the node may have lost records in this range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clean(Request["Cleaned"]):
-    """The epoch is decided: what you have of [good_end, end of the epoch) is what recovery stored there."""
+    """The epoch is decided: from `good_end` to the end of the epoch, the node keeps what recovery stored."""
 
     log: LogId
     epoch: Epoch
@@ -369,7 +372,7 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class GetEpochRecovery(Request["EpochRecovered"]):
-    """I missed the recovery of this epoch: what came out of it?"""
+    """How did the recovery of this epoch end? Asked by a node that missed it."""
 
     log: LogId
     epoch: Epoch

@@ -1,7 +1,8 @@
 """One log as a reader sees it: the client read stream and its parts.
 
-`stream` routes events and owns delivery. The parts decide one thing each: `senders` what every
-node has promised, `window` order and flow control, `gaps` what silence proves, `scd` who is
-filtered out and when to rewind, `detector` who is too slow, `epochs` whose word counts in which
-epoch, `health` what a person wants to know. The numbered rules are in docs/protocol/read_path.md.
+`stream` routes events to the parts, which decide one thing each: `connections` when a node is asked,
+`senders` what it has promised, `window` order and flow control, `delivery` what the application gets,
+`gaps` what the silence of nodes proves, `scd` which nodes are filtered out and when to rewind, `failover`
+what to do about trouble, `detector` which nodes are too slow, `epochs` which nodes store an epoch, `health`
+what the stream reports about itself. The numbered rules are in docs/protocol/read_path.md.
 """

@@ -1,8 +1,7 @@
-"""The conversations with the nodes of the read set: START, STARTED, WINDOW, STOP, and the next try.
+"""The messages to and from the nodes of the read set: START, STARTED, WINDOW, STOP, and new attempts.
 
-Keeps one sender per node, knows what the event log says about each, and decides when a node that
-does not answer is asked again. What a failure means for single-copy delivery is not decided here
-but in `failover`.
+Keeps one sender per node and what the event log says about it, and decides when to ask a node again
+that does not answer. What a failure means for single-copy delivery is decided in `failover`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ _LACKING = (AuthoritativeStatus.UNDERREPLICATION, AuthoritativeStatus.UNAVAILABL
 
 
 class Connections:
+    """The senders of one stream, and what all nodes have said about the log."""
+
     def __init__(
         self,
         request: ReadRequest,
@@ -38,19 +39,19 @@ class Connections:
         self._by_node: dict[NodeId, Sender] = {}
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._status_version = -1
-        # Nodes that may lack copies, as the event log says. A node tells it before it sends a record.
+        # Nodes that may lack copies according to the event log. A node sends this before any record.
         self.lacking: frozenset[NodeId] = frozenset()
         self.filter_version = 1
         self.replication = 0
-        self.released_end = 0  # the highest any node has told of
+        self.released_end = 0  # the highest that any node has reported
         self.trim_end = 0
-        self.bridged = LsnRange(Lsn(0), Lsn(0))  # behind a bridge that lies below the stream's start
+        self.bridged = LsnRange(Lsn(0), Lsn(0))  # the rest of an epoch whose bridge lies below it
 
-    # ---- who is there -------------------------------------------------------------------------
+    # ---- the senders --------------------------------------------------------------------------
 
     @property
     def senders(self) -> Collection[Sender]:
-        """In the order of their node ids."""
+        """The senders, in the order of their node ids."""
         return self._by_node.values()
 
     @property
@@ -61,7 +62,7 @@ class Connections:
         return self._by_node.get(node)
 
     def speaker(self, node: NodeId, filter_version: int) -> Sender | None:
-        """The sender a message counts for; None if it is of another START, or not expected (F2)."""
+        """The sender of a message that counts; None if it is of another START, or not expected (F2)."""
         sender = self._by_node.get(node)
         if sender is None or filter_version != self.filter_version:
             return None
@@ -71,7 +72,7 @@ class Connections:
         return sender
 
     def replace(self, nodes: Iterable[NodeId]) -> tuple[list[Sender], list[Sender]]:
-        """Make `nodes` the read set. Returns who is new and who is gone (and has been told so)."""
+        """Make `nodes` the read set. Returns the senders that are new and those that left, which get STOP."""
         wanted = sorted(nodes)
         gone = [sender for node, sender in self._by_node.items() if node not in wanted]
         new = [Sender(node) for node in wanted if node not in self._by_node]
@@ -84,6 +85,7 @@ class Connections:
         return new, gone
 
     def stop_all(self) -> None:
+        """Send STOP to every node that was started."""
         for sender in self.senders:
             self._silence(sender)
 
@@ -96,14 +98,14 @@ class Connections:
     # ---- asking -------------------------------------------------------------------------------
 
     def restart_all(self) -> None:
-        """A rewind: everybody starts again at the head, under a new filter version (R2)."""
+        """A rewind: all nodes start again at the head, under a new filter version (R2)."""
         self.filter_version += 1
         self._window.drop_buffered()
         for sender in self.senders:
             self._start(sender)
 
     def restart(self, sender: Sender) -> None:
-        """One node starts again while the others go on."""
+        """Start one node again while the others continue."""
         self._window.retire(sender.credit)
         self._start(sender)
 
@@ -131,23 +133,24 @@ class Connections:
         self._effects.emit(SendStart(sender.node, start, reconnect))
 
     def reading(self, sender: Sender) -> None:
-        """The node answered that it will serve."""
+        """The node answered that it will send."""
         self._answered(sender, SenderState.READING)
         sender.failures = 0
-        self._window.has_news = True  # it may have moved since START
+        self._window.has_news = True  # the window may have moved since START
 
     def rebuilding(self, sender: Sender) -> None:
+        """The node answered that it will send once it has its data again."""
         self._answered(sender, SenderState.REBUILDING)
 
     def _answered(self, sender: Sender, state: SenderState) -> None:
-        """An answer that comes after we gave up waiting is an answer all the same."""
+        """Note the answer. It counts even if it comes after the time to wait for it is over."""
         self._effects.disarm((NodeTimer.STARTED, sender.node))
         self._effects.disarm((NodeTimer.RECONNECT, sender.node))
         sender.is_suspect = False
         sender.state = state
 
     def still_alive(self, sender: Sender) -> None:
-        """It answers an older START: it is behind, not gone."""
+        """The node answered an older START: it is late, but alive. Give it more time."""
         if sender.state is SenderState.STARTING:
             self._effects.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
 
@@ -162,15 +165,16 @@ class Connections:
         sender.state = SenderState.WAITING
         sender.failures += 1
         self._effects.disarm((NodeTimer.STARTED, sender.node))
-        # Spread out, or all readers of a restarted node would come back at the same moment.
+        # A random part, or all readers of a restarted node would come back at the same moment.
         self._effects.arm((NodeTimer.RECONNECT, sender.node), pause_ms + self._rng.randint(0, pause_ms // 2))
 
     def update_windows(self) -> None:
+        """Send WINDOW to every node for which the window has moved or grown enough."""
         if not self._window.has_news:
             return
         self._window.has_news = False
         for sender in self.senders:
-            # A rebuilding node goes on by itself one day, and must know the window by then.
+            # A rebuilding node will start to send by itself, and must know the window by then.
             is_served = sender.state in (SenderState.READING, SenderState.REBUILDING)
             if is_served and self._window.wants_update(sender):
                 self._update_window(sender)
@@ -186,12 +190,13 @@ class Connections:
     # ---- what nodes and the event log say -----------------------------------------------------
 
     def on_released(self, end: int, head: int) -> bool:
-        """True if by this the head is known to be released, and was not before."""
+        """Note that all below `end` is released. True if the head was not known to be released before."""
         is_news = self.released_end <= head < end
         self.released_end = max(self.released_end, end)
         return is_news
 
     def on_statuses(self, notice: StatusNotice) -> bool:
+        """Note the statuses in the event log. False if a newer notice came before."""
         if notice.version <= self._status_version:
             return False
         self._status_version = notice.version
@@ -200,10 +205,10 @@ class Connections:
         return True
 
     def review_status(self, sender: Sender) -> bool:
-        """Work out what the node's word is worth now; True if that changed (A1, A2)."""
+        """Set the authoritative status that counts for the node now; True if it changed (A1, A2)."""
         before = sender.status
         if sender.state is SenderState.READING:
-            # It has its data and says so; the event log may lag behind.
+            # The node says that it has its data; the event log may be out of date.
             sender.status = AuthoritativeStatus.FULLY_AUTHORITATIVE
         else:
             sender.status = self._statuses.get(sender.node, AuthoritativeStatus.FULLY_AUTHORITATIVE)

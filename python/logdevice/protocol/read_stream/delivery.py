@@ -1,9 +1,9 @@
 """What goes to the application, and in which order: the one place where the head moves.
 
-Step by step, until nothing more can be said about the head: a trimmed stretch, a run of records, a
-hole, a bridge, a filtered record, or a gap that the silence of enough nodes has proven. A step needs
-certainty: the metadata of the head's epoch, and for a proven gap all-send-all mode, a grace period
-and a second look (read_path.md G1 to G8, M1 to M4).
+Delivery goes step by step, as far as the head can move: a trimmed range, a run of records, a hole, a
+bridge, a filtered record, or a gap that the silence of enough nodes has proven. A step needs certainty:
+the metadata of the head's epoch, and for a proven gap all-send-all mode, a grace period and a second
+round of answers (read_path.md G1 to G8, M1 to M4).
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _NOWHERE = LsnRange(Lsn(0), Lsn(0))
 
 
 class Delivery:
+    """Hands records and gaps to the application, and asks for the metadata this needs."""
+
     def __init__(
         self,
         log: LogId,
@@ -110,12 +112,12 @@ class Delivery:
 
     @property
     def is_held(self) -> bool:
-        """K41: the head is here, and waits until it has all its copies."""
+        """K41: whether the head has arrived, but must wait until it has all its copies again."""
         record = self._window.waiting(self._window.head)
         return self._level is ReadLevel.DURABLE and record is not None and self._lacks_copies(record)
 
     def _lacks_copies(self, record: Record) -> bool:
-        """K40."""
+        """K40: whether fewer than R nodes certainly hold a copy."""
         lacking = self._connections.lacking
         if not lacking or record.flags & RecordFlags.HOLE:
             return False
@@ -124,7 +126,7 @@ class Delivery:
         return sure < self.epochs.metadata.replication.copies
 
     def _durable_end(self, end: int) -> int:
-        """Up to where records in a row may be handed out; the head may."""
+        """The end of the records in a row that may be delivered at this read level; the head may be."""
         if self._level is ReadLevel.RELEASED or not self._connections.lacking:
             return end
         waiting = ((lsn, self._window.waiting(lsn)) for lsn in range(self._window.head, end))
@@ -146,7 +148,10 @@ class Delivery:
     # ---- gaps -----------------------------------------------------------------------------------
 
     def _hand_out_proven_gap(self, batch: list[Record | Gap]) -> bool:
-        """G1: only silence in all-send-all mode proves anything, and none while a rewind is due."""
+        """Deliver the gap at the head, if one is proven.
+
+        G1: only silence in all-send-all mode proves anything, and none while a rewind is due.
+        """
         is_filtered = self._failover.scd.is_active and self._connections.nodes
         if self._failover.rewinds.is_pending or is_filtered:
             return False
@@ -189,6 +194,7 @@ class Delivery:
         return True
 
     def on_grace_over(self) -> None:
+        """The grace period has passed: the nodes that are still silent have used up one more."""
         self._grace_over_at = self._window.head
         for sender in self._connections.senders:
             if not sender.is_past(self._window.head):
@@ -199,17 +205,20 @@ class Delivery:
         return self._effects.is_armed(TimerKind.GRACE)
 
     def _has_looked_twice(self, head: int, end: int) -> bool:
-        """G7: copies may move from a node that has not answered to one that has. Ask all again once."""
+        """Whether the gap was confirmed by a rewind; if not, schedule one.
+
+        G7: a copy may have moved from a node that had not answered yet to one that had.
+        """
         if head in self._looked_twice:
             return True
-        # All who are past the head have spoken about everything below the shortest of their promises.
+        # All nodes past the head have answered for everything below the lowest of their promises.
         told = min((sender.next for sender in self._connections.senders if sender.is_past(head)), default=end)
         self._looked_twice = LsnRange(Lsn(head), Lsn(max(end, told)))
         self._failover.schedule(RewindReason.CONFIRM_LOSS)
         return False
 
     def rewound(self) -> None:
-        """Answers given before a rewind do not count after it, and neither does the patience spent."""
+        """After a rewind, earlier answers do not count, and the grace period begins anew."""
         self._grace_over_at = -1
         self._effects.disarm(TimerKind.GRACE)
 
@@ -228,17 +237,18 @@ class Delivery:
             self._effects.emit(GetEpochMetadata(self._log, epoch, self.epochs.is_confirming))
 
     def learn_metadata(self, answer: EpochMetadataIs) -> bool:
-        """False if the answer is not the one waited for."""
+        """Take the metadata in. False if this is not the answer that is waited for."""
         was_confirming = self.epochs.is_confirming
         if not self.epochs.learn(answer):
             return False
         if was_confirming and answer.source is MetadataSource.SOFT:
-            self.retry_metadata()  # not what was asked for: do not ask in circles
+            self.retry_metadata()  # not a confirmation: pause before asking again
         else:
             self._metadata_failures = 0
         return True
 
     def retry_metadata(self) -> None:
+        """Ask for the metadata again after a pause that grows with every failure."""
         settings = self._settings
         pause_ms = back_off_ms(
             self._metadata_failures, settings.metadata_retry_ms_min, settings.metadata_retry_ms_max

@@ -1,12 +1,12 @@
 """Slow-node detector: finds nodes that make the reader wait much longer than their peers do.
 
 In single-copy delivery the slowest node sets the pace. For every window the detector adds up how
-long the head of the stream was missing while a node still owed an answer, and divides it by the answers
-that came: a node that sends a whole block at full speed is waited for all the time, but never for long.
-Time spent waiting for the application, for a release or for credit is nobody's fault. A node whose
-wait stands out against its peers (mean, spread and a margin that grows with every verdict) is put on
-probation: it is filtered out like a node that is down. Afterwards it is measured anew. Each further
-probation lasts twice as long, a healthy time shortens it again (read_path.md L1 to L6).
+long the head of the stream was missing while a node still owed an answer, and divides this time by the
+number of answers: the reader always waits for a node that sends a whole block at full speed, but never
+for long. Time spent waiting for the application, for a release or for credit counts against no node. A
+node whose wait stands out against its peers (mean, spread and a margin that grows with every verdict) is
+put on probation: it is filtered out like a node that is down. After its probation it is measured anew.
+Each further probation lasts twice as long; a healthy time shortens the next one (read_path.md L1 to L6).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Node:
 
     @property
     def wait_ms(self) -> float:
-        """How long one answer took in the current window. One that is owed counts as well."""
+        """How long one answer took in the current window. The answer that is owed counts, too."""
         return self.waited_ms / (self.answers + 1)
 
     def begin_window(self) -> None:
@@ -66,7 +66,7 @@ class _Node:
 
 
 class SlowNodeDetector:
-    """Owned by the stream, which says whom it waits for and asks who is on probation."""
+    """Told by the stream for which nodes it waits, it decides which nodes are on probation."""
 
     def __init__(self, settings: ReadStreamSettings) -> None:
         self._settings = settings
@@ -91,7 +91,7 @@ class SlowNodeDetector:
         return min(self._probation_end_ms.values(), default=None)
 
     def waits_for(self, nodes: tuple[NodeId, ...], now_ms: int) -> None:
-        """From now on the head is missing and these nodes owe an answer; empty: nobody does."""
+        """From now on the head is missing and these nodes owe an answer. Empty: no node does."""
         waited_ms = now_ms - self._since_ms
         if waited_ms > 0:
             for node in self._waiting_for:
@@ -103,7 +103,7 @@ class SlowNodeDetector:
         self._node(node, now_ms).answers += 1
 
     def window_done(self, nodes: Iterable[NodeId], now_ms: int) -> None:
-        """The window slid: what each node cost in it is a sample."""
+        """The window slid: the wait for each node in it becomes a sample."""
         self.waits_for((), now_ms)
         for node in nodes:
             state = self._node(node, now_ms)
@@ -117,7 +117,7 @@ class SlowNodeDetector:
             state.begin_window()
 
     def check(self, candidates: Sequence[NodeId], outliers_max: int, now_ms: int) -> bool:
-        """End probations, pass verdicts; True if the list of slow nodes changed."""
+        """End probations and find slow nodes among `candidates`; True if the list of slow nodes changed."""
         self.waits_for(self._waiting_for, now_ms)
         before = self.on_probation
         for node in before:
@@ -136,7 +136,7 @@ class SlowNodeDetector:
         return self.on_probation != before
 
     def _outliers(self, nodes: list[NodeId], count_max: int, now_ms: int) -> list[NodeId]:
-        """The largest group of at most `count_max` nodes that stands apart from all others."""
+        """The largest group of at most `count_max` nodes that is much slower than all others."""
         cost = {node: self._cost(node, now_ms) for node in nodes}
         ranked = sorted(nodes, key=lambda node: (-cost[node], node))
         for count in range(min(count_max, len(ranked) - 2), 0, -1):
@@ -171,6 +171,7 @@ class SlowNodeDetector:
         self._margin_ms = now_ms
 
     def forget(self, node: NodeId) -> None:
+        """Drop everything about a node that left the read set."""
         self._nodes.pop(node, None)
         self._probation_end_ms.pop(node, None)
         self._waiting_for = tuple(other for other in self._waiting_for if other != node)

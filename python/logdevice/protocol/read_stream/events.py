@@ -1,4 +1,4 @@
-"""Everything that may happen to a client read stream, everything it may ask for and wait to do."""
+"""The events, effects and deadlines of a client read stream, and the values it is made from."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from logdevice.types import (
 class ConnectionLost:
     """The connection to `node` is gone, or a START could not be sent over it.
 
-    Comes once per connection, after everything that was received on it; nothing of that
-    connection comes later.
+    Comes once per connection, after everything that was received on it.
     """
 
     node: NodeId
@@ -37,7 +36,7 @@ class ConnectionLost:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUnavailable:
-    """The metadata of `epoch` could not be read (now)."""
+    """The metadata of `epoch` cannot be read now."""
 
     epoch: Epoch
 
@@ -51,7 +50,7 @@ class ReadConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class LogRemoved:
-    """The log is not in the configuration (any more)."""
+    """The log is not in the configuration, or no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Consumed:
     end: Lsn
 
 
-# What nodes of the read set say comes as Answered, what any node says of metadata as it is.
+# Messages from nodes of the read set come as Answered; metadata may come from any node.
 Event = (
     Answered[ToReader]
     | Consumed
@@ -98,14 +97,14 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class EndStream:
-    """Everything up to the stream's end has been delivered; no effect follows."""
+    """Everything up to the stream's end has been delivered and consumed; no effect follows."""
 
 
-# WINDOW is told where there is a connection; with STOP that is closed, and no event comes back. What is asked
-# of any node ends in EpochMetadataIs or MetadataUnavailable, with the same epoch.
+# WINDOW is sent only over an open connection. STOP closes the connection, and no event follows it.
+# GetEpochMetadata may go to any node, and ends in EpochMetadataIs or MetadataUnavailable of the same epoch.
 Effect = SendStart | Tell[Window | Stop] | GetEpochMetadata | Deliver | EndStream | WakeAt
 
-# ---- its deadlines ------------------------------------------------------------------------------
+# ---- deadlines ----------------------------------------------------------------------------------
 
 
 class TimerKind(Enum):
@@ -119,7 +118,7 @@ class TimerKind(Enum):
 
 
 class NodeTimer(Enum):
-    """One for each node."""
+    """Timers that exist once per node."""
 
     STARTED = "STARTED"
     RECONNECT = "RECONNECT"
@@ -127,12 +126,12 @@ class NodeTimer(Enum):
 
 Timer = TimerKind | tuple[NodeTimer, NodeId]
 
-# ---- what a stream is told at birth ------------------------------------------------------------
+# ---- what a stream is made from ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadConfig:
-    """What the configuration says about the cluster and the log, as far as a reader cares."""
+    """What a reader needs of the configuration of the cluster and the log."""
 
     nodes: Mapping[NodeId, Location]  # every node that can be read from
     scd: bool = True
@@ -147,9 +146,9 @@ class ReadRequest:
     start: Lsn
     end: Lsn
     location: Location = Location()
-    shuffle_seed: int | None = 0  # None: copysets as stored; one number for all: same node for all
+    shuffle_seed: int | None = 0  # None: copysets as stored; readers with one seed read from the same nodes
     time_range: TimeRange | None = None
     headers_only: bool = False
-    lineage: int = 0  # the newest history of the log that is known; 0: whichever it is
+    lineage: int = 0  # the newest history of the log that is known; 0: any
     force_all_send_all: bool = False
     level: ReadLevel = ReadLevel.RELEASED

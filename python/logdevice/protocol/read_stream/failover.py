@@ -1,8 +1,8 @@
 """What single-copy delivery does about trouble: list nodes as down or slow, rewind, change the mode.
 
-Owns the known-down list, the rewinds and the slow-node detector of one stream, and the two clocks
-that guard against nodes which neither send nor fail. The ways into all-send-all (read_path.md R4 to
-R6) and out of it (R7), onto the list (D1 to D6) and off it (D7) all end in one method: `rewind`.
+Owns the known-down list, the rewinds and the slow-node detector of one stream, and the two timeouts
+against nodes that neither send nor fail. Every change of the mode (into all-send-all: read_path.md R4 to
+R6; out of it: R7) and of the list (onto it: D1 to D6; off it: D7) is carried out in one method: `rewind`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from logdevice.types import AuthoritativeStatus, NodeId
 
 
 class Failover:
+    """Decides which nodes send, and in which mode, when some of them do not do their part."""
+
     def __init__(
         self,
         settings: ReadStreamSettings,
@@ -34,11 +36,11 @@ class Failover:
         self.scd = scd
         self.rewinds = Rewinds(settings)
         self.detector = SlowNodeDetector(settings)
-        self.progress_ms = 0  # when the head last moved, or became something to wait for
+        self.progress_ms = 0  # when the head last moved, or was first known to be released
         self._replication = 0  # R of the head's epoch; the nodes are told of it by the next rewind
         self._rewound_ms = 0
         self._list_changed_ms = 0
-        self._accounted_ms = 0  # up to here the detector knows for whom we waited
+        self._accounted_ms = 0  # up to here the detector knows for which nodes the reader waited
 
     def begin(self, now_ms: int) -> None:
         self.progress_ms = self._accounted_ms = now_ms
@@ -46,16 +48,18 @@ class Failover:
     # ---- reasons to rewind ----------------------------------------------------------------------
 
     def schedule(self, reason: RewindReason) -> None:
+        """Ask for a rewind, or join the one that is pending."""
         at_ms = self.rewinds.schedule(reason, self._effects.now_ms)
         if at_ms is not None:
             self._effects.arm(TimerKind.REWIND, at_ms - self._effects.now_ms)
 
     def trouble(self, node: NodeId, reason: RewindReason) -> None:
-        """The node cannot send what it should: list it and let the others send it (D1 to D6)."""
+        """The node cannot send what it should: list it, so that other nodes send it (D1 to D6)."""
         if self.scd.mark_down(node):
             self.schedule(reason)
 
     def status_changed(self, sender: Sender) -> None:
+        """The authoritative status of a node has changed."""
         if sender.status is AuthoritativeStatus.AUTHORITATIVE_EMPTY:
             # A3: its records have moved to nodes that may already be past them. Read again.
             self.schedule(RewindReason.BECAME_EMPTY)
@@ -67,14 +71,14 @@ class Failover:
         if mode is self.scd.preferred:
             return
         self.scd.preferred = mode
-        self.scd.want_mode(mode)  # takes back a wish that was not carried out yet, too
+        self.scd.want_mode(mode)  # also replaces a wish that was not carried out yet
         if mode is not self.scd.mode:
             self.schedule(RewindReason.CONFIG_CHANGED)
 
     def replication_is(self, copies: int) -> None:
-        """All nodes must agree on R, or two of them, or none, would send the same record (R8).
+        """Set R. All nodes must use the same R, or two of them or none would send the same record (R8).
 
-        So a node that reconnects before the rewind is still told the R that the others were told.
+        So a node that reconnects before the rewind still gets the R that the others got.
         """
         self._replication = copies
         if self._connections.nodes and copies != self._connections.replication and self.scd.is_active:
@@ -83,6 +87,7 @@ class Failover:
             self._connections.replication = copies
 
     def node_gone(self, node: NodeId) -> None:
+        """The node left the read set."""
         self.detector.forget(node)
         if self.scd.forget(node):
             self.schedule(RewindReason.CONFIG_CHANGED)
@@ -90,7 +95,7 @@ class Failover:
     # ---- the rewind -----------------------------------------------------------------------------
 
     def rewind(self) -> None:
-        """Carry out every wish gathered since the last one, and start all nodes again at the head."""
+        """Carry out all changes asked for since the last rewind, and start all nodes again at the head."""
         listed = self.scd.filtered_out
         unfit = [sender.node for sender in self._connections.senders if not sender.is_fit_for_scd]
         self.rewinds.begin()
@@ -103,14 +108,14 @@ class Failover:
         self._connections.restart_all()
         self.guard()
 
-    # ---- nobody sends the head ------------------------------------------------------------------
+    # ---- no node sends the head -----------------------------------------------------------------
 
-    def check_everybody_passed(self) -> None:
-        """R4: once nobody is left who would send the head, do not wait for a timeout."""
+    def check_all_passed(self) -> None:
+        """R4: once no node is left that would send the head, do not wait for a timeout."""
         if not self.scd.is_active or self.rewinds.is_pending:
             return
         head, filtered_out = self._window.head, self.scd.filtered_out
-        if not gaps.everybody_passed(self._connections.senders, filtered_out, head):
+        if not gaps.all_passed(self._connections.senders, filtered_out, head):
             return
         thin = [
             sender.node
@@ -118,16 +123,16 @@ class Failover:
             if sender.node not in filtered_out and sender.is_thin_at(head)
         ]
         for node in thin:
-            # D5: it may have lost the head itself; the next node of the copyset is to send it.
+            # D5: this node may have lost the head; the next node of the copyset must send it.
             self.trouble(node, RewindReason.UNDER_REPLICATED)
         if not thin:
             self.scd.want_mode(ReadMode.ALL_SEND_ALL)
             self.schedule(RewindReason.NOBODY_HAS_IT)
 
-    # ---- the two clocks -------------------------------------------------------------------------
+    # ---- the two timeouts -----------------------------------------------------------------------
 
     def guard(self) -> None:
-        """Watch over the head: somebody could silently fail to send it."""
+        """Arm the timeouts: a node could fail to send the head without any sign."""
         if not self.scd.is_active:
             self._effects.disarm(TimerKind.SCD_TIMEOUT)
         elif not self._effects.is_armed(TimerKind.SCD_TIMEOUT):
@@ -136,7 +141,7 @@ class Failover:
             self._effects.arm(TimerKind.ALL_SEND_ALL_TIMEOUT, self._settings.all_send_all_timeout_ms)
 
     def on_scd_timeout(self, is_stalled: bool) -> None:
-        """D4: the head has not moved for a whole period; list whoever has not passed it."""
+        """D4: if the head has not moved for a whole period, list the nodes that have not passed it."""
         timeout_ms = self._settings.scd_timeout_ms
         left_ms = max(self.progress_ms, self._rewound_ms) + timeout_ms - self._effects.now_ms
         if not is_stalled or left_ms > 0 or self.rewinds.is_pending:
@@ -150,7 +155,7 @@ class Failover:
         self._effects.arm(TimerKind.SCD_TIMEOUT, timeout_ms)
 
     def on_all_send_all_timeout(self, is_stalled: bool) -> None:
-        """R5: listing nodes has not helped, or there is nobody left to list."""
+        """R5: if listing nodes has not helped, or none is left to list, go to all-send-all."""
         timeout_ms = self._settings.all_send_all_timeout_ms
         left_ms = self.progress_ms + timeout_ms - self._effects.now_ms
         if is_stalled and left_ms <= 0 and self.scd.is_active and not self._all_silent():
@@ -169,7 +174,7 @@ class Failover:
             return
         for sender in silent:
             if sender.state is SenderState.READING:
-                self._connections.restart(sender)  # R9: a new connection may do what waiting does not
+                self._connections.restart(sender)  # R9: a new connection may help where waiting does not
 
     def _silent(self) -> list[Sender]:
         head, filtered_out = self._window.head, self.scd.filtered_out
@@ -185,7 +190,7 @@ class Failover:
     # ---- the window slides ----------------------------------------------------------------------
 
     def window_slid(self) -> None:
-        """The moment to look who is back (D7), and to return to single-copy delivery (R7)."""
+        """The window slid: take nodes that are back off the list (D7), or return to SCD (R7)."""
         self._sample_slow_nodes()
         if self.scd.is_active:
             for sender in self._connections.senders:
@@ -201,7 +206,7 @@ class Failover:
     # ---- slow nodes -----------------------------------------------------------------------------
 
     def account_for_waiting(self, is_stalled: bool) -> None:
-        """L1: at the start of a turn, before anything changes: for whom was it that time passed?"""
+        """L1: charge the time since the last event to the nodes that owed the head until now."""
         now_ms = self._effects.now_ms
         if self.detector.is_off or now_ms == self._accounted_ms:
             return
@@ -217,7 +222,7 @@ class Failover:
         self._accounted_ms = now_ms
 
     def watch_slow_nodes(self) -> None:
-        """The head is missing: look again soon who it is that keeps us waiting."""
+        """The head is missing: check soon which node is the cause."""
         if not self.detector.is_off and not self._effects.is_armed(TimerKind.SLOW_NODES):
             self._effects.arm(TimerKind.SLOW_NODES, self._settings.slow_node_floor_ms)
 
@@ -227,7 +232,7 @@ class Failover:
             self.check_slow_nodes()
 
     def check_slow_nodes(self) -> None:
-        """L4: never list so many that a whole copyset could be among the listed."""
+        """L4: never list so many nodes that they could be a whole copyset."""
         empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
         lost = sum(
             sender.node in self.scd.down and sender.status is not empty

@@ -1,4 +1,4 @@
-"""What a person wants to know about a read stream: how it reads, and what it waits for since when."""
+"""What a read stream reports to a person: how it reads, what it waits for, and since when."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Waiting(Enum):
     NODES = "NODES"  # nodes that could have the head have not answered
     RELEASE = "RELEASE"  # caught up: nothing is released at the head
     APPLICATION = "APPLICATION"  # what was delivered has not been consumed
-    METADATA = "METADATA"  # it is not known who stores the head's epoch
+    METADATA = "METADATA"  # it is not known which nodes store the head's epoch
     REWIND = "REWIND"  # a rewind is about to happen
     COPIES = "COPIES"  # the head is here, and a durable reader waits until its lost copies are restored
-    GRACE = "GRACE"  # enough nodes lack the head; a last one gets time to speak up
+    GRACE = "GRACE"  # enough nodes lack the head; the last ones get some time to answer
     ENDED = "ENDED"  # nothing more to read
 
 
@@ -37,7 +37,7 @@ class StreamHealth:
     waiting: Waiting
     waiting_for: str  # names the nodes, the epoch or the rewind reasons
     waiting_since_ms: int
-    is_healthy: bool  # enough nodes are connected, or have been until a moment ago
+    is_healthy: bool  # enough nodes are connected, or were a moment ago
     known_down: tuple[NodeId, ...]
     slow: tuple[NodeId, ...]
     rewinds: int
@@ -69,6 +69,7 @@ def snapshot(
     violations: int,
     is_healthy: bool,
 ) -> StreamHealth:
+    """The health of a stream with these parts."""
     waiting, waiting_for = _waiting(window, connections, failover, delivery)
     return StreamHealth(
         mode=failover.scd.mode,
@@ -92,12 +93,12 @@ def snapshot(
 def _waiting(
     window: SlidingWindow, connections: Connections, failover: Failover, delivery: Delivery
 ) -> tuple[Waiting, str]:
-    """The first thing that has to happen before the head can move (H2)."""
+    """The first thing that must happen before the head can move, and its details (H2)."""
     head = window.head
     if head >= window.end and not window.has_unconsumed:
         return Waiting.ENDED, ""
     if head >= min(window.window_end, window.end):
-        return Waiting.APPLICATION, f"it has consumed up to {Lsn(window.consumed)} only"
+        return Waiting.APPLICATION, f"it has consumed only up to {Lsn(window.consumed)}"
     if not delivery.knows_head and (delivery.epochs.is_open_question or connections.released_end > head):
         return Waiting.METADATA, f"of epoch {Lsn(head).epoch}"
     if delivery.knows_head and delivery.is_held:
@@ -108,7 +109,7 @@ def _waiting(
         return Waiting.RELEASE, f"of {Lsn(head)}"
     if delivery.is_in_grace:
         return Waiting.GRACE, ", ".join(str(node) for node in _silent(connections, head))
-    return Waiting.NODES, ", ".join(str(node) for node in _silent(connections, head)) or "none is known"
+    return Waiting.NODES, ", ".join(str(node) for node in _silent(connections, head)) or "no node is known"
 
 
 def _silent(connections: Connections, head: int) -> list[NodeId]:

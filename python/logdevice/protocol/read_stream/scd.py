@@ -1,12 +1,12 @@
-"""Single-copy delivery: who is filtered out, in which mode we read, and when to rewind.
+"""Single-copy delivery: the read mode, the known-down list, and when to rewind.
 
-Nothing changes at once. Whoever sees a reason for another mode or another known-down list says so
-here; the wishes are gathered and carried out together by the next rewind, because nodes learn mode
-and list only from a START (read_path.md R1). Rewinds are spaced out by a delay that doubles with
-each and shrinks with time, so that a flapping node costs little.
+No change takes effect at once, because nodes learn mode and list only from a START. Wishes for another
+mode or another list are collected here, and the next rewind carries them out together (read_path.md R1).
+Rewinds are spaced out by a delay that doubles with each and shrinks with time, so that a node that
+fails again and again costs little.
 
-When a node is marked down (read_path.md D1 to D6): a bad checksum, a START that failed, a lost
-connection, silence past the timeout, lost data, a status that is not fully authoritative.
+A node is marked down for a bad checksum, a START that failed, a lost connection, silence past the timeout,
+lost data, or a status that is not fully authoritative (read_path.md D1 to D6).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RewindReason(Enum):
 
 
 class Scd:
-    """Mode and lists in force, and those wished for."""
+    """The mode and the lists in force, and those wanted from the next rewind on."""
 
     def __init__(self, preferred: ReadMode) -> None:
         self.preferred = preferred  # what the configuration and the reader ask for
@@ -66,7 +66,7 @@ class Scd:
         return tuple(sorted(self.filtered_out))
 
     def mark_down(self, node: NodeId) -> bool:
-        """False if that is known, or does not matter because everybody sends everything."""
+        """List the node. False if it is listed already, or if there is no list in all-send-all."""
         if not self.is_active or node in self._wanted_down:
             return False
         if node in self.down and node not in self._wanted_up:
@@ -76,10 +76,12 @@ class Scd:
         return True
 
     def mark_up(self, node: NodeId) -> None:
+        """Take the node off the list, unless it has failed again since the last rewind."""
         if node not in self._wanted_down:
             self._wanted_up.add(node)
 
     def want_slow(self, nodes: Iterable[NodeId]) -> bool:
+        """List exactly these nodes as slow. True if this differs from the list in force."""
         self._wanted_slow = set(nodes)
         return self._wanted_slow - self.down != self.slow
 
@@ -87,7 +89,7 @@ class Scd:
         self._wanted_mode = mode
 
     def apply(self, read_set: set[NodeId], unfit: Iterable[NodeId]) -> None:
-        """Carry the wishes out. `unfit`: who starts on the list when single-copy delivery begins."""
+        """Carry the wishes out. `unfit`: the nodes to list when single-copy delivery begins."""
         was_active = self.is_active
         self.mode = self._wanted_mode or self.mode
         if self.is_active and not was_active:
@@ -95,14 +97,14 @@ class Scd:
         self.down = ((self.down - self._wanted_up) | self._wanted_down) & read_set
         self.slow = (self._wanted_slow & read_set) - self.down
         if self.down == read_set:
-            self.mode = ReadMode.ALL_SEND_ALL  # R6: nobody is left to send a single copy
+            self.mode = ReadMode.ALL_SEND_ALL  # R6: no node is left to send a single copy
         if not self.is_active:
             self.down, self.slow = set(), set()
         self._wanted_mode = None
         self._wanted_down, self._wanted_up = set(), set()
 
     def forget(self, node: NodeId) -> bool:
-        """The node left the read set; True if the list in force changes by that."""
+        """The node left the read set; True if it was on the list in force."""
         was_listed = node in self.filtered_out
         for nodes in (self.down, self.slow, self._wanted_down, self._wanted_up, self._wanted_slow):
             nodes.discard(node)
@@ -110,7 +112,7 @@ class Scd:
 
 
 class Rewinds:
-    """When the next rewind is due. Reasons that come together share one."""
+    """When the next rewind is due. Reasons that come before it share it."""
 
     def __init__(self, settings: ReadStreamSettings) -> None:
         self._settings = settings
@@ -129,7 +131,7 @@ class Rewinds:
         return tuple(self._pending)
 
     def schedule(self, reason: RewindReason, now_ms: int) -> int | None:
-        """When to rewind, if this reason is the first one; None if a rewind is on its way already."""
+        """The time of the rewind if this is the first reason for it; None if a rewind is pending already."""
         self._pending.append(reason)
         if len(self._pending) > 1:
             return None
@@ -145,6 +147,7 @@ class Rewinds:
         return now_ms + delay_ms
 
     def begin(self) -> None:
+        """The pending rewind happens now."""
         self.done += 1
         self.reasons.update(self._pending)
         self._pending.clear()

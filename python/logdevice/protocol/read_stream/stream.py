@@ -1,12 +1,12 @@
-"""Client read stream: one reader's view of one log, in order, once, with every gap explained.
+"""Client read stream: delivers the records of one log in order and once, and explains every gap.
 
-It lives from the moment an application asks for [start, end) until the application has consumed
-all of it. Storage nodes push; the stream orders, drops second copies, decides when a missing LSN is
-really missing, and in single-copy delivery finds out who does not do its part and asks the others.
-It never delivers what it does not know: if it cannot tell, it waits, and `health()` says for what.
+It lives from the moment an application asks for [start, end) until the application has consumed all
+of it. Storage nodes push records; the stream sorts them, drops second copies, and decides when a missing
+LSN is really missing. In single-copy delivery it finds nodes that do not send their part, and
+asks other nodes for it. It never guesses: while it is not certain, it waits, and `health()` says for what.
 
-The machine only routes: `connections` talks to nodes, `failover` reacts to trouble, `delivery` moves
-the head. Rules are cited by their numbers in docs/protocol/read_path.md.
+This module only routes events: `connections` talks to nodes, `failover` reacts to trouble, `delivery`
+moves the head. Rules are cited by their numbers in docs/protocol/read_path.md.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ _CORRUPT = int(RecordFlags.CORRUPT)  # arithmetic on flag enums is slow, and thi
 
 
 class ClientReadStream:
+    """The machine that reads one range of one log. Call `start` once, then `handle` for every event."""
+
     def __init__(
         self,
         request: ReadRequest,
@@ -80,12 +82,13 @@ class ClientReadStream:
             self._failover,
             request.level,
         )
-        self._has_stopped = False  # everything is delivered; nodes have been told
-        self._has_ended = False  # and consumed
+        self._has_stopped = False  # everything is delivered, and the nodes got STOP
+        self._has_ended = False  # and everything is consumed
         self._violations = 0
         self._disconnected_since_ms: int | None = None
 
     def start(self, now_ms: int) -> list[Effect]:
+        """Begin to read. Returns the first effects."""
         effects = self._effects.begin(now_ms)
         self._failover.begin(now_ms)
         self._disconnected_since_ms = now_ms
@@ -93,9 +96,10 @@ class ClientReadStream:
         return effects
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        # Once everything is delivered, nothing but the application's word matters.
+        """Take an event in. Returns what to do now; empty once the stream has ended."""
+        # Once everything is delivered, only the application still matters.
         if self._has_ended or (self._has_stopped and not isinstance(event, Consumed)):
-            return []  # late answers are normal, not errors
+            return []  # late messages are normal, not errors
         effects = self._effects.begin(now_ms)
         self._failover.account_for_waiting(self._is_stalled)
         self._route(event)
@@ -103,7 +107,7 @@ class ClientReadStream:
         return effects
 
     def health(self, now_ms: int) -> StreamHealth:
-        """How the stream is doing; changes nothing."""
+        """A snapshot of how the stream reads and what it waits for; changes nothing."""
         disconnected_ms = 0 if self._disconnected_since_ms is None else now_ms - self._disconnected_since_ms
         return snapshot(
             self._window,
@@ -138,13 +142,13 @@ class ClientReadStream:
                 assert_never(event)
 
     def _decide(self) -> None:
-        """After every event: deliver what can be delivered, then see whether anybody is in the way."""
+        """After every event: deliver what can be delivered, then check what holds up the head."""
         self._delivery.advance()
         if self._window.head >= self._window.end:
             self._stop()
         else:
             if self._is_stalled:
-                self._failover.check_everybody_passed()
+                self._failover.check_all_passed()
                 self._failover.watch_slow_nodes()
             if not self._failover.rewinds.is_pending:
                 self._connections.update_windows()
@@ -161,7 +165,7 @@ class ClientReadStream:
 
     @property
     def _is_stalled(self) -> bool:
-        """The head is released and missing, and nothing but a node's answer can bring it."""
+        """Whether the head is released and missing, so that only a node can bring it."""
         return (
             self._window.head < min(self._connections.released_end, self._window.window_end)
             and not self._window.has_head
@@ -203,7 +207,7 @@ class ClientReadStream:
         self._on_released(end)
 
     def _without_corrupt(self, sender: Sender, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """D1: a copy that cannot be read is no copy; the node may as well not have it."""
+        """The readable records. D1: a node whose copy cannot be read counts as one that may have lost it."""
         for record in records:
             if record.flags & _CORRUPT:
                 self._window.drop(record, sender.credit)
@@ -246,7 +250,7 @@ class ClientReadStream:
                 assert_never(notice.reason)
 
     def _on_violation(self, sender: Sender) -> None:
-        """F4: the node broke the protocol. What it sent is not trusted; start it again."""
+        """F4: the node broke the protocol. Ignore its message, and start it again on a new connection."""
         self._violations += 1
         sender.is_suspect = True
         self._connections.failed(sender)
@@ -261,7 +265,7 @@ class ClientReadStream:
 
     def _on_released(self, end: int) -> None:
         if self._connections.on_released(end, self._window.head):
-            self._failover.progress_ms = self._effects.now_ms  # there is something to wait for from now on
+            self._failover.progress_ms = self._effects.now_ms  # now there is a head to wait for
 
     def _on_started(self, node: NodeId, answer: Started) -> None:
         sender = self._connections.get(node)
@@ -278,7 +282,7 @@ class ClientReadStream:
         if answer.filter_version < self._connections.filter_version:
             self._connections.still_alive(sender)
         else:
-            self._violations += 1  # F2: nobody asked for that
+            self._violations += 1  # F2: the stream has sent no such START
 
     def _answered(self, sender: Sender, answer: Started) -> None:
         match answer.status:
@@ -287,7 +291,7 @@ class ClientReadStream:
             case StartedStatus.REBUILDING:
                 self._connections.rebuilding(sender)
                 self._failover.trouble(sender.node, RewindReason.REBUILDING)
-            case StartedStatus.AGAIN | StartedStatus.STALE_LINEAGE:  # L32: the shell hears it, too
+            case StartedStatus.AGAIN | StartedStatus.STALE_LINEAGE:  # L32: the shell handles it, too
                 self._connections.failed(sender)
                 self._failover.trouble(sender.node, RewindReason.STARTED_FAILED)
             case StartedStatus.FAILED:
@@ -311,7 +315,7 @@ class ClientReadStream:
                 self._review(sender)
 
     def _review(self, sender: Sender) -> None:
-        """A sender's state or status may have changed: what follows for others, and for our health?"""
+        """A sender's state or status may have changed: adapt the read mode and the health."""
         if self._connections.review_status(sender):
             self._failover.status_changed(sender)
         self._review_health()
@@ -336,7 +340,7 @@ class ClientReadStream:
             self._update_read_set()
 
     def _update_read_set(self) -> None:
-        """M3: read from the nodes of the head's epoch that the configuration knows."""
+        """M3: read from the nodes of the head's epoch that are in the configuration."""
         metadata = self._delivery.epochs.metadata
         assert metadata is not None, "asked for only after metadata"
         read_set = [node for node in metadata.nodeset if node in self._config.nodes]
@@ -388,7 +392,7 @@ class ClientReadStream:
         if kind is NodeTimer.RECONNECT:
             self._connections.restart(sender)
             return
-        sender.is_suspect = True  # D3: do not rely on that connection again
+        sender.is_suspect = True  # D3: do not use this connection again
         self._connections.failed(sender)
         self._failover.trouble(node, RewindReason.STARTED_TIMEOUT)
         self._review(sender)

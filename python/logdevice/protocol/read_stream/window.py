@@ -3,10 +3,10 @@
     consumed            head                      window_end            end
        |--- delivered ---|------ reorder buffer -------|                  |
 
-Below `consumed` the application is done. Between `consumed` and `head` lies what was handed out:
-its bytes count until it is consumed. From `head` to `window_end` records are collected in any order
-and handed out in LSN order. Nodes send nothing at or above `window_end`, and not more bytes than they
-were granted (read_path.md W1 to W6).
+Below `consumed` the application is done. From `consumed` to `head` items are delivered and not consumed
+yet: their bytes count. From `head` to `window_end` records are collected in any order and handed out in
+LSN order. Nodes send nothing at or above `window_end`, and not more bytes than they were granted
+(read_path.md W1 to W6).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from logdevice.types import Gap, GapType, Lsn, Record
 
 
 class Delivered(NamedTuple):
-    """One item the application has and has not consumed yet."""
+    """One item that was delivered and is not consumed yet."""
 
     end: int
-    credit: Credit | None  # whose byte window the item occupies; a gap occupies none
+    credit: Credit | None  # the byte window that the item occupies; a gap occupies none
     size: int
 
 
 class SlidingWindow:
-    """Positions are plain integers in here: this is the loop that runs once per LSN."""
+    """Order and flow control of one stream. Positions are plain integers: this code runs once per LSN."""
 
     def __init__(self, start: Lsn, end: Lsn, settings: ReadStreamSettings) -> None:
         self._settings = settings
@@ -40,9 +40,9 @@ class SlidingWindow:
         self._slide_after: int = 0
         self._senders = 1
         self._share = settings.window_bytes  # of one sender, in bytes
-        self._update_after = 0  # a sender hears of its bytes only when its grant grew by so much
-        self.has_news = False  # something was given back or moved that senders may have to hear of
-        # None instead of a record: the node says that the reader asked not to see it.
+        self._update_after = 0  # a sender gets a WINDOW only when its grant grew by this many bytes
+        self.has_news = False  # the window or a grant has changed: senders may need a WINDOW
+        # None instead of a record: the reader asked not to see it.
         self._slots: dict[int, tuple[Record | None, Credit]] = {}
         self._delivered: deque[Delivered] = deque()
         self._held = 0  # bytes delivered under older STARTs and not consumed yet
@@ -67,7 +67,7 @@ class SlidingWindow:
     # ---- collecting -----------------------------------------------------------------------------
 
     def accept(self, records: tuple[Record, ...], credit: Credit) -> None:
-        """Keep what is new inside the window; a second copy gives its bytes back at once (W4)."""
+        """Keep the new records inside the window; a second copy gives its bytes back at once (W4)."""
         head, window_end, slots = self.head, self.window_end, self._slots
         for record in records:
             lsn = record.lsn
@@ -78,6 +78,7 @@ class SlidingWindow:
                 self._give_back(credit, record.size)
 
     def accept_filtered(self, start: int, end: int, credit: Credit) -> None:
+        """Note that the records of [start, end) are filtered out, except those that have arrived."""
         for lsn in range(max(start, self.head), min(end, self.window_end)):
             self._slots.setdefault(lsn, (None, credit))
 
@@ -89,14 +90,14 @@ class SlidingWindow:
         return self.head in self._slots
 
     def drop_buffered(self) -> None:
-        """A rewind: everything not yet delivered will be sent again, under new credits."""
+        """A rewind: forget what is not delivered; it will be sent again, under new credits."""
         self._slots.clear()
         self._held = sum(delivered.size for delivered in self._delivered)
 
     # ---- handing out ----------------------------------------------------------------------------
 
     def take_run(self, stop: int) -> list[Record | Gap]:
-        """Hand out the plain records that stand in a row at the head, below `stop`."""
+        """Hand out the records without flags that follow each other from the head on, below `stop`."""
         slots, delivered, head = self._slots, self._delivered, self.head
         run: list[Record | Gap] = []
         while head < stop:
@@ -122,7 +123,7 @@ class SlidingWindow:
         return [record]
 
     def waiting(self, lsn: int) -> Record | None:
-        """A record that waits at `lsn`; None if there is none, or one that was filtered out."""
+        """The record that waits at `lsn`; None if there is none, or if it was filtered out."""
         slot = self._slots.get(lsn)
         return None if slot is None else slot[0]
 
@@ -133,8 +134,9 @@ class SlidingWindow:
     def hand_out_gap(
         self, gap_type: GapType, end: int, batch: list[Record | Gap], marks: Marks = NO_MARKS
     ) -> None:
-        """Append a gap from the head to `end` to `batch`; neighbours of one type become one gap, unless
-        deletions were removed at different times (K26).
+        """Append a gap from the head to `end` to `batch`.
+
+        Adjacent gaps of one type become one, unless their purged ends differ (K26).
         """
         start, end = self.head, min(end, self.end)
         assert end > start, f"empty gap {gap_type} at {Lsn(start)}"
@@ -149,7 +151,7 @@ class SlidingWindow:
         self._pass_over(end)
 
     def _pass_over(self, end: int) -> None:
-        """Move the head to `end`; what was buffered below is not wanted any more."""
+        """Move the head to `end`, and drop what is buffered below."""
         passed = end - self.head
         if passed < len(self._slots):
             stale = [lsn for lsn in range(self.head, end) if lsn in self._slots]
@@ -180,7 +182,7 @@ class SlidingWindow:
                 self._give_back(done.credit, done.size)
 
     def drop(self, record: Record, credit: Credit) -> None:
-        """A record that is not wanted after all, because it cannot be read."""
+        """Give back the bytes of a record that cannot be read."""
         self._give_back(credit, record.size)
 
     @property
@@ -190,26 +192,27 @@ class SlidingWindow:
     # ---- bytes ----------------------------------------------------------------------------------
 
     def share_bytes(self, senders: int) -> None:
-        """The byte window is split evenly: a sender that has the head always has room for it (W5)."""
+        """Split the byte window evenly, so that a sender that has the head always has room for it (W5)."""
         self._senders = max(1, senders)
         self._share = max(1, self._settings.window_bytes // self._senders)
         self._update_after = max(1, int(self._settings.window_slide_share * self._share))
         self.has_news = True
 
     def grant(self, credit: Credit) -> int:
-        """How many bytes a sender may have sent in all since its START."""
+        """How many bytes a sender may send in all under its START."""
         return self.first_grant + credit.returned
 
     @property
     def first_grant(self) -> int:
+        """How many bytes a START grants now."""
         return max(1, self._share - self._held // self._senders)
 
     def retire(self, credit: Credit) -> None:
-        """One sender starts anew while the others go on: its bytes stay in memory a little longer."""
+        """One sender starts anew while the others continue: its bytes still count until they are consumed."""
         self._held += credit.outstanding
         credit.is_retired = True
 
     def wants_update(self, sender: Sender) -> bool:
-        """Whether a sender should hear of the window now (W3)."""
+        """Whether a sender should get a WINDOW now (W3)."""
         grown = self.first_grant + sender.credit.returned - sender.credit.granted
         return grown >= self._update_after or sender.told_window_end != self.window_end

@@ -1,1 +1,1 @@
-"""One reader's stream on a storage node: what to read, which copies to send."""
+"""One reader's stream on a storage node: what to read, and which copies to send."""

@@ -1,10 +1,9 @@
 """Copy selection: which of the nodes that hold a record sends it to a reader.
 
-Every storage node asks the same question of the same header and comes to the same answer alone,
-so in single copy delivery (SCD) one copy of a record crosses the wire. The answer depends on the
-copyset, not on the record: a sticky block of records with one copyset stays on one node, and a
-decision once made is remembered for as long as the filter lives, which is one START of one reader.
-The rules C1 to C9 are in docs/protocol/read_path.md.
+Every storage node computes the same answer from a record's header without asking other nodes, so in
+single-copy delivery (SCD) only one copy of a record is sent. The answer depends on the copyset, not on
+the record: one node sends a whole sticky block. A decision is remembered as long as the filter lives,
+which is one START of one reader. The rules C1 to C9 are in docs/protocol/read_path.md.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 _DRAINED: Final = int(RecordFlags.DRAINED)
 _SPECIAL: Final = _HOLE | _DRAINED
 
-# A log in steady state uses far fewer copysets; the bound is for one that does not.
+# A log normally uses far fewer copysets; the bound is for logs that do not.
 _DECISIONS_MAX: Final = 4096
 
 
 class CopyFilter:
-    """What node `me` sends to the reader that sent `start`."""
+    """Decides what node `me` sends to the reader that sent `start`."""
 
     __slots__ = ("_decisions", "_known_down", "_me", "_priority", "_replication", "_seed", "_sends_all")
 
     def __init__(self, me: NodeId, start: Start, locations: Mapping[NodeId, Location]) -> None:
         self._me = me
         self._sends_all = start.mode is ReadMode.ALL_SEND_ALL
-        # C2: a node that is listed decides as if it were not, so that the reader sees it is back.
+        # C2: a listed node decides as if it were not listed, so that the reader sees that it is back.
         self._known_down = frozenset(start.known_down) - {me}
         self._replication = start.replication
         self._seed = start.shuffle_seed
@@ -44,6 +43,7 @@ class CopyFilter:
         self._decisions: dict[tuple[NodeId, ...], bool] = {}
 
     def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
+        """Whether this node sends a record with this copyset and these flags."""
         if self._sends_all:
             return True  # C9
         if flags & _SPECIAL:
@@ -65,9 +65,9 @@ class CopyFilter:
         )
         alive = [node for node in order if node not in self._known_down]
         if not alive:
-            return True  # C6: better twice than never
+            return True  # C6: all are listed, and sending twice is better than not at all
         extras = max(0, len(copyset) - self._replication) if self._replication > 0 else 0
-        # C4: the copyset does not tell which extras hold the record, so each that does sends it.
+        # C4: the copyset does not say which extras hold the record, so every extra that does sends it.
         return alive[0] == self._me or self._me in alive[len(alive) - min(extras, len(alive)) :]
 
 
@@ -78,10 +78,10 @@ def ship_order(
     shuffle_seed: int | None,
     priority: Mapping[NodeId, int] | None,
 ) -> tuple[NodeId, ...]:
-    """The members of a copyset in the order in which they are to send: the first one alive does.
+    """The members of a copyset in the order in which they are asked to send: the first that is alive sends.
 
-    C4: only the first `replication` members change places (all, when it is 0: not known), because
-    the members behind them usually have no copy and must not become the first to send.
+    C4: only the first `replication` members change places, because the extras after them usually have no
+    copy and must not become the first. If `replication` is 0 (not known), all members change places.
     """
     movable = replication if replication > 0 else len(copyset)
     members, extras = copyset[:movable], copyset[movable:]
@@ -93,9 +93,9 @@ def ship_order(
 
 
 def shuffle(copyset: tuple[NodeId, ...], seed: int) -> tuple[NodeId, ...]:
-    """C3: a permutation that every node computes alike from the copyset and the seed.
+    """C3: a permutation of the copyset, which every node computes alike from copyset and seed.
 
-    The algorithm is frozen: nodes of different versions must agree. It folds the ids into a
+    The algorithm must never change: nodes of different versions must agree. It folds the ids into a
     splitmix64 state and draws a Fisher-Yates shuffle from it.
     """
     state = seed & MASK_64

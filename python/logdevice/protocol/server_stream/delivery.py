@@ -1,9 +1,9 @@
 """Delivery: what a storage node has told one reader under one filter version.
 
-It belongs to a server read stream and lives for one START. It turns what was read from the store
-into messages, in LSN order, and knows up to where the reader has been told everything: by a
-record, by a gap notice, or by the order of the two. Messages collect in `outbox`; the stream
-sends them. The rules S4 to S10 are in docs/protocol/read_path.md.
+It belongs to a server read stream and lives for one START. It turns what was read from the store into
+messages, in LSN order, and knows the LSN below which the reader has been told everything, by records and
+gap notices. Messages collect in `outbox`; the stream sends them. The rules S4 to S10 are in
+docs/protocol/read_path.md.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ _CORRUPT: Final = int(RecordFlags.CORRUPT)  # a plain int: arithmetic on flag en
 
 
 class ServerDelivery:
+    """The messages of one filter version to one reader."""
+
     __slots__ = ("_start", "_thin_end", "bytes", "end", "outbox")
 
     def __init__(self, start: Start) -> None:
         self._start = start
-        self._thin_end = start.start  # below, where not told yet, the store may have lost records
+        self._thin_end = start.start  # from `end` to here, the store may have lost records
         self.end = start.start  # the reader has been told everything below
         self.bytes = 0  # of records, counted against the reader's byte window
         self.outbox: list[ToReader] = []
 
     def add(self, items: tuple[Record | FilteredOut, ...], *, next: Lsn, under_replicated: bool) -> None:
-        """Sends what a read up to `next` found, except what lies below `end`.
+        """Send what a read up to `next` found, except what lies below `end`.
 
         S10: records go in as few messages as the gaps between them allow.
         """
@@ -48,18 +50,18 @@ class ServerDelivery:
         self._add_records(records)
 
     def cover(self, end: Lsn) -> None:
-        """S8, S9: says that there is nothing up to `end`, if that has not been said."""
+        """S8, S9: send a gap notice up to `end`, if the reader has not been told that much."""
         if self.end < end:
             reason = GapReason.UNDER_REPLICATED if self._is_thin else GapReason.NO_RECORDS
             self._add_gap(self.end, end, reason)
 
     def trim(self, end: Lsn) -> None:
-        """S7: says that everything up to `end` has been trimmed."""
+        """S7: send a gap notice that everything up to `end` has been trimmed."""
         if self.end < end:
             self._add_gap(self.end, end, GapReason.TRIM)
 
     def close_epoch(self, lsn: Lsn) -> None:
-        """S15: the epoch of `lsn` ended below it; the reader cannot see the bridge that says so."""
+        """S15: the epoch of `lsn` ends below it. Tell the reader, which starts after the bridge record."""
         end = min(epoch_start(lsn.epoch + 1), self._start.end)
         if self.end < end:
             self._add_gap(self.end, end, GapReason.BRIDGE)
@@ -69,7 +71,7 @@ class ServerDelivery:
         return self.end < self._thin_end
 
     def _not_yet_told(self, items: tuple[Record | FilteredOut, ...]) -> tuple[Record | FilteredOut, ...]:
-        # S7: only a trim point that moved while the store was read makes a difference here.
+        # S7: items below `end` exist only if the trim point moved while the store was read.
         if not items or _start_of(items[0]) >= self.end:
             return items
         kept: list[Record | FilteredOut] = []
@@ -89,8 +91,8 @@ class ServerDelivery:
         self.end = records[-1].lsn.next
 
     def _add_notice(self, start: Lsn, end: Lsn, reason: GapReason) -> None:
-        # The reader takes what lies in front of a gap notice as "has no record here", which a node
-        # that may have lost one must not say by accident.
+        # For the reader, LSNs skipped before a gap notice mean "no record here". A node that may have lost a
+        # record there must not say that.
         if self._is_thin and self.end < start:
             self._add_gap(self.end, start, GapReason.UNDER_REPLICATED)
         self._add_gap(start, end, reason)

@@ -1,10 +1,10 @@
 """Server read stream: one reader's stream of one log, as a storage node sees it.
 
 It lives on one connection, from the reader's first START until EndServerStream or the end of the
-connection. It reads the node's own store in bounded steps, one at a time, and sends what the copy
-filter gives to this node, in LSN order. It promises that nothing below what it has sent or covered
-with a gap notice comes later under the same filter version, and that a stream which comes to rest
-has told the reader everything it knows. The rules S1 to S14 are in docs/protocol/read_path.md.
+connection. It reads the node's own store in bounded steps, one at a time, and sends in LSN order what
+the copy filter assigns to this node. It promises two things: nothing below what it has sent or covered
+with a gap notice follows under the same filter version, and when it pauses, it has told the reader
+everything it knows. The rules S1 to S14 are in docs/protocol/read_path.md.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class MessageSent:
 
 @dataclass(frozen=True, slots=True)
 class EndServerStream:
-    """The reader has everything up to its end, or wants no more. The stream may be forgotten.
+    """The reader has everything up to its end, or wants no more. The stream may be dropped.
 
-    A START that comes later opens a new stream; a stream that was kept is as good as new.
+    A START that comes later opens a new stream; a stream that was kept handles it as well.
     """
 
 
@@ -62,18 +62,20 @@ Effect = ToReader | StoreRead | EndServerStream  # records that are queued for t
 
 @dataclass(slots=True)
 class _Version:
-    """What one START sets up, and how far it has come."""
+    """The state of one START."""
 
     start: Start
     filter: CopyFilter
     delivery: ServerDelivery
-    read_pointer: Lsn  # everything below has been looked at
+    read_pointer: Lsn  # everything below has been read from the store
     window_end: Lsn
     window_bytes: int
     has_failed: bool = False  # S13: silent until a START with a higher version
 
 
 class ServerReadStream:
+    """The machine that serves one log to one reader. It has no `start`: a START begins it."""
+
     def __init__(
         self,
         me: NodeId,
@@ -100,7 +102,7 @@ class ServerReadStream:
         self._effects: list[Effect] = []
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Takes note of the event, then does whatever has become possible."""
+        """Take an event in. Returns the messages to send, and the next read of the store if there is one."""
         effects: list[Effect] = []
         self._effects = effects
         match event:
@@ -144,7 +146,7 @@ class ServerReadStream:
         delivery.add(result.items, next=result.next, under_replicated=result.under_replicated)
         self._unsent_bytes += delivery.bytes - bytes_before
         version.read_pointer = max(version.read_pointer, result.next, delivery.end)
-        # S8: a read that was full is followed by one that begins with a record, which says as much.
+        # S8: after a full read, the next read begins with a record, which tells the reader as much.
         if result.end is not ReadEnd.BYTES or not result.items:
             delivery.cover(result.next)
 
@@ -168,7 +170,7 @@ class ServerReadStream:
         )
         self._read_is_outdated = True
         if start.start > start.end:
-            # No range at all: the reader is told so, and nothing else.
+            # This is no range: refuse it.
             self._fail(version)
         else:
             status = StartedStatus.REBUILDING if self._rebuilding else StartedStatus.OK
@@ -181,7 +183,7 @@ class ServerReadStream:
     def _on_rebuilding(self, rebuilding: bool) -> None:
         was_rebuilding, self._rebuilding = self._rebuilding, rebuilding
         if rebuilding and not was_rebuilding:
-            # What was read from a store that has just lost its data proves nothing.
+            # A read of a store that has just lost its data proves nothing.
             self._read_is_outdated = True
             if self._version is not None and not self._version.has_failed:
                 self._send_started(self._version.start, StartedStatus.REBUILDING)  # S12
@@ -192,7 +194,7 @@ class ServerReadStream:
             self._effects.append(notice)
 
     def _advance(self, version: _Version) -> None:
-        """Sends what is due, then takes the next step, if there is one: the end, or a read."""
+        """Send what is due, then take the next step, if there is one: the end, or a read."""
         start, delivery = version.start, version.delivery
         trim_end = min(self._trim_end, start.end)
         version.read_pointer = max(version.read_pointer, trim_end)  # S7
@@ -201,7 +203,7 @@ class ServerReadStream:
         window_bytes = version.window_bytes - delivery.bytes
         is_resting = version.read_pointer >= limit or window_bytes <= 0  # S5
         if is_resting:
-            # Until the reader or the log moves. The reader must not wait for what is known here.
+            # No read until the reader or the log moves, so tell the reader now what is known.
             delivery.cover(version.read_pointer)
         self._send_outbox(delivery)
         if delivery.end >= start.end:  # S11
@@ -211,7 +213,7 @@ class ServerReadStream:
 
     def _read_on(self, version: _Version, end: Lsn, window_bytes: int) -> None:
         queue_bytes = self._settings.send_queue_bytes_max - self._unsent_bytes
-        # S6: with little room left, small reads would follow each other for as long as the queue is full.
+        # S6: wait for enough room, or a full queue would lead to many small reads.
         has_room = queue_bytes >= self._settings.read_bytes_max or self._unsent_bytes == 0
         if self._read is not None or not has_room:
             return

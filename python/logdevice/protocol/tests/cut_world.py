@@ -1,7 +1,7 @@
 """Several logs whose sequencers' clocks differ, clients that read and append, and cuts taken meanwhile.
 
-The sequencers and the cut are the real machines; nodes, the epoch store and recovery are played. Sequencers
-are replaced at any moment, and the old ones go on to answer whoever still asks them. Everything is drawn
+The sequencers and the cut are the real machines; nodes, the epoch store and recovery are simulated.
+Sequencers are replaced at any moment, and the old ones still answer clients that ask them. All chance comes
 from one seed.
 """
 
@@ -19,7 +19,7 @@ from logdevice.protocol.sequencer.tests.sequencing import LOG, METADATA, Sequenc
 from logdevice.settings import WriteSettings
 from logdevice.types import Epoch, LogId, LogPoint, Lsn, NodeId
 
-Key = tuple[int, Lsn]  # a record: of which log, and where
+Key = tuple[int, Lsn]  # a record: its log and its LSN
 LOGS = 3
 SKEW_MS = 40
 SETTINGS = WriteSettings(release_interval_ms=0, clock_places_max=8)
@@ -64,7 +64,7 @@ class _Log:
         self.flights: list[tuple[_Client, int, list[Ask[Store]], frozenset[Key]]] = []
 
     def replace_sequencer(self, now_ms: int, offset_ms: int) -> None:
-        """What is on its way is lost; nobody was told of it."""
+        """Records in flight are lost; they were not acknowledged."""
         self.flights = []
         last = max(self.records, default=Lsn(0))
         time_ms = self.records[last].time_ms if last else 0
@@ -88,7 +88,7 @@ class CutOutcome:
 
 
 def simulate_cut(seed: int) -> CutOutcome:
-    """For `make mutants`: one cut."""
+    """Take one cut, for `make mutants`."""
     problem = CutWorld(seed).play(is_consistent=True)
     return CutOutcome([] if problem is None else [problem])
 
@@ -105,7 +105,7 @@ class CutWorld:
             log.old = None
 
     def play(self, *, is_consistent: bool) -> str | None:
-        """Takes one cut in the midst of everything. What is wrong with it, if something is."""
+        """Take one cut amid appends, reads and failovers. Returns what is wrong with it, or None."""
         self._noise(self._rng.randint(5, 25))
         before = [max(log.records, default=Lsn(0)) for log in self._logs]
         found = self._cut(is_consistent)
@@ -144,7 +144,7 @@ class CutWorld:
             assert outcome is None, f"{outcome}"
 
     def _round(self, questions: list[GetTail | Barrier]) -> list[Tail | BarrierIs]:
-        """Asked in any order, answered in any order, and asked again where the answer is to do so."""
+        """Ask all questions in any order, and again where the answer says so. Answers come in any order."""
         answers: dict[int, Tail | BarrierIs] = {}
         asked: dict[int, tuple[_Machine, int]] = {}
         while len(answers) < LOGS:
@@ -164,7 +164,7 @@ class CutWorld:
             answer = machine.barriers.get(request)
             if answer is None:
                 if machine is not log.machine:
-                    del asked[number]  # it may never answer: ask somebody else
+                    del asked[number]  # it may never answer: ask the new sequencer
                 return None
             del asked[number]
             final = (AppendStatus.OK, AppendStatus.TOO_LATE)
@@ -207,7 +207,7 @@ class CutWorld:
             self._finish(log)
 
     def _finish(self, log: _Log) -> None:
-        """The oldest record on its way is stored and acknowledged."""
+        """The oldest record in flight is stored and acknowledged."""
         if not log.flights:
             return
         client, request, stores, causes = log.flights.pop(0)
@@ -219,7 +219,7 @@ class CutWorld:
         client.knows.add((number, answer.lsn))
 
     def _read(self, log: _Log) -> None:
-        """A client reads a record, of which it then knows all that its writer knew."""
+        """A client reads a record; it then knows all that the writer of the record knew."""
         readable = [lsn for lsn in log.records if lsn < log.machine.released_end]
         if readable:
             client, lsn = self._rng.choice(self._clients), self._rng.choice(readable[-3:])

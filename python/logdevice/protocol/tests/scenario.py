@@ -1,13 +1,13 @@
-"""Scenarios: text files of commands with the transcript that is expected below each of them.
+"""Scenarios: text files of commands, each with the expected transcript below it.
 
-    # Any line that starts with '#' is for the person who reads it.
+    # A line that starts with '#' is a comment.
     sends node=0 down=1
     ----
     N0 sends 42, 44, 46
 
 A block is one or more commands, a line `----` and what they print; an empty line ends it. A world
-gives each command a meaning: a function from its arguments to the lines it prints. Running a
-scenario gives back the whole text with what was really printed, so a difference reads as a diff.
+gives each command a meaning: a function from its arguments to the lines it prints. Playing a
+scenario returns the whole text with the lines that were really printed, so that tests show a diff.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEPARATOR = "----"
 
 
 class Arguments:
-    """The `name=value` pairs of one command; each must be asked for, so that no typing error goes unseen."""
+    """The `name=value` pairs of one command; each must be used, so that a typing error is noticed."""
 
     def __init__(self, pairs: Mapping[str, str]) -> None:
         self._pairs = dict(pairs)
@@ -48,14 +48,14 @@ class Arguments:
         return Location.parse(self.text(name, default))
 
     def refuse_unknown(self) -> None:
-        assert not self._pairs, f"the command does not know {', '.join(self._pairs)}"
+        assert not self._pairs, f"unknown arguments: {', '.join(self._pairs)}"
 
 
 Handler = Callable[[Arguments], Iterable[str]]
 
 
 class World(Protocol):
-    """What a scenario is played in. Made anew for each file."""
+    """The machines that a scenario is played with. Made anew for each file."""
 
     def commands(self) -> Mapping[str, Handler]: ...
 
@@ -76,13 +76,13 @@ def play(text: str, world: World) -> str:
             printed = []
         elif line and not line.startswith("#"):
             printed += _perform(line, commands)
-    assert not printed, f"nothing may be printed without a {SEPARATOR} to print it below: {printed}"
+    assert not printed, f"a command prints {printed}, but no {SEPARATOR} follows it"
     return "\n".join(lines) + "\n"
 
 
 def _perform(line: str, commands: Mapping[str, Handler]) -> list[str]:
     name, *words = line.split()
-    assert name in commands, f"{name!r} is none of {', '.join(commands)}"
+    assert name in commands, f"unknown command {name!r}; the commands are {', '.join(commands)}"
     assert all("=" in word for word in words), f"{line!r}: arguments are name=value"
     arguments = Arguments(dict(word.split("=", 1) for word in words))
     try:

@@ -69,7 +69,7 @@ def record_of(arguments: Arguments) -> Record:
 
 
 class CopiesWorld:
-    """Who sends which record: `node` says where nodes are, `record` what there is."""
+    """Which nodes send which record: `node` gives the location of a node, `record` adds a record."""
 
     def __init__(self) -> None:
         self._locations: dict[NodeId, Location] = {}
@@ -100,7 +100,7 @@ class CopiesWorld:
             yield f"{node} sends {', '.join(sent) or 'nothing'}"
 
     def shippers(self, arguments: Arguments) -> Iterator[str]:
-        """Who sends each record. A node that is listed as known down and alive sends, too."""
+        """The nodes that send each record. A node that is listed as known down but alive sends, too."""
         start = start_message(arguments)
         for record in self._records:
             shipping = [
@@ -112,7 +112,7 @@ class CopiesWorld:
 
 
 class VotesWorld:
-    """What the votes of a nodeset prove. `nodeset` begins anew."""
+    """What the votes of a nodeset prove. The command `nodeset` begins anew."""
 
     def __init__(self) -> None:
         self._locations: dict[NodeId, Location] = {}
@@ -155,7 +155,7 @@ class VotesWorld:
 
 
 class NodeWorld:
-    """Node N1, its store, and one reader. The store answers when `read` says so."""
+    """Node N1, its store, and one reader. The store answers at the command `read`."""
 
     def __init__(self) -> None:
         self._store = MemoryLogStore()
@@ -228,7 +228,7 @@ class NodeWorld:
 
 
 def describe(message: ToReader) -> str:
-    """A message on one line, the way people talk about it."""
+    """A message on one line."""
     match message:
         case Started():
             return f"STARTED v{message.filter_version} {message.status.value} released {message.released_end}"

@@ -1,4 +1,4 @@
-"""Taking a cut: its rounds, and what makes it begin again."""
+"""Taking a cut: its rounds, and why it begins again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_sequencer_that_was_replaced_in_any_round_makes_it_begin_again() -> No
         assert taking.questions() == [GetTail(ONE, confirm=False), GetTail(TWO, confirm=False)]
 
 
-def test_a_time_that_has_passed_too_long_ago_makes_it_begin_again_so_often() -> None:
+def test_a_time_too_long_ago_makes_it_begin_again_up_to_a_limit() -> None:
     """T22."""
     taking = consistent(attempts=2)
     taking.answered(tails(1, 2))
@@ -79,7 +79,7 @@ def test_a_time_that_has_passed_too_long_ago_makes_it_begin_again_so_often() -> 
     assert taking.answered(ends(0, 0, status=AppendStatus.TOO_LATE)) == CutFailed()
 
 
-def test_a_clock_that_will_not_follow_ends_it() -> None:
+def test_a_clock_that_cannot_be_moved_so_far_ends_the_cut() -> None:
     """T15."""
     taking = consistent()
     taking.answered(tails(1, 2_000_000))

@@ -21,7 +21,7 @@ from logdevice.types import LSN_OLDEST, Epoch, Gap, GapType, Lsn, LsnRange
 
 
 def table(*branches: tuple[int, int]) -> Lineage:
-    """From (id, sequence number of the last thing in common), oldest first."""
+    """A lineage from (id, sequence number of the last common item), oldest first."""
     return Lineage(tuple(Branch(id, Epoch(1), Lsn(seq + 1)) for id, seq in branches))
 
 
@@ -36,7 +36,7 @@ def asked(
     seen_purge: int = 0,
     strict: bool = False,
 ) -> int | None:
-    """In the words of the protocol that the table comes from: sequence numbers that are included."""
+    """`rollback_point` in the terms of the protocol of the table: sequence numbers are inclusive."""
     held = Held(
         next=Lsn(start + 1),
         lineage=id,
@@ -56,14 +56,14 @@ ONE = table((7, 0))
     [
         # In the middle of a snapshot that reaches over the branch: back to where the snapshot began.
         (asked(TWO, high=10, id=1111, start=3, snapshot=(1, 4)), 1),
-        # The same with the snapshot denied is accepted: why a checkpoint has to tell the truth about it.
+        # Without its snapshot the position is accepted, so a checkpoint must include the snapshot.
         (asked(TWO, high=10, id=1111, start=3, snapshot=(3, 3)), None),
-        # The marker alone was seen.
+        # Only the start of the snapshot was seen.
         (asked(TWO, high=10, id=1111, start=3, snapshot=(3, 8)), None),
         # A complete snapshot above the branch: back to the branch, not to the snapshot's start.
         (asked(TWO, high=10, id=1111, start=5, snapshot=(1, 5)), 3),
         (asked(TWO, high=10, id=1111, start=5, snapshot=(4, 6)), 3),
-        # The newest id: everything that is there holds.
+        # The newest id: everything that the log has holds.
         (asked(TWO, high=10, id=2222, start=10, snapshot=(10, 10)), None),
         (asked(TWO, high=10, id=2222, start=11, snapshot=(11, 11)), 10),
         # Nothing held; nothing known.
@@ -72,11 +72,11 @@ ONE = table((7, 0))
         (asked(ONE, high=0, id=9, start=0, snapshot=(0, 0), strict=True), 0),
         (asked(ONE, high=0, id=9, start=0, snapshot=(0, 0)), None),
         (asked(ONE, high=0, id=0, start=0, snapshot=(0, 0), strict=True), None),
-        # Behind what was dropped, unless that was known.
+        # Below the dropped end, unless the reader knew of it.
         (asked(ONE, high=300, id=7, start=3, snapshot=(3, 5), purge=4), 0),
         (asked(ONE, high=300, id=7, start=5, snapshot=(0, 5), purge=4), None),
         (asked(ONE, high=300, id=7, start=3, snapshot=(3, 5), purge=4, seen_purge=4), None),
-        # Sequence numbers near the end of what there can be.
+        # Sequence numbers near the maximum.
         (asked(TWO, high=2**62, id=2222, start=2**62, snapshot=(2**62, 2**62)), None),
     ],
 )
@@ -93,8 +93,8 @@ def test_a_branch_below_earlier_ones_counts_for_all_of_them() -> None:
     assert lineage.common_end(5, Lsn(200)) is None
 
 
-def test_only_so_many_branches_are_kept_and_the_version_grows() -> None:
-    """L22: who knows only of one that was let go has nothing in common any more."""
+def test_the_number_of_branches_is_limited_and_the_version_grows() -> None:
+    """L22: a reader that knows only a removed branch has nothing in common with the log any more."""
     lineage = Lineage()
     assert (lineage.id, lineage.version) == (0, 0)
     for id in range(1, BRANCHES_MAX + 4):
@@ -123,8 +123,8 @@ def test_ids_have_a_text_form() -> None:
             parsed_id(text)
 
 
-def test_lost_is_what_was_read_and_is_gone() -> None:
-    """L28: other gaps are no losses, and what was never read is not lost to this reader."""
+def test_lost_ranges_were_read_and_are_gone() -> None:
+    """L28: other gaps are no losses, and a reader does not lose what it never read."""
     gaps = [
         Gap(GapType.HOLE, Lsn(3), Lsn(4)),
         Gap(GapType.DATALOSS, Lsn(5), Lsn(7)),
@@ -144,7 +144,7 @@ class Consumer:
 
 
 def history(seed: int) -> tuple[Lineage, list[int], list[Consumer]]:
-    """A log that loses its end now and then, and what consumers took from it on the way."""
+    """A log that loses its end now and then, and what consumers read from it meanwhile."""
     dice, values = random.Random(seed), iter(range(1, 1000))
     log: list[int] = []
     lineage = table((1, 0))
@@ -168,7 +168,7 @@ def history(seed: int) -> tuple[Lineage, list[int], list[Consumer]]:
 
 
 def test_random_histories_never_get_an_unsafe_answer() -> None:
-    """I9: what is said to hold is there, and below a rollback point everything is as it was read."""
+    """I9: what holds is still in the log, and below a rollback point everything is as it was read."""
     rollbacks = 0
     for seed in range(1500):
         lineage, log, consumers = history(seed)

@@ -1,4 +1,4 @@
-"""Quorums: the sentences of the rules, and random histories against a version that recounts everything."""
+"""Quorums: examples for each rule, and random histories against a version that recounts everything."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_vote_of_an_empty_node_counts_for_nothing() -> None:
     assert answer(ANYWHERE, "3", [0, 1], {0: EMPTY}) is Answer.NONE
 
 
-def test_nobody_waits_for_a_node_that_lost_its_data() -> None:
+def test_a_node_that_lost_its_data_is_not_waited_for() -> None:
     """Q3"""
     assert answer(ANYWHERE, "3", [0, 1, 2], {3: LOST, 4: LOST}) is Answer.COMPLETE
 
@@ -135,7 +135,7 @@ def test_four_of_five_racks_are_an_f_majority_of_two_racks() -> None:
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2)) is Answer.NONE
 
 
-def test_a_rack_counts_only_when_all_its_nodes_have_spoken() -> None:
+def test_a_rack_counts_only_when_all_its_nodes_have_voted() -> None:
     """Q1"""
     # Seven nodes in four racks; one more would be an f-majority of nodes as well.
     heard = in_racks(0, 1, 2, 3)[:-1]
@@ -162,7 +162,7 @@ def test_an_empty_region_proves_nothing_by_its_silence() -> None:
     assert answer(RACKS, "node: 3, region: 2", in_racks(2, 3, 4), empty) is Answer.COMPLETE
 
 
-def test_in_a_set_smaller_than_a_copyset_everybody_must_speak() -> None:
+def test_in_a_set_smaller_than_a_copyset_all_nodes_must_vote() -> None:
     """Q1"""
     # No copyset fits, but each node may hold the only copy that is left of an older one.
     pair = {node: Location() for node in nodes([0, 1])}
@@ -182,7 +182,7 @@ def test_a_node_that_lost_its_data_keeps_its_rack_from_proving_anything() -> Non
     assert answer(RACKS, "node: 3, rack: 2", in_racks(0, 1, 2, 3), {0: LOST}) is Answer.NONE
 
 
-def test_with_one_copy_in_one_rack_every_rack_must_speak() -> None:
+def test_with_one_copy_in_one_rack_every_rack_must_vote() -> None:
     """Q1"""
     assert answer(RACKS, "node: 1, rack: 1", in_racks(0, 1, 2, 3)) is Answer.NONE
     assert answer(RACKS, "node: 1, rack: 1", RACKS) is Answer.COMPLETE

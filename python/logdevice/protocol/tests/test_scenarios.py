@@ -16,7 +16,7 @@ from logdevice.protocol.tests.scenario import Arguments, Handler, World, play
 from logdevice.protocol.tests.scenario_worlds import CopiesWorld, NodeWorld, VotesWorld
 
 SCENARIOS = Path(__file__).parent / "scenarios"
-# Which world each file is played in.
+# The world of each file.
 WORLDS: dict[str, type[World]] = {
     "appender_stages": AppendWorld,
     "donor": DonorWorld,
@@ -51,7 +51,7 @@ def test_every_scenario_has_a_world() -> None:
 
 
 class EchoWorld:
-    """Says what it is told."""
+    """Prints the argument of its command."""
 
     def commands(self) -> Mapping[str, Handler]:
         return {"say": self.say}
@@ -70,11 +70,11 @@ def test_what_was_printed_takes_the_place_of_what_was_expected() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("sing what=one", "'sing' is none of say"),
+        ("sing what=one", "unknown command 'sing'; the commands are say"),
         ("say one", "arguments are name=value"),
         ("say", "the command needs what="),
-        ("say what=one loudly=yes", "does not know loudly"),
-        ("say what=one", "nothing may be printed without"),
+        ("say what=one loudly=yes", "unknown arguments: loudly"),
+        ("say what=one", "but no ---- follows it"),
     ],
 )
 def test_a_mistake_in_a_scenario_is_named(line: str, complaint: str) -> None:

@@ -55,7 +55,7 @@ def test_the_earliest_deadline_can_be_asked_for() -> None:
     assert armed().deadline_ms() is None
 
 
-def test_what_is_put_off_or_disarmed_by_an_earlier_deadline_does_not_pass() -> None:
+def test_a_deadline_moved_or_disarmed_by_an_earlier_one_does_not_pass() -> None:
     timers = armed(one=10, two=10, three=10, four=10)
     passed = []
     for name in timers.pop_passed(10):

@@ -1,4 +1,4 @@
-"""One request on its way to a sequencer: what a client hears, and what it does next, in words."""
+"""One request on its way to a sequencer: what the client gets, and what it does next, in words."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ APPEND = Append(log=LOG, body=b"x", entries=1)
 
 
 class LongestPause(random.Random):
-    """So that pauses can be told."""
+    """Draws the longest pause, so that tests know its length."""
 
     def randint(self, a: int, b: int) -> int:
         return b
 
 
 class Asking:
-    """`is_repeatable` as for a question, or an append with a tag."""
+    """One request, in words. Questions and tagged appends are `is_repeatable`."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Asking:
         return self.feed(Refused(self._outstanding().id, trouble))
 
     def wait(self, ms: int) -> str:
-        """Time passes, up to the next alarm at the most."""
+        """Let time pass, at most up to the next deadline."""
         self.now_ms += ms
         if self._wake_ms is None or self.now_ms < self._wake_ms:
             return ""

@@ -1,4 +1,4 @@
-"""Who is there, as one node sees it: rules Z1 to Z5, Z8 and Z9 of the write path."""
+"""Which nodes are alive, as one node sees it: rules Z1 to Z5, Z8 and Z9 of the write path."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_node_never_heard_of_is_given_the_time_to_answer() -> None:
     assert machine.is_alive(OTHER)
 
 
-def test_a_node_that_missed_its_pings_is_dead_and_told_so_once() -> None:
+def test_a_node_that_missed_its_pings_is_declared_dead_once() -> None:
     """Z2"""
     machine = membership(0, 1)
     effects = ticks(machine, MISSED_MAX + 3)
@@ -75,7 +75,7 @@ def test_a_node_that_missed_its_pings_is_dead_and_told_so_once() -> None:
     assert machine.alive == (ME,)
 
 
-def test_a_dead_node_is_pinged_on_and_alive_as_soon_as_it_is_heard() -> None:
+def test_a_dead_node_is_still_pinged_and_alive_as_soon_as_it_answers() -> None:
     """Z2"""
     machine = membership(0, 1)
     machine.handle(Answered(OTHER, Pong(7)), 0)
@@ -85,7 +85,7 @@ def test_a_dead_node_is_pinged_on_and_alive_as_soon_as_it_is_heard() -> None:
     assert machine.is_alive(OTHER)
 
 
-def test_a_node_that_answers_stays_alive_without_a_word() -> None:
+def test_a_node_that_answers_is_declared_alive_only_once() -> None:
     """Z2"""
     machine = membership(0, 1)
     assert machine.handle(Answered(OTHER, Pong(7)), 0) == [DeclareAlive(OTHER)]
@@ -95,7 +95,7 @@ def test_a_node_that_answers_stays_alive_without_a_word() -> None:
         assert machine.handle(Answered(OTHER, Pong(7)), number * INTERVAL_MS) == []
 
 
-def test_who_has_pinged_since_the_last_beat_is_not_pinged() -> None:
+def test_a_node_that_has_pinged_since_the_last_beat_is_not_pinged() -> None:
     """Z9"""
     machine = membership()
     machine.handle(pinged(OTHER, 7), 0)
@@ -108,7 +108,7 @@ def test_who_has_pinged_since_the_last_beat_is_not_pinged() -> None:
     ]
 
 
-def test_who_does_not_ping_any_more_is_dead_one_beat_later_at_most() -> None:
+def test_a_node_that_stops_pinging_is_dead_one_beat_later_at_most() -> None:
     """Z9"""
     machine = membership(0, 1)
     machine.handle(pinged(OTHER, 7), 0)
@@ -141,7 +141,7 @@ def test_a_restart_between_two_pings_is_noticed() -> None:
     assert machine.handle(Answered(OTHER, Pong(8)), 10) == [DeclareAlive(OTHER)]
 
 
-def test_a_node_that_leaves_is_dead_at_once_and_its_last_words_do_not_count() -> None:
+def test_a_node_that_leaves_is_dead_at_once_and_its_late_messages_do_not_count() -> None:
     """Z4"""
     machine = membership()
     machine.handle(Answered(OTHER, Pong(7)), 0)
@@ -161,7 +161,7 @@ def test_a_node_that_leaves_before_it_was_heard_of_does_not_come_back_by_a_late_
     assert not machine.is_alive(OTHER)
 
 
-def test_the_last_word_of_a_process_does_not_count_against_its_successor() -> None:
+def test_the_goodbye_of_a_process_does_not_count_against_its_successor() -> None:
     """Z4"""
     machine = membership()
     machine.handle(Answered(OTHER, Pong(8)), 0)
@@ -177,7 +177,7 @@ def test_a_pause_of_this_node_costs_the_others_one_ping() -> None:
     assert machine.is_alive(OTHER)
 
 
-def test_strangers_are_neither_alive_nor_listened_to() -> None:
+def test_unregistered_nodes_are_neither_alive_nor_listened_to() -> None:
     machine = membership(0, 1)
     assert machine.handle(Answered(THIRD, Pong(1)), 0) == []
     assert machine.handle(pinged(THIRD, -7), 0) == [PONG]
@@ -200,7 +200,7 @@ def test_what_is_known_of_a_node_survives_a_change_of_the_cluster() -> None:
 
 
 def test_a_node_whose_process_is_gone_is_dead_sooner() -> None:
-    """Z8: unless it was never heard of, and may still be starting."""
+    """Z8: except a node never heard of, which may still be starting."""
     machine = membership()
     machine.handle(Answered(OTHER, Pong(5)), 0)
     assert machine.handle(refused(OTHER), 100) == []

@@ -1,4 +1,4 @@
-"""Who numbers a log and who stores it: rules Z6 and Z7 of the write path."""
+"""Which node sequences a log, and which nodes store it: rules Z6 and Z7 of the write path."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_a_dead_node_moves_its_own_logs_only() -> None:
         assert owner_of(log, left) == (before if before != NodeId(2) else ranked(log, FIVE)[1])
 
 
-def test_nobody_numbers_a_log_when_nobody_is_there() -> None:
+def test_without_nodes_a_log_has_no_owner() -> None:
     """Z6"""
     assert owner_of(LogId(1), ()) is None
 
 
-def test_all_nodes_store_a_log_that_says_nothing_else() -> None:
+def test_by_default_all_nodes_store_a_log() -> None:
     """Z7"""
     replication = Replication.parse("3")
     assert nodeset_of(LogId(1), in_racks(5, 3), 0, replication) == FIVE
@@ -65,7 +65,7 @@ def test_a_nodeset_can_satisfy_the_replication_in_every_scope() -> None:
         assert len({locations[node].domain(Scope.RACK) for node in nodeset}) == 3
 
 
-def test_where_the_replication_cannot_be_satisfied_everybody_is_in() -> None:
+def test_if_the_replication_cannot_be_satisfied_the_nodeset_is_all_nodes() -> None:
     """Z7"""
     locations = in_racks(4, 1)
     assert nodeset_of(LogId(1), locations, 3, Replication.parse("node: 3, rack: 2")) == nodes(range(4))

@@ -1,4 +1,4 @@
-"""A client's request to the sequencer of a log: whom it goes to, and when it is sent again."""
+"""A client's request to the sequencer of a log: where it goes, and when it is sent again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_nodes_that_point_at_each_other_are_not_followed_for_ever() -> None:
 
 @pytest.mark.parametrize("named", [None, 1])
 @pytest.mark.parametrize("status", [AppendStatus.REDIRECTED, AppendStatus.PREEMPTED])
-def test_a_node_that_names_no_other_does_not_know(status: AppendStatus, named: int | None) -> None:
+def test_a_redirect_without_another_node_is_looked_up_again(status: AppendStatus, named: int | None) -> None:
     """X21"""
     asking = Asking(known=knowing(N1))
     assert asking.answer(status, named) == ""
@@ -64,7 +64,7 @@ def test_a_node_that_names_no_other_does_not_know(status: AppendStatus, named: i
     assert asking.wait(10) == "find"
 
 
-def test_what_did_nothing_is_tried_again_after_pauses_that_grow() -> None:
+def test_a_request_that_did_nothing_is_tried_again_after_pauses_that_grow() -> None:
     """X22"""
     asking = Asking()
     for pause_ms in (10, 20, 40, 80, 80):
@@ -95,7 +95,7 @@ def test_an_append_that_may_be_in_the_log_is_not_sent_again() -> None:
     assert Asking(known=knowing(N1)).answer(AppendStatus.UNKNOWN) == "done UNKNOWN"
 
 
-def test_what_may_be_done_twice_is_sent_again() -> None:
+def test_a_request_that_may_be_done_twice_is_sent_again() -> None:
     """X23"""
     asking = Asking(is_repeatable=True, known=knowing(N1))
     assert asking.lost(was_sent=True) == ""
@@ -106,7 +106,7 @@ def test_what_may_be_done_twice_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("status", [AppendStatus.TOO_FEW_NODES, AppendStatus.OVERLOADED])
-def test_a_sequencer_that_asks_for_patience_stays_known(status: AppendStatus) -> None:
+def test_a_sequencer_that_says_try_later_stays_known(status: AppendStatus) -> None:
     """X24"""
     asking = Asking(known=knowing(N1))
     assert asking.answer(status) == ""
@@ -178,7 +178,7 @@ def test_a_tagged_append_is_patient_only_after_some_attempts() -> None:
     assert [int(words.split()[-1]) for words in waited] == [200, 200, 200, 200, 400, 800, 1000]
 
 
-def test_what_an_earlier_attempt_was_told_means_nothing_now() -> None:
+def test_answers_to_an_earlier_attempt_are_ignored() -> None:
     asking = Asking(known=knowing(N1))
     asking.answer(AppendStatus.OVERLOADED)
     assert asking.wait(10).startswith("send N1")
@@ -201,5 +201,5 @@ def test_a_question_about_a_position_of_a_chain_is_routed_as_well() -> None:
 
 
 @pytest.mark.parametrize("status", [AppendStatus.NO_SPACE, AppendStatus.TOO_BIG, AppendStatus.FENCED])
-def test_what_no_other_attempt_would_change_is_the_answer(status: AppendStatus) -> None:
+def test_an_answer_that_another_attempt_would_not_change_is_final(status: AppendStatus) -> None:
     assert Asking(is_repeatable=True, known=knowing(N1)).answer(status) == f"done {status.value}"

@@ -1,8 +1,8 @@
-"""The world of scenarios about a reader: one client read stream, and nodes that the scenario speaks for.
+"""The world of scenarios about a reader: one client read stream, and nodes that the scenario plays.
 
-Plain numbers are LSNs of epoch 1, `e2n5` is one of another epoch. Messages that say the same to
-several nodes are printed as one line. The application consumes at once, and the metadata says that
-the nodes named hold epoch 1.
+Plain numbers are LSNs of epoch 1, `e2n5` is one of another epoch. The same message to several
+nodes is printed as one line. The application consumes at once, and the metadata says that
+the named nodes hold epoch 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from logdevice.types import LSN_MAX, AuthoritativeStatus, Gap, Lsn, NodeId, Reco
 
 
 class Transcript(Reading):
-    """A stream on the bench that remembers what it did until somebody asks."""
+    """A stream on the bench that remembers its effects until `take`."""
 
     def __init__(self, **arguments: object) -> None:
         self._told: list[Effect] = []
@@ -36,7 +36,7 @@ class Transcript(Reading):
 
 
 class ReaderWorld:
-    """`reader` begins to read; the other commands are what nodes, application and clock do."""
+    """The command `reader` begins to read; the others play the nodes, the application and the clock."""
 
     def __init__(self) -> None:
         self._locations: dict[int, str] = {}
@@ -117,7 +117,7 @@ class ReaderWorld:
         return self._reading
 
     def _told(self) -> Iterator[str]:
-        """What the stream did, with messages that differ only in their node on one line."""
+        """What the stream did; messages that differ only in their node are on one line."""
         told: dict[str, list[NodeId]] = {}
         for effect in self._bench.take():
             match effect:

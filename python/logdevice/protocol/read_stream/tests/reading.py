@@ -1,8 +1,8 @@
 """A client read stream on the bench: the test plays the nodes, the application and the clock.
 
 LSNs are written as plain numbers and mean epoch 1; pass an `Lsn` for another epoch. By default
-metadata is answered at once and the application consumes at once, so that a test only says what
-nodes say. `delivered` holds everything the application got, `effects` what the last event caused.
+metadata is answered at once and the application consumes at once, so a test plays only the nodes.
+`delivered` holds everything the application got, `effects` what the last event caused.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Reading:
     def config(self, *, scd: bool = True, local_scd: bool = False) -> ReadConfig:
         return ReadConfig(nodes=self.locations, scd=scd, local_scd=local_scd)
 
-    # ---- what nodes say ---------------------------------------------------------------------
+    # ---- the nodes --------------------------------------------------------------------------
 
     def started(
         self, *nodes: int, status: StartedStatus = StartedStatus.OK, released: int = 0, version: int = 0
@@ -188,7 +188,7 @@ class Reading:
     # ---- time ---------------------------------------------------------------------------------
 
     def wait(self, ms: int) -> None:
-        """Let time pass; every wake-up call asked for in between is made."""
+        """Let time pass, and make every wake-up call that is due."""
         end_ms, effects = self.now_ms + ms, []
         while (due_ms := min(self._wake_ups, default=end_ms + 1)) <= end_ms:
             self._wake_ups.remove(due_ms)
@@ -198,16 +198,16 @@ class Reading:
         self.now_ms, self.effects = end_ms, effects
 
     def wait_until(self, is_done: Callable[[], object], *, step_ms: int = 1) -> int:
-        """Let time pass until something is the case. Returns how long that took."""
+        """Let time pass until `is_done`. Returns how long that took."""
         start_ms = self.now_ms
         for _ in range(1_000):
             if is_done():
                 return self.now_ms - start_ms
             self.wait(step_ms)
-        raise AssertionError(f"it is still not the case after {self.now_ms - start_ms} ms")
+        raise AssertionError(f"is_done is still false after {self.now_ms - start_ms} ms")
 
     def rewind(self) -> None:
-        """Let the pending rewind happen, and no more than that."""
+        """Let time pass until the pending rewind happens."""
         version = self.version
         for _ in range(20_000):
             if self.version > version:
@@ -266,7 +266,7 @@ class Reading:
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def told(self, kind: type[ToldType]) -> list[Tell[ToldType]]:
-        """The messages of one kind, and to whom, that the last event caused."""
+        """The messages of one kind, with their nodes, that the last event caused."""
         return [effect for effect in self.sent(Tell) if isinstance(effect.message, kind)]
 
     def start_of(self, node: int) -> Start:

@@ -1,4 +1,4 @@
-"""The conversation with one node: asking again, pauses that grow, and what is dropped.
+"""The messages to and from one node: new attempts, pauses that grow, and what is dropped.
 
 Rules F2 and F4 of read_path.md.
 """
@@ -43,7 +43,7 @@ def test_a_lost_node_is_asked_again_at_the_head_under_the_same_version() -> None
 
 
 def test_what_a_lost_node_sent_before_counts_until_it_is_consumed() -> None:
-    """W5: 65 bytes are still with the application, shared by five nodes with 130 bytes each."""
+    """W5: the application still holds 65 bytes, which five nodes with 130 bytes each share."""
     bench = reading(consumes=False, window_bytes=5 * 130)
     bench.records(1, 1)
     bench.lost(1)
@@ -52,7 +52,7 @@ def test_what_a_lost_node_sent_before_counts_until_it_is_consumed() -> None:
 
 
 def test_the_pause_before_the_next_try_doubles_up_to_a_limit() -> None:
-    """Up to half as much again is added by chance, so that readers do not come back all at once."""
+    """A random part of up to half is added, so that readers do not all come back at once."""
     bench = reading(reconnect_delay_ms_min=100, reconnect_delay_ms_max=400)
     pauses = []
     for _ in range(4):
@@ -62,7 +62,7 @@ def test_the_pause_before_the_next_try_doubles_up_to_a_limit() -> None:
         assert low_ms <= pause <= low_ms * 3 // 2
 
 
-def test_a_node_that_answers_is_tried_again_quickly_when_it_fails_next() -> None:
+def test_after_an_answer_the_next_pause_is_short_again() -> None:
     bench = reading(reconnect_delay_ms_min=100, reconnect_delay_ms_max=10_000)
     for _ in range(4):
         bench.lost(1)
@@ -84,7 +84,7 @@ def test_an_overloaded_node_is_asked_again_soon() -> None:
     assert pause_ms(bench) <= 15
 
 
-def test_a_node_that_goes_on_not_answering_is_asked_on_a_new_connection_each_time() -> None:
+def test_a_node_that_never_answers_is_asked_on_a_new_connection_each_time() -> None:
     """D3"""
     bench = Reading(scd=False, started_timeout_ms=1_000)
     bench.started(2, 3, 4, 5)
@@ -95,8 +95,8 @@ def test_a_node_that_goes_on_not_answering_is_asked_on_a_new_connection_each_tim
 
 
 @pytest.mark.parametrize("status", [StartedStatus.OK, StartedStatus.REBUILDING])
-def test_an_answer_that_comes_late_is_an_answer(status: StartedStatus) -> None:
-    """D3: or a node that always needs a little longer would be asked for ever and never be served."""
+def test_a_late_answer_counts(status: StartedStatus) -> None:
+    """D3: otherwise a node that always answers a little late would be asked again for ever."""
     bench = Reading(
         scd=False, started_timeout_ms=5_000, reconnect_delay_ms_min=1_000, reconnect_delay_ms_max=1_000
     )
@@ -109,7 +109,7 @@ def test_an_answer_that_comes_late_is_an_answer(status: StartedStatus) -> None:
     assert bench.text == ["n1"]
 
 
-def test_a_rebuilding_node_goes_on_by_itself() -> None:
+def test_a_rebuilding_node_starts_to_send_by_itself() -> None:
     """D2: no further START is needed."""
     bench = reading()
     bench.started(1, status=StartedStatus.REBUILDING)
@@ -120,7 +120,7 @@ def test_a_rebuilding_node_goes_on_by_itself() -> None:
 
 
 def test_a_rebuilding_node_hears_of_the_window() -> None:
-    """W3: it goes on by itself, and would wait for ever at the end of the old window."""
+    """W3: it starts to send by itself, and would wait for ever at the end of the old window."""
     bench = reading(window_lsns=4)
     bench.started(1, status=StartedStatus.REBUILDING)
     bench.records(2, 1, 2, 3, 4)
@@ -177,7 +177,7 @@ def test_an_answer_to_a_start_that_was_never_sent_is_dropped() -> None:
     assert bench.delivered == []
 
 
-def test_an_empty_batch_says_nothing() -> None:
+def test_an_empty_batch_changes_nothing() -> None:
     bench = reading()
     bench.records(1)
     assert bench.effects == []
@@ -201,7 +201,7 @@ def test_a_violation_lists_the_node_in_single_copy_delivery() -> None:
     assert [start.node for start in bench.sent(SendStart) if start.reconnect] == [1]
 
 
-def test_nobody_is_started_again_once_everything_is_delivered() -> None:
+def test_no_node_is_started_again_once_everything_is_delivered() -> None:
     """A rewind was pending when the last record came; the application is not done with it yet."""
     bench = Reading(end=3, consumes=False)
     bench.started(released=RELEASED)

@@ -1,4 +1,4 @@
-"""The slow-node detector by itself: who stands apart, for how long, and how it forgets.
+"""The slow-node detector alone: which nodes it finds, for how long, and what it forgets.
 
 Rules L2, L3, L5 and L6 of read_path.md. `waits` says how long the head was missing in one window
 while a node owed an answer.
@@ -14,7 +14,7 @@ from logdevice.types import NodeId, nodes
 
 
 class Bench:
-    """Windows follow each other; each says how long every node was waited for in it."""
+    """Plays windows one after the other; each says how long the reader waited for every node."""
 
     def __init__(self, **settings: object) -> None:
         defaults: dict[str, object] = {
@@ -26,7 +26,7 @@ class Bench:
         self.now_ms = 0
 
     def window(self, waits: dict[int, int], *, outliers_max: int = 2) -> tuple[NodeId, ...]:
-        """One window, one node after the other; says who is on probation after it."""
+        """Play one window, one node after the other. Returns the nodes on probation after it."""
         for node, waited_ms in waits.items():
             self.detector.waits_for((NodeId(node),), self.now_ms)
             self.now_ms += waited_ms
@@ -38,7 +38,7 @@ class Bench:
         return self.detector.check(nodes(candidates), outliers_max, self.now_ms)
 
 
-# ---- who stands apart ---------------------------------------------------------------------------
+# ---- which nodes are slow -----------------------------------------------------------------------
 
 
 def test_one_node_that_stands_apart_is_found() -> None:
@@ -56,22 +56,22 @@ def test_of_two_different_outliers_both_are_found() -> None:
     assert Bench().window({1: 10, 2: 10, 3: 10, 4: 500, 5: 60_000}) == (4, 5)
 
 
-def test_two_groups_of_which_the_slow_one_is_too_large_have_no_outlier() -> None:
-    """L3, L4: no two of three slow nodes stand apart from a third that is as slow."""
+def test_a_slow_group_that_is_too_large_is_not_found() -> None:
+    """L3, L4: two of three slow nodes do not stand apart from the third, which is as slow."""
     assert Bench().window({1: 10, 2: 10, 3: 1_000, 4: 1_000, 5: 1_000}) == ()
 
 
-def test_two_groups_of_which_the_slow_one_is_small_enough_are_told_apart() -> None:
+def test_a_slow_group_that_is_small_enough_is_found() -> None:
     """L3"""
     assert Bench().window({1: 10, 2: 10, 3: 10, 4: 1_000, 5: 1_000}) == (4, 5)
 
 
-def test_where_one_only_may_be_listed_two_equals_are_left_alone() -> None:
-    """L4: the second is as slow as the first and belongs to its peers."""
+def test_if_only_one_may_be_listed_two_equally_slow_nodes_are_left_alone() -> None:
+    """L4: the second node is as slow as the first and counts as its peer."""
     assert Bench().window({1: 10, 2: 10, 3: 10, 4: 1_000, 5: 1_000}, outliers_max=1) == ()
 
 
-def test_where_one_only_may_be_listed_the_slower_of_two_is() -> None:
+def test_if_only_one_may_be_listed_the_slower_of_two_is_found() -> None:
     """L4"""
     assert Bench().window({1: 10, 2: 10, 3: 10, 4: 60, 5: 60_000}, outliers_max=1) == (5,)
 
@@ -88,22 +88,22 @@ def test_nodes_that_get_evenly_slower_have_no_outlier() -> None:
 
 @pytest.mark.parametrize("waits", [{}, {1: 5_000}, {1: 5_000, 2: 0}])
 def test_there_must_be_peers_to_compare_with(waits: dict[int, int]) -> None:
-    """L3: two others at least."""
+    """L3: at least two other nodes."""
     assert Bench().window(waits) == ()
 
 
-def test_nobody_is_listed_where_nobody_may_be() -> None:
+def test_no_node_is_listed_if_none_may_be() -> None:
     """L4"""
     assert Bench().window({1: 0, 2: 0, 3: 5_000}, outliers_max=0) == ()
 
 
 def test_the_floor_protects_quick_nodes_from_each_other() -> None:
-    """L3: a hundred times slower than its peers, and still quick."""
+    """L3: the node is a hundred times slower than its peers, and still quick."""
     assert Bench(slow_node_floor_ms=50).window({1: 0, 2: 0, 3: 0, 4: 49}) == ()
     assert Bench(slow_node_floor_ms=50).window({1: 0, 2: 0, 3: 0, 4: 50}) == (4,)
 
 
-def test_the_margin_is_so_many_times_the_mean_on_top_of_it() -> None:
+def test_the_margin_adds_a_multiple_of_the_mean() -> None:
     """L3: peers of 100 ms without spread and a margin of 10 make 1100 ms."""
     assert Bench().window({1: 100, 2: 100, 3: 100, 4: 1_099}) == ()
     assert Bench().window({1: 100, 2: 100, 3: 100, 4: 1_100}) == (4,)
@@ -119,7 +119,7 @@ def test_the_spread_of_the_peers_counts_five_times() -> None:
 
 
 def test_one_bad_window_among_many_good_ones_is_averaged_out_once_it_is_over() -> None:
-    """L2: the verdict on a window that is over goes by the average."""
+    """L2: once a window is over, only the average counts."""
     bench = Bench()
     for _ in range(99):
         bench.window({1: 1, 2: 1, 3: 1, 4: 1})
@@ -136,14 +136,14 @@ def test_a_wait_that_goes_on_counts_before_the_window_is_over() -> None:
 
 
 def test_all_nodes_that_owe_an_answer_are_waited_for() -> None:
-    """L1: nobody stands apart if all of them are silent."""
+    """L1: no node stands apart if all of them are silent."""
     bench = Bench()
     bench.detector.waits_for(nodes([1, 2, 3, 4, 5]), 0)
     bench.now_ms = 60_000
     assert not bench.check(1, 2, 3, 4, 5)
 
 
-def test_time_in_which_nobody_owes_anything_is_not_counted() -> None:
+def test_time_in_which_no_node_owes_an_answer_is_not_counted() -> None:
     """L1"""
     bench = Bench()
     bench.detector.waits_for(nodes([1]), 0)
@@ -178,15 +178,15 @@ def test_the_average_forgets_what_is_too_old() -> None:
     assert average.mean == 15
 
 
-def test_a_node_that_left_is_on_probation_no_more() -> None:
+def test_a_node_that_left_is_no_longer_on_probation() -> None:
     bench = Bench()
     assert bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1) == (3,)
     bench.detector.forget(NodeId(3))
     assert bench.detector.on_probation == ()
 
 
-def test_a_node_that_left_is_waited_for_no_more() -> None:
-    """And the others still are."""
+def test_a_node_that_left_is_no_longer_waited_for() -> None:
+    """The other nodes still are."""
     bench = Bench()
     bench.detector.waits_for(nodes([2, 3]), 0)
     bench.detector.forget(NodeId(3))
@@ -209,7 +209,7 @@ def test_no_probation_ends_while_there_is_none() -> None:
     assert Bench().detector.probation_end_ms is None
 
 
-def test_a_probation_ends_by_itself_and_the_node_is_measured_anew() -> None:
+def test_after_its_probation_a_node_is_measured_anew() -> None:
     """L5"""
     bench = Bench(slow_node_probation_ms_min=60_000)
     assert bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1) == (3,)
@@ -222,7 +222,7 @@ def test_a_probation_ends_by_itself_and_the_node_is_measured_anew() -> None:
     assert (detector.on_probation, detector.probation_end_ms) == ((), None)
 
 
-def test_who_is_on_probation_counts_towards_those_who_may_be_listed() -> None:
+def test_nodes_on_probation_count_towards_the_number_that_may_be_listed() -> None:
     """L4"""
     bench = Bench()
     assert bench.window({1: 0, 2: 0, 3: 0, 4: 0, 5: 5_000}, outliers_max=1) == (5,)
@@ -230,7 +230,7 @@ def test_who_is_on_probation_counts_towards_those_who_may_be_listed() -> None:
 
 
 def probations(bench: Bench, *, count: int, healthy_ms: int) -> list[int]:
-    """How long N3 is passed over each time it is found slow, with good times in between."""
+    """The length of each probation of N3, with healthy times in between."""
     lengths = []
     for _ in range(count):
         bench.window({1: 0, 2: 0, 3: 5_000}, outliers_max=1)
@@ -252,7 +252,7 @@ def test_each_probation_is_twice_as_long_up_to_a_limit() -> None:
 
 
 def test_a_healthy_time_shortens_the_next_probation() -> None:
-    """L5: a quarter of it is taken off, down to the first length."""
+    """L5: by a quarter of the healthy time, down to the first length."""
     bench = Bench(slow_node_probation_ms_min=100_000, slow_node_probation_decay=0.25)
     assert probations(bench, count=2, healthy_ms=35_000) == [100_000, 190_000]
     bench = Bench(slow_node_probation_ms_min=100_000, slow_node_probation_decay=0.25)
@@ -260,7 +260,7 @@ def test_a_healthy_time_shortens_the_next_probation() -> None:
 
 
 def after_a_verdict(*, calm_ms: int, waited_ms: int, decay: float, verdict_ms: int = 0) -> tuple[NodeId, ...]:
-    """Whether a node is found slow some time after another one was, with peers of 100 ms."""
+    """The nodes found slow some time after a first verdict, with peers of 100 ms."""
     bench = Bench(slow_node_margin_decay_per_s=decay, slow_node_probation_ms_min=1)
     bench.now_ms = verdict_ms
     assert bench.window({1: 100, 2: 100, 3: 100, 4: 60_000}, outliers_max=1) == (4,)
@@ -280,7 +280,7 @@ def test_the_margin_shrinks_again_with_time() -> None:
     assert after_a_verdict(calm_ms=3_600_000, waited_ms=1_100, decay=0.25) == (5,)
 
 
-def test_the_margin_shrinks_by_so_much_per_second() -> None:
+def test_the_margin_shrinks_by_its_decay_per_second() -> None:
     """L6: six seconds after the verdict (peers 300 ms, the node 1500 ms, the rest calm) 20 has become 14."""
     assert after_a_verdict(calm_ms=4_199, waited_ms=1_500, decay=1.0) == ()
     assert after_a_verdict(calm_ms=4_200, waited_ms=1_500, decay=1.0) == (5,)
@@ -297,10 +297,10 @@ def test_the_margin_doubles_from_what_it_has_shrunk_to(waited_ms: int, found: tu
 
 
 def test_the_margin_shrinks_from_the_last_verdict_on() -> None:
-    """L6: that the stream had been calm for an hour before it does not count."""
+    """L6: an hour without slow nodes before the verdict does not count."""
     assert after_a_verdict(calm_ms=0, waited_ms=1_500, decay=0.25, verdict_ms=3_600_000) == ()
 
 
-def test_it_can_be_turned_off() -> None:
+def test_the_detector_can_be_turned_off() -> None:
     assert Bench(slow_node_detection="disabled").detector.is_off
     assert not Bench(slow_node_detection="observe").detector.is_off

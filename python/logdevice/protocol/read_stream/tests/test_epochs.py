@@ -1,4 +1,4 @@
-"""Whose word counts in which epoch: which questions are asked, and what an answer makes certain."""
+"""Which nodes store an epoch: when the reader asks for it, and what an answer makes certain."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_known_is_not_asked_again() -> None:
 
 
 def test_the_newest_entry_is_final_where_something_was_released_before_the_question() -> None:
-    """M2: a later entry for such an epoch cannot come any more."""
+    """M2: no later entry can follow for such an epoch."""
     epochs = Epochs()
     ask(epochs, 2, released_end=Lsn.of(4, 9))
     epochs.learn(answer(2, MetadataSource.LAST))
@@ -60,7 +60,7 @@ def test_the_newest_entry_is_final_where_something_was_released_before_the_quest
 
 
 def test_a_release_up_to_the_start_of_an_epoch_says_nothing_about_that_epoch() -> None:
-    """The released end is out: everything below e4n0 is released, so nothing of epoch 4 is."""
+    """The released end is exclusive: below e4n0 everything is released, so nothing of epoch 4 is."""
     epochs = Epochs()
     ask(epochs, 2, released_end=Lsn.of(4, 0))
     epochs.learn(answer(2, MetadataSource.LAST))
@@ -75,7 +75,7 @@ def test_a_release_up_to_the_first_number_of_an_epoch_says_nothing_about_that_ep
     assert epochs.known_until == 3
 
 
-def test_the_second_question_about_an_epoch_wants_confirmation() -> None:
+def test_the_second_question_about_an_epoch_asks_for_confirmation() -> None:
     epochs = Epochs()
     ask(epochs, 2)
     assert not epochs.is_confirming
@@ -99,7 +99,7 @@ def test_while_nothing_is_released_the_newest_entry_is_not_asked_for_again() -> 
     assert ask(epochs, 2, released_end=Lsn.of(2, 1)) is None
 
 
-def test_an_entry_from_a_cache_names_nodes_to_start_with_and_decides_nothing() -> None:
+def test_an_entry_from_a_cache_names_nodes_to_start_and_is_not_final() -> None:
     epochs = Epochs()
     ask(epochs, 2, released_end=Lsn.of(2, 9))
     epochs.learn(answer(2, MetadataSource.SOFT))
@@ -131,14 +131,14 @@ def test_a_question_that_failed_may_be_asked_again() -> None:
     assert ask(epochs, 2) == 2
 
 
-def test_a_failure_nobody_waits_for_is_ignored() -> None:
+def test_a_failure_of_another_question_is_ignored() -> None:
     epochs = Epochs()
     ask(epochs, 2)
     assert not epochs.give_up(Epoch(1))
     assert ask(epochs, 2) is None
 
 
-def test_doubt_makes_every_epoch_a_question_again() -> None:
+def test_after_a_doubt_every_epoch_is_asked_about_again() -> None:
     """M4: perhaps a newer entry names nodes that exist."""
     epochs = Epochs()
     ask(epochs, 2)

@@ -1,4 +1,4 @@
-"""What silence proves: the judge over a read set, how far a gap reaches, and what it is called."""
+"""What silence proves: the judge over a read set, how far a gap reaches, and its type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from logdevice.protocol.quorum import Answer
 from logdevice.protocol.read_stream.gaps import (
     GapJudge,
-    everybody_passed,
+    all_passed,
     gap_end,
     gap_type,
     lingers,
@@ -45,13 +45,13 @@ def sender(
 
 
 def answer(*senders: Sender, copies: int = 3) -> Answer:
-    """What a read set of exactly these senders says about the head."""
+    """What exactly these senders prove about the head."""
     metadata = EpochMetadata(Epoch(1), nodes(s.node for s in senders), Replication.parse(str(copies)))
     return GapJudge({s.node: Location() for s in senders}, metadata).answer(senders, HEAD)
 
 
 def five(*past: Sender) -> list[Sender]:
-    """These senders, and as many silent ones as make five."""
+    """These senders, filled up to five with silent ones."""
     return [*past, *(sender(node, 10) for node in range(len(past) + 1, 6))]
 
 
@@ -63,7 +63,7 @@ def test_three_of_five_past_the_head_are_an_f_majority_of_three_copies() -> None
     assert answer(*five(sender(1, 11), sender(2, 11), sender(3, 12))) is Answer.INCOMPLETE
 
 
-def test_once_everybody_is_past_the_head_the_answer_is_complete() -> None:
+def test_once_all_nodes_are_past_the_head_the_answer_is_complete() -> None:
     assert answer(*(sender(node, 11) for node in range(1, 6))) is Answer.COMPLETE
 
 
@@ -74,19 +74,19 @@ def test_a_sender_that_may_have_lost_the_head_does_not_vote() -> None:
 
 
 def test_a_sender_that_lost_something_elsewhere_votes() -> None:
-    """G5: only its silence there proves nothing."""
+    """G5: only its silence about the lost range proves nothing."""
     thin = sender(3, 20, thin=(11, 12))
     assert answer(*five(sender(1, 11), sender(2, 11), thin)) is Answer.INCOMPLETE
 
 
-def test_everybody_spoke_and_an_f_majority_would_know() -> None:
+def test_all_nodes_voted_and_an_f_majority_cannot_have_lost_the_head() -> None:
     senders = [sender(node, 11) for node in (1, 2, 3)]
     thin = [sender(node, 11, thin=(10, 11)) for node in (4, 5)]
     assert answer(*senders, *thin) is Answer.COMPLETE
 
 
-def test_everybody_spoke_and_too_few_would_know() -> None:
-    """Waiting cannot bring the head back, though nothing is proven."""
+def test_all_nodes_voted_and_too_many_may_have_lost_the_head() -> None:
+    """Nothing is proven, but waiting cannot bring the head back."""
     senders = [sender(node, 11) for node in (1, 2)]
     thin = [sender(node, 11, thin=(10, 11)) for node in (3, 4, 5)]
     assert answer(*senders, *thin) is Answer.NON_AUTHORITATIVE
@@ -113,7 +113,7 @@ def test_a_gap_ends_at_the_first_record_in_the_buffer() -> None:
 
 
 def test_a_gap_ends_where_the_first_promise_ends() -> None:
-    """G3: multiple gaps are cut at every sender's marker."""
+    """G3: a gap is cut where any promise ends."""
     assert gap_end([sender(1, 20), sender(2, 14)], HEAD, None) == lsn(14)
 
 
@@ -126,7 +126,7 @@ def test_a_gap_ends_where_a_thin_region_begins_or_ends() -> None:
     assert gap_end([sender(1, 20, thin=(9, 15))], HEAD, None) == lsn(15)
 
 
-def test_where_nobody_is_past_the_head_there_is_no_end() -> None:
+def test_if_no_node_is_past_the_head_the_gap_has_no_end() -> None:
     assert gap_end([sender(1, 10)], HEAD, None) is None
     assert gap_end([], HEAD, None) is None
 
@@ -149,7 +149,7 @@ READ_SETS = st.tuples(*(any_sender(node) for node in range(1, 6)))
 def test_every_lsn_of_a_gap_gets_the_votes_that_the_head_got(
     senders: tuple[Sender, ...], position: int
 ) -> None:
-    """G3: what was proven about the head is proven about all that is delivered with it."""
+    """G3: what was proven about the head is proven about the whole gap."""
     head = lsn(position)
     end = gap_end(senders, head, None)
     for inside in range(head, head if end is None else end):
@@ -159,10 +159,10 @@ def test_every_lsn_of_a_gap_gets_the_votes_that_the_head_got(
 
 
 @given(READ_SETS, st.integers(1, 5))
-def test_a_proof_leaves_no_room_for_a_copyset_that_was_not_heard(
+def test_a_proof_leaves_no_room_for_a_copyset_that_did_not_vote(
     senders: tuple[Sender, ...], copies: int
 ) -> None:
-    """G2: among the nodes that could have the head and did not speak, a copyset does not fit."""
+    """G2: the nodes that could have the head and did not vote cannot hold a whole copyset."""
     empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
     waiting = [
         s for s in senders if not s.is_past(HEAD) and s.status in (FULLY, AuthoritativeStatus.UNAVAILABLE)
@@ -186,22 +186,22 @@ def test_a_proof_leaves_no_room_for_a_copyset_that_was_not_heard(
         assert waiting
 
 
-# ---- nobody is left -----------------------------------------------------------------------------
+# ---- no node is left ----------------------------------------------------------------------------
 
 
-def test_nobody_is_left_and_newer_metadata_exists() -> None:
+def test_without_nodes_a_gap_ends_where_newer_metadata_begins() -> None:
     """G8: the gap reaches to the first epoch of the newer entry."""
     end = silent_end(head=HEAD, known_until=3, is_bounded=True, released_end=0)
     assert end == Lsn.of(4, 1)
 
 
-def test_nobody_is_left_and_the_metadata_is_the_newest() -> None:
+def test_without_nodes_and_newer_metadata_a_gap_ends_at_the_release() -> None:
     """G8: the gap reaches as far as something was released."""
     assert silent_end(head=HEAD, known_until=3, is_bounded=False, released_end=lsn(12)) == lsn(12)
     assert silent_end(head=HEAD, known_until=3, is_bounded=False, released_end=HEAD) is None
 
 
-# ---- the name of a gap --------------------------------------------------------------------------
+# ---- the type of a gap --------------------------------------------------------------------------
 
 
 def named(*, end: Lsn, trim_end: int = 0, bridges: bool = True) -> GapType:
@@ -223,7 +223,7 @@ def test_an_epoch_that_ends_without_its_bridge_record_has_lost_it() -> None:
     assert named(end=Lsn.of(2, 1)) is GapType.DATALOSS
 
 
-def test_an_epoch_of_a_log_without_bridges_ends_in_silence() -> None:
+def test_in_a_log_without_bridges_silence_ends_an_epoch() -> None:
     """G6."""
     assert named(end=Lsn.of(2, 1), bridges=False) is GapType.BRIDGE
     assert named(end=lsn(12), bridges=False) is GapType.DATALOSS
@@ -232,7 +232,7 @@ def test_an_epoch_of_a_log_without_bridges_ends_in_silence() -> None:
 # ---- patience -----------------------------------------------------------------------------------
 
 
-def test_a_silent_node_is_worth_waiting_for_until_it_has_used_up_its_privilege() -> None:
+def test_a_silent_node_is_worth_waiting_for_until_its_grace_is_used_up() -> None:
     """G4."""
     silent = sender(1, 10)
     assert lingers([silent], HEAD, limit=2)
@@ -249,14 +249,14 @@ def test_without_a_limit_a_silent_node_is_always_worth_waiting_for() -> None:
     assert lingers([silent], HEAD, limit=-1)
 
 
-def test_a_node_that_spoke_or_has_no_data_is_not_worth_waiting_for() -> None:
+def test_a_node_that_answered_or_has_no_data_is_not_worth_waiting_for() -> None:
     assert not lingers([sender(1, 11)], HEAD, limit=2)
     for status in list(AuthoritativeStatus)[1:]:
         assert not lingers([sender(1, 10, status=status)], HEAD, limit=2)
 
 
-def test_everybody_passed_means_past_the_head_or_filtered_out() -> None:
+def test_all_passed_means_past_the_head_or_filtered_out() -> None:
     """R4."""
     senders = [sender(1, 11), sender(2, 10)]
-    assert not everybody_passed(senders, (), HEAD)
-    assert everybody_passed(senders, (NodeId(2),), HEAD)
+    assert not all_passed(senders, (), HEAD)
+    assert all_passed(senders, (NodeId(2),), HEAD)

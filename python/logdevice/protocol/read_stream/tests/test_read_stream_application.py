@@ -1,4 +1,4 @@
-"""The application's side: filters, and the verdicts that end a stream early."""
+"""The application's side: filters, and what ends a stream early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from logdevice.types import LSN_MAX, Gap, GapType, Lsn
 
 
 def reading(**arguments: object) -> Reading:
-    """Everybody sends everything, everybody is started, and a lot is released."""
+    """A reader in all-send-all. All nodes have started, and a lot is released."""
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
@@ -44,7 +44,7 @@ def test_filtered_records_mix_with_holes_and_records() -> None:
     assert bench.text == ["n1", "FILTERED_OUT n2-n3", "HOLE n3-n4", "n4", "FILTERED_OUT n5-n6"]
 
 
-def test_a_filtered_range_is_not_a_loss_even_when_everybody_is_past_it() -> None:
+def test_a_filtered_range_is_not_a_loss_even_when_all_nodes_are_past_it() -> None:
     bench = reading()
     bench.gap(1, 1, 3, GapReason.FILTERED_OUT)
     bench.gap((2, 3, 4, 5), 1, 3)
@@ -99,7 +99,7 @@ def test_a_removed_log_gets_one_gap_and_the_end() -> None:
     assert bench.has_ended
 
 
-def test_a_log_that_was_never_there_needs_no_metadata_to_say_so() -> None:
+def test_a_log_that_never_existed_is_reported_without_metadata() -> None:
     bench = Reading(answers_metadata=False)
     bench.feed(LogRemoved())
     assert bench.delivered == [Gap(GapType.NOTINCONFIG, lsn(1), LSN_MAX)]

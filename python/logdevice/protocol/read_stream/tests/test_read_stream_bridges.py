@@ -1,4 +1,4 @@
-"""From one epoch to the next: bridge records, bridges nobody can send, and epochs that end in silence."""
+"""From one epoch to the next: bridge records, lost bridges, and epochs without a bridge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def two(esn: int) -> Lsn:
 
 
 def reading(*, scd: bool = False, last_epoch: int = 9, **arguments: object) -> Reading:
-    """A reader that knows who stores the epochs up to `last_epoch`, with a lot released."""
+    """A reader that knows the nodes of all epochs up to `last_epoch`, with a lot released."""
     bench = Reading(scd=scd, answers_metadata=False, **arguments)  # type: ignore[arg-type]
     bench.answer_metadata(1, last_epoch=last_epoch)
     bench.started(released=Lsn.of(9, 1))
@@ -25,7 +25,7 @@ def reading(*, scd: bool = False, last_epoch: int = 9, **arguments: object) -> R
 
 
 def twice(bench: Reading, *nodes: int, start: int, end: int) -> None:
-    """G7: what proves a gap has to be said again after a rewind."""
+    """G7: nodes must repeat after a rewind what proves a gap."""
     bench.gap(nodes, start, end)
     bench.rewind()
     bench.started(released=Lsn.of(9, 1))
@@ -71,7 +71,7 @@ def test_a_bridge_ends_with_the_stream() -> None:
     assert bench.has_ended
 
 
-def test_what_was_buffered_behind_a_bridge_is_dropped() -> None:
+def test_what_was_buffered_after_a_bridge_is_dropped() -> None:
     """B1: an aborted attempt at recovery may have left something there."""
     bench = reading()
     bench.records(1, 3)
@@ -96,7 +96,7 @@ def test_a_bridge_waits_for_the_lsns_before_it() -> None:
     assert bench.text == ["n1", "n2", "BRIDGE n3-e2n1"]
 
 
-def test_a_loss_in_front_of_a_bridge_is_a_loss() -> None:
+def test_a_loss_before_a_bridge_is_a_loss() -> None:
     bench = reading()
     for _ in range(2):
         for node in ALL:
@@ -110,7 +110,7 @@ def test_a_loss_in_front_of_a_bridge_is_a_loss() -> None:
 # ---- a bridge that lies below the start ---------------------------------------------------------
 
 
-def test_a_reader_that_starts_behind_the_bridge_is_told_so_by_one_node() -> None:
+def test_a_reader_that_starts_after_the_bridge_is_told_so_by_one_node() -> None:
     bench = reading(scd=True, start=40)
     bench.gap(2, 40, two(1), GapReason.BRIDGE)
     bench.records(1, two(1))
@@ -119,7 +119,7 @@ def test_a_reader_that_starts_behind_the_bridge_is_told_so_by_one_node() -> None
 
 
 def test_nothing_below_the_reported_bridge_is_hidden_by_it() -> None:
-    """N2 says that the bridge is below 40; what is between the head and 40 has to be explained first."""
+    """N2 says that the bridge is below 40; the LSNs between the head and 40 must be explained first."""
     bench = reading(start=38)
     bench.gap(2, 40, two(1), GapReason.BRIDGE)
     assert bench.text == []
@@ -130,7 +130,7 @@ def test_nothing_below_the_reported_bridge_is_hidden_by_it() -> None:
 # ---- an epoch that ends without a bridge --------------------------------------------------------
 
 
-def test_the_rest_of_an_epoch_whose_bridge_nobody_has_is_lost() -> None:
+def test_the_rest_of_an_epoch_whose_bridge_no_node_has_is_lost() -> None:
     """G6."""
     bench = reading()
     bench.records(1, 1)
@@ -138,7 +138,7 @@ def test_the_rest_of_an_epoch_whose_bridge_nobody_has_is_lost() -> None:
     assert bench.text[:2] == ["n1", "DATALOSS n2-e2n1"]
 
 
-def test_an_epoch_of_a_log_without_bridges_ends_in_silence() -> None:
+def test_in_a_log_without_bridges_silence_ends_an_epoch() -> None:
     """G6."""
     bench = reading(bridges=False)
     bench.records(1, 1)
@@ -147,7 +147,7 @@ def test_an_epoch_of_a_log_without_bridges_ends_in_silence() -> None:
 
 
 def test_silence_over_several_epochs_is_judged_epoch_by_epoch() -> None:
-    """G3: and only as far as the metadata is known."""
+    """G3: each only as far as the metadata is known."""
     bench = reading(bridges=False, last_epoch=3)
     twice(bench, *ALL, start=1, end=Lsn.of(5, 1))
     assert bench.text == ["BRIDGE n1-e2n1", "BRIDGE e2n1-e3n1", "BRIDGE e3n1-e4n1"]
@@ -164,7 +164,7 @@ def test_silence_of_one_nodeset_says_nothing_about_the_next_epoch() -> None:
 
 
 def test_an_epoch_without_a_bridge_leaves_single_copy_delivery_for_a_while() -> None:
-    """G1: that nobody sends the rest of the epoch proves something only in all-send-all."""
+    """G1: silence about the rest of the epoch proves something only in all-send-all."""
     bench = reading(scd=True, bridges=False)
     bench.records(1, 1)
     bench.gap(ALL, 2, two(1))

@@ -14,7 +14,7 @@ SCD, LOCAL_SCD, ALL_SEND_ALL = ReadMode.SCD, ReadMode.LOCAL_SCD, ReadMode.ALL_SE
 
 
 def fallen_back(**arguments: object) -> Reading:
-    """A reader in SCD that had to ask everybody for the head."""
+    """A reader that fell back from SCD to all-send-all."""
     bench = reading(**arguments)
     bench.gap(bench.nodes, 1, 2)
     rewound(bench)
@@ -53,7 +53,7 @@ def test_single_copy_delivery_can_be_turned_on() -> None:
     assert (bench.mode, bench.known_down) == (SCD, (4,))
 
 
-def test_silence_is_watched_from_the_moment_it_is_turned_on() -> None:
+def test_silence_counts_from_the_moment_single_copy_delivery_is_turned_on() -> None:
     """R8, D4"""
     bench = reading(scd=False, scd_timeout_ms=10_000)
     bench.configure(scd=True)
@@ -63,8 +63,8 @@ def test_silence_is_watched_from_the_moment_it_is_turned_on() -> None:
     assert bench.known_down == (1,)
 
 
-def test_turning_it_off_while_all_send_everything_changes_nothing() -> None:
-    """R8: it only does not come back."""
+def test_turning_it_off_in_all_send_all_changes_nothing() -> None:
+    """R8: single-copy delivery just does not come back."""
     bench = fallen_back(window_lsns=4)
     bench.configure(scd=False)
     bench.records(1, 1, 2, 3, 4)
@@ -72,7 +72,7 @@ def test_turning_it_off_while_all_send_everything_changes_nothing() -> None:
     assert (bench.mode, bench.version) == (ALL_SEND_ALL, 2)
 
 
-def test_a_configuration_that_says_the_same_causes_no_rewind() -> None:
+def test_an_unchanged_configuration_causes_no_rewind() -> None:
     """R8"""
     bench = reading()
     bench.configure(scd=True)
@@ -89,7 +89,7 @@ def test_nodes_near_the_reader_can_be_preferred_later() -> None:
 
 
 def test_single_copy_delivery_turned_off_on_its_way_back_stays_off() -> None:
-    """R8: the rewind was wished for under the old configuration."""
+    """R8: the pending rewind was asked for under the old configuration."""
     bench = fallen_back(window_lsns=4)
     bench.records(1, 1, 2, 3, 4)
     bench.configure(scd=False)
@@ -122,7 +122,7 @@ def next_epoch(bench: Reading, *, copies: int) -> None:
     bench.records(1, bridge(1))
 
 
-def test_an_epoch_with_another_replication_is_asked_for_anew() -> None:
+def test_an_epoch_with_another_replication_causes_a_rewind() -> None:
     """R8: nodes must agree on R, or two of them would send a record, or none."""
     bench = reading(copies=3)
     next_epoch(bench, copies=2)
@@ -131,7 +131,7 @@ def test_an_epoch_with_another_replication_is_asked_for_anew() -> None:
     assert bench.health.rewind_reasons == {"CONFIG_CHANGED": 1}
 
 
-def test_a_node_that_reconnects_before_the_rewind_is_told_what_the_others_were_told() -> None:
+def test_a_node_that_reconnects_before_the_rewind_gets_the_same_replication_as_the_others() -> None:
     """R8"""
     bench = reading(
         copies=3,
@@ -157,7 +157,7 @@ def test_an_epoch_with_the_same_replication_causes_no_rewind() -> None:
 
 
 def test_in_all_send_all_another_replication_causes_no_rewind() -> None:
-    """R8: nobody leaves a copy to another."""
+    """R8: no node leaves a copy to another node."""
     bench = reading(copies=3, scd=False)
     next_epoch(bench, copies=2)
     bench.wait(1_000)
@@ -187,7 +187,7 @@ def test_a_node_that_leaves_causes_no_rewind_if_it_was_not_listed() -> None:
     assert bench.version == 1
 
 
-def test_when_the_only_node_that_is_not_past_the_head_leaves_everybody_is() -> None:
+def test_when_the_last_node_that_is_not_past_the_head_leaves_all_are_past_it() -> None:
     """R4"""
     bench = reading()
     bench.gap([1, 2, 3, 4], 1, 5)
@@ -209,7 +209,7 @@ def test_a_new_node_is_started_with_the_list_in_force() -> None:
 
 
 def test_a_new_node_waits_for_a_rewind_that_is_pending() -> None:
-    """R2: it would only be started twice."""
+    """R2: otherwise it would be started twice."""
     bench = reading()
     bench.shrink(5)
     bench.lost(2)

@@ -1,4 +1,4 @@
-"""What an application gets: records in order and once, no matter what else nodes send, up to the end."""
+"""What an application gets: records in order and once, whatever nodes send, up to the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from logdevice.types import LSN_MAX, Gap, GapType, Location, Lsn, RecordFlags, T
 
 
 def reading(**arguments: object) -> Reading:
-    """Everybody sends everything, everybody is started, and a lot is released."""
+    """A reader in all-send-all. All nodes have started, and a lot is released."""
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
@@ -94,7 +94,7 @@ def test_a_hole_is_a_gap_of_one_lsn() -> None:
 
 
 def test_a_hole_in_single_copy_delivery_needs_no_rewind() -> None:
-    """B2: every node that has it sends it; the others say nothing."""
+    """B2: every node that has it sends it; the others send nothing."""
     bench = Reading()
     bench.started(released=10)
     bench.records(1, hole(1), hole(2), 3)
@@ -230,7 +230,7 @@ def test_a_record_outside_the_window_is_not_trusted_and_the_node_starts_anew(scd
 
 
 def test_a_filtered_range_outside_the_window_is_not_trusted_either() -> None:
-    """F4: it is about records that were not asked for, and 5 to 9 would look like a loss."""
+    """F4: the node speaks of records that were not asked for, and 5 to 9 would look like a loss."""
     bench = reading(window_lsns=4)
     bench.gap(1, 1, 10, GapReason.FILTERED_OUT)
     assert bench.text == []
@@ -276,13 +276,13 @@ def test_an_ended_stream_answers_nothing_any_more() -> None:
     assert bench.effects == []
 
 
-def test_an_empty_range_ends_at_once_and_asks_nobody() -> None:
+def test_an_empty_range_ends_at_once_and_asks_no_node() -> None:
     bench = Reading(start=5, end=5)
     assert bench.has_ended
     assert bench.starts == []
 
 
-def test_a_wake_up_call_that_nobody_asked_for_does_nothing() -> None:
+def test_a_wake_up_call_that_was_not_asked_for_does_nothing() -> None:
     bench = reading()
     for _ in range(3):
         bench.feed(Woken())

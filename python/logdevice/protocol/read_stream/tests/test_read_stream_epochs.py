@@ -1,4 +1,4 @@
-"""Whose word counts: metadata before delivery, changes of the nodeset, and the bridges between epochs."""
+"""Which nodes store an epoch: metadata before delivery, changes of the nodeset, and bridges."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def started_to(bench: Reading) -> list[int]:
 
 
 def at_the_end_of_epoch_1(**arguments: object) -> Reading:
-    """A reader that has just passed the bridge of epoch 1 and asks who stores epoch 2."""
+    """A reader that has just passed the bridge of epoch 1 and asks which nodes store epoch 2."""
     bench = Reading(**arguments)  # type: ignore[arg-type]
     bench.started(released=two(100))
     bench.answers_metadata = False
@@ -42,7 +42,7 @@ def at_the_end_of_epoch_1(**arguments: object) -> Reading:
 # ---- the first metadata -------------------------------------------------------------------------
 
 
-def test_nobody_is_started_before_the_metadata_is_known() -> None:
+def test_no_node_is_started_before_the_metadata_is_known() -> None:
     """M1."""
     bench = Reading(answers_metadata=False)
     assert bench.effects == [GetEpochMetadata(LOG, Epoch(1))]
@@ -74,7 +74,7 @@ def test_an_answer_makes_the_next_pause_short_again() -> None:
     assert asked(bench) == [2]
 
 
-def test_an_answer_nobody_waits_for_changes_nothing() -> None:
+def test_an_answer_that_is_not_waited_for_changes_nothing() -> None:
     bench = Reading(answers_metadata=False)
     bench.answer_metadata(1)
     before = len(bench.starts)
@@ -112,7 +112,7 @@ def test_as_long_as_nothing_is_released_the_newest_entry_is_not_asked_for_again(
     assert bench.health.waiting is Waiting.RELEASE
 
 
-def test_a_release_makes_the_question_worth_asking_again() -> None:
+def test_after_a_release_the_metadata_is_asked_for_again() -> None:
     """M2."""
     bench = Reading(answers_metadata=False)
     bench.answer_metadata(1, source=LAST)
@@ -122,8 +122,8 @@ def test_a_release_makes_the_question_worth_asking_again() -> None:
     assert bench.health.waiting is Waiting.METADATA
 
 
-def test_an_entry_from_a_cache_never_decides() -> None:
-    """M2: the metadata log itself is asked, and not in a loop if that is not understood."""
+def test_an_entry_from_a_cache_is_never_final() -> None:
+    """M2: the reader asks for the metadata log itself, and pauses if it gets a cached entry again."""
     bench = Reading(answers_metadata=False)
     bench.answer_metadata(1, source=SOFT)
     bench.started(1, released=10)
@@ -231,7 +231,7 @@ def test_nodes_that_are_new_in_an_epoch_start_at_its_first_lsn() -> None:
 
 
 def test_another_number_of_copies_is_told_to_every_node() -> None:
-    """A node that counts with the wrong R would send what another is to send."""
+    """A node that counts with a wrong R would send records that another node must send."""
     bench = at_the_end_of_epoch_1()
     bench.answer_metadata(2, metadata=stored_on(*ALL, copies=2), last_epoch=2)
     bench.rewind()
@@ -252,7 +252,7 @@ def test_what_was_buffered_from_the_next_epoch_waits_for_its_metadata() -> None:
     assert bench.text == ["n1", "BRIDGE n2-e2n1", "e2n1"]
 
 
-# ---- nobody of the nodeset is there -------------------------------------------------------------
+# ---- no node of the nodeset is there ------------------------------------------------------------
 
 
 def test_an_empty_read_set_without_newer_metadata_asks_again_after_a_while() -> None:
@@ -268,7 +268,7 @@ def test_an_empty_read_set_without_newer_metadata_asks_again_after_a_while() -> 
     assert started_to(bench) == [1, 2]
 
 
-def test_nodes_that_come_back_meanwhile_end_the_questions() -> None:
+def test_once_nodes_are_back_the_metadata_is_not_asked_for_again() -> None:
     """M4."""
     bench = Reading(nodes=2, answers_metadata=False)
     bench.answer_metadata(1, metadata=stored_on(8, 9), source=LAST)
@@ -280,7 +280,7 @@ def test_nodes_that_come_back_meanwhile_end_the_questions() -> None:
 
 
 def test_an_empty_read_set_with_newer_metadata_loses_its_epochs() -> None:
-    """G8: everybody who stored them is gone for good."""
+    """G8: all nodes that stored them are gone for good."""
     bench = Reading(nodes=2, scd=False, answers_metadata=False)
     bench.answer_metadata(1, metadata=stored_on(8, 9), last_epoch=1)
     bench.wait(10)

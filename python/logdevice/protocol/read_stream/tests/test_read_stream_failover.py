@@ -1,6 +1,6 @@
 """All-send-all and back.
 
-Failing over is dear (every copy is sent), so each way into it and the one way back have a test here.
+All-send-all is expensive (every copy is sent), so each way into it and the one way back have a test here.
 Rules R4 to R7 and R9 of read_path.md.
 """
 
@@ -16,7 +16,7 @@ SCD, LOCAL_SCD, ALL_SEND_ALL = ReadMode.SCD, ReadMode.LOCAL_SCD, ReadMode.ALL_SE
 
 
 def fallen_back(**arguments: object) -> Reading:
-    """A reader in SCD that had to ask everybody for the head."""
+    """A reader that fell back from SCD to all-send-all."""
     bench = reading(**arguments)
     bench.gap(bench.nodes, 1, 2)
     rewound(bench)
@@ -24,10 +24,10 @@ def fallen_back(**arguments: object) -> Reading:
     return bench
 
 
-# ---- everybody is past the head -----------------------------------------------------------------
+# ---- all nodes are past the head ----------------------------------------------------------------
 
 
-def test_once_everybody_is_past_the_head_all_are_asked_for_everything_at_once() -> None:
+def test_once_all_nodes_are_past_the_head_the_reader_goes_to_all_send_all_at_once() -> None:
     """R4"""
     bench = reading()
     bench.gap([1, 2, 3, 4], 1, 2)
@@ -37,7 +37,7 @@ def test_once_everybody_is_past_the_head_all_are_asked_for_everything_at_once() 
     assert bench.health.rewind_reasons == {"NOBODY_HAS_IT": 1}
 
 
-def test_listed_nodes_and_those_past_the_head_together_are_everybody() -> None:
+def test_listed_nodes_count_like_nodes_past_the_head() -> None:
     """R4"""
     bench = reading()
     bench.lost(1)
@@ -58,7 +58,7 @@ def test_one_node_that_is_not_past_the_head_keeps_single_copy_delivery() -> None
 
 
 def test_no_failover_for_a_head_that_is_not_released() -> None:
-    """R4: a node may cover more than another node knows to be released, but nobody covers the head."""
+    """R4: a node may cover more than another node knows to be released, but no node covers the head."""
     bench = Reading()
     bench.started(released=1)
     bench.wait(100_000)
@@ -66,7 +66,7 @@ def test_no_failover_for_a_head_that_is_not_released() -> None:
 
 
 def test_no_gap_is_delivered_in_single_copy_delivery() -> None:
-    """G1: everybody is silent about 1 and nothing is said before all have been asked for everything."""
+    """G1: all nodes are silent about 1; a gap is delivered only after all-send-all."""
     bench = reading()
     bench.gap(bench.nodes, 1, 2)
     assert bench.delivered == []
@@ -78,15 +78,15 @@ def test_no_gap_is_delivered_in_single_copy_delivery() -> None:
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_the_record_that_nobody_sent_is_found_in_all_send_all() -> None:
-    """R4: its copyset named a node that had passed it; a second holder sends it now."""
+def test_a_record_that_no_node_sent_is_found_in_all_send_all() -> None:
+    """R4: the first node of its copyset had passed it; a second holder sends it now."""
     bench = fallen_back()
     bench.records(4, 1)
     assert bench.text == ["n1"]
 
 
-def test_a_rebuilding_node_and_those_past_the_head_together_are_everybody() -> None:
-    """R4: it is listed and sends nothing for now."""
+def test_a_rebuilding_node_counts_like_a_node_past_the_head() -> None:
+    """R4: the node is listed and sends nothing for now."""
     bench = reading()
     bench.started(5, status=StartedStatus.REBUILDING)
     bench.rewind()
@@ -97,24 +97,24 @@ def test_a_rebuilding_node_and_those_past_the_head_together_are_everybody() -> N
     assert bench.mode is ALL_SEND_ALL
 
 
-def test_an_epoch_that_ends_without_a_bridge_record_is_left_by_way_of_all_send_all() -> None:
-    """R4, G6: everybody goes on in epoch 2, and nobody says that epoch 1 is over."""
+def test_an_epoch_without_a_bridge_record_is_passed_in_all_send_all() -> None:
+    """R4, G6: all nodes continue in epoch 2, and no node says that epoch 1 is over."""
     bench = reading(bridges=False)
-    behind = Lsn.of(2, 1)
+    next_epoch = Lsn.of(2, 1)
     bench.records(1, 1)
-    bench.gap(bench.nodes, 2, behind)
+    bench.gap(bench.nodes, 2, next_epoch)
     rewound(bench)
-    bench.gap(bench.nodes, 2, behind)
+    bench.gap(bench.nodes, 2, next_epoch)
     rewound(bench)
     assert (bench.mode, bench.text) == (ALL_SEND_ALL, ["n1"])
-    bench.gap(bench.nodes, 2, behind)
+    bench.gap(bench.nodes, 2, next_epoch)
     assert bench.text == ["n1", "BRIDGE n2-e2n1"]
 
 
 # ---- the all-send-all timeout -------------------------------------------------------------------
 
 
-def test_when_nobody_sends_anything_all_are_asked_for_everything_after_a_while() -> None:
+def test_when_no_node_sends_anything_the_reader_goes_to_all_send_all_after_a_while() -> None:
     """R5"""
     bench = reading(all_send_all_timeout_ms=20_000)
     bench.wait(19_999)
@@ -124,7 +124,7 @@ def test_when_nobody_sends_anything_all_are_asked_for_everything_after_a_while()
     assert bench.health.rewind_reasons == {"ALL_SEND_ALL_TIMEOUT": 1}
 
 
-def test_connections_that_all_kept_silent_are_replaced() -> None:
+def test_when_all_nodes_kept_silent_their_connections_are_replaced() -> None:
     """R5"""
     bench = reading()
     bench.wait(20_000)
@@ -142,8 +142,8 @@ def test_the_connection_of_a_listed_node_that_kept_silent_is_replaced_too() -> N
     assert [start.reconnect for start in bench.starts[-5:]] == [True] * 5
 
 
-def test_while_the_list_changes_the_list_gets_its_chance() -> None:
-    """R5: somebody speaks, and a node was listed only just now."""
+def test_all_send_all_waits_while_a_new_list_may_help() -> None:
+    """R5: some nodes answer, and a node was listed only just now."""
     bench = reading(nodes=2, copies=2)
     bench.gap(2, 1, 5)
     bench.wait(9_999)
@@ -156,7 +156,7 @@ def test_while_the_list_changes_the_list_gets_its_chance() -> None:
 
 
 def test_a_change_of_the_list_does_not_help_when_all_are_silent() -> None:
-    """R5: nobody says anything though one was listed; the list is not the way out."""
+    """R5: a node was listed, and still no node answers; another list would not help."""
     bench = reading()
     bench.wait(12_000)
     bench.lost(5)
@@ -166,7 +166,7 @@ def test_a_change_of_the_list_does_not_help_when_all_are_silent() -> None:
     assert (bench.mode, bench.now_ms) == (ALL_SEND_ALL, 20_001)
 
 
-def test_progress_puts_the_timeout_off() -> None:
+def test_progress_postpones_the_timeout() -> None:
     """R5"""
     bench = reading()
     bench.wait(15_000)
@@ -177,8 +177,8 @@ def test_progress_puts_the_timeout_off() -> None:
     assert bench.mode is ALL_SEND_ALL
 
 
-def test_the_last_record_of_an_idle_log_is_found_without_anybody_listed() -> None:
-    """R5: the only node that should send it hangs, the others have nothing to say either."""
+def test_the_last_record_of_an_idle_log_is_found_without_listing_a_node() -> None:
+    """R5: the only node that should send it hangs, and the other nodes have nothing to send."""
     bench = Reading(nodes=2, copies=2)
     bench.started(released=2)
     bench.wait(20_000)
@@ -188,7 +188,7 @@ def test_the_last_record_of_an_idle_log_is_found_without_anybody_listed() -> Non
 
 
 def test_a_late_wake_up_call_that_leads_to_all_send_all_causes_one_rewind() -> None:
-    """Several deadlines have passed by then; in all-send-all the two timeouts mean nothing any more."""
+    """Several deadlines have passed by then; in all-send-all the two timeouts no longer matter."""
     bench = reading()
     bench.wait(19_990)
     bench.gap(bench.nodes, 1, 2)
@@ -200,7 +200,7 @@ def test_a_late_wake_up_call_that_leads_to_all_send_all_causes_one_rewind() -> N
 
 
 def test_a_late_wake_up_call_after_which_a_node_was_started_anew_gives_it_time_to_answer() -> None:
-    """The deadline was of the START before the rewind."""
+    """The deadline that has passed belongs to the START before the rewind."""
     bench = Reading(started_timeout_ms=5_000)
     bench.started(1, 2, 3, released=RELEASED)
     bench.wait(4_990)
@@ -217,7 +217,7 @@ def test_a_late_wake_up_call_after_which_a_node_was_started_anew_gives_it_time_t
 
 
 def test_in_all_send_all_silent_nodes_get_a_new_connection_after_a_while() -> None:
-    """R9: N1 and N2 have spoken; too few to go on without the others."""
+    """R9: N1 and N2 have answered; they are too few to go on without the others."""
     bench = reading(scd=False, all_send_all_timeout_ms=20_000)
     bench.gap([1, 2], 1, 5)
     bench.wait(19_999)
@@ -231,8 +231,8 @@ def test_in_all_send_all_silent_nodes_get_a_new_connection_after_a_while() -> No
     assert bench.text == ["n1"]
 
 
-def test_in_all_send_all_a_node_that_cannot_be_reached_is_left_to_its_own_pause() -> None:
-    """R9: it is asked again anyway."""
+def test_in_all_send_all_a_node_that_cannot_be_reached_keeps_its_own_pause() -> None:
+    """R9: the reader asks it again anyway."""
     bench = reading(scd=False, reconnect_delay_ms_min=29_000)
     bench.gap([1, 2, 3, 4], 1, 5, GapReason.UNDER_REPLICATED)
     bench.lost(5)
@@ -241,17 +241,17 @@ def test_in_all_send_all_a_node_that_cannot_be_reached_is_left_to_its_own_pause(
 
 
 def test_in_all_send_all_an_idle_reader_leaves_its_connections_alone() -> None:
-    """R9: nothing is released that a node could be silent about."""
+    """R9: nothing is released, so no node owes an answer."""
     bench = Reading(scd=False)
     bench.started(released=1)
     bench.wait(100_000)
     assert bench.sent(SendStart) == []
 
 
-# ---- everybody is listed ------------------------------------------------------------------------
+# ---- all nodes are listed -----------------------------------------------------------------------
 
 
-def test_when_all_nodes_would_be_listed_all_are_asked_for_everything() -> None:
+def test_when_all_nodes_would_be_listed_the_reader_goes_to_all_send_all() -> None:
     """R6"""
     bench = reading()
     bench.lost(1, 2, 3, 4, 5)
@@ -259,7 +259,7 @@ def test_when_all_nodes_would_be_listed_all_are_asked_for_everything() -> None:
     assert (bench.mode, bench.known_down) == (ALL_SEND_ALL, ())
 
 
-def test_the_last_live_node_takes_single_copy_delivery_with_it() -> None:
+def test_when_the_last_live_node_fails_single_copy_delivery_ends() -> None:
     """R6"""
     bench = reading(nodes=2, copies=2)
     bench.lost(1)
@@ -271,7 +271,7 @@ def test_the_last_live_node_takes_single_copy_delivery_with_it() -> None:
 
 
 def test_nodes_that_could_not_be_started_are_tried_again_in_all_send_all() -> None:
-    """R6: nobody is reachable at first; later all are, and reading goes on."""
+    """R6: no node is reachable at first; later all are, and reading goes on."""
     bench = Reading(nodes=3, copies=2)
     bench.lost(1, 2, 3)
     bench.rewind()
@@ -328,7 +328,7 @@ def test_nodes_that_are_down_start_on_the_list_on_the_way_back() -> None:
 
 
 def test_there_is_no_way_back_while_no_node_is_fit() -> None:
-    """R7: what was buffered is delivered, the window slides, and nobody is there."""
+    """R7: what was buffered is delivered, the window slides, and no node is fit."""
     bench = fallen_back(window_lsns=4, nodes=2, copies=2, consumes=False)
     bench.records(1, 1, 2, 3, 4)
     bench.lost(1, 2)

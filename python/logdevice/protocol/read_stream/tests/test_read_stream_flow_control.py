@@ -10,7 +10,7 @@ RECORD_BYTES = record(1).size
 
 
 def reading(**arguments: object) -> Reading:
-    """Everybody sends everything, everybody is started, and a lot is released."""
+    """A reader in all-send-all. All nodes have started, and a lot is released."""
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
@@ -19,13 +19,13 @@ def reading(**arguments: object) -> Reading:
 # ---- the window ---------------------------------------------------------------------------------
 
 
-def test_nothing_behind_the_end_is_asked_for() -> None:
+def test_nothing_after_the_end_is_asked_for() -> None:
     """W1."""
     assert Reading(start=1, end=4).start_of(1).window_end == lsn(4)
 
 
-def test_window_goes_to_everybody_when_enough_was_consumed_and_not_before() -> None:
-    """W2, W3: 0.7 of a window of 10, so the seventh record does it."""
+def test_window_goes_to_all_nodes_when_enough_was_consumed_and_not_before() -> None:
+    """W2, W3: 0.7 of a window of 10, so the seventh record triggers it."""
     bench = reading(window_lsns=10)
     bench.records(1, *range(1, 7))
     assert bench.windows == {}
@@ -73,7 +73,7 @@ def test_a_node_that_starts_late_hears_of_the_window_that_moved_meanwhile() -> N
 
 
 def test_no_window_is_sent_while_a_rewind_is_due() -> None:
-    """W3: the START of the rewind will say it."""
+    """W3: the START of the rewind will contain it."""
     bench = Reading(window_lsns=3)
     bench.started(released=1_000)
     bench.lost(5)
@@ -116,7 +116,7 @@ def test_bytes_that_are_not_consumed_are_not_granted_again() -> None:
 
 
 def test_the_bytes_of_second_copies_are_granted_again() -> None:
-    """W4: a node that sent only what others had sent before must not run dry."""
+    """W4: a node that sent only records that others had sent before must not run out of credit."""
     bench = reading(nodes=5, window_bytes=1_000, window_slide_share=0.6, consumes=False)
     bench.records(1, 1, 2)
     bench.records(2, 1, 2)

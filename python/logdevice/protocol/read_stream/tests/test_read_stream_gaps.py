@@ -1,4 +1,4 @@
-"""When a reader may say that nothing is there: who has to have spoken, how far a gap reaches, its kind."""
+"""When a reader may deliver a gap: which nodes must have answered, how far it reaches, and its type."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ ALL = (1, 2, 3, 4, 5)
 
 
 def reading(**arguments: object) -> Reading:
-    """Everybody sends everything, everybody is started, and a lot is released."""
+    """A reader in all-send-all. All nodes have started, and a lot is released."""
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
 
 
 def twice(bench: Reading, say: Callable[[], None]) -> None:
-    """G7: what proves a gap has to be said again after a rewind."""
+    """G7: nodes must repeat after a rewind what proves a gap."""
     say()
     bench.rewind()
     bench.started(released=1_000)
     say()
 
 
-# ---- who has to have spoken ---------------------------------------------------------------------
+# ---- which nodes must have answered -------------------------------------------------------------
 
 
-def test_what_nobody_has_is_lost_and_reading_goes_on() -> None:
+def test_records_that_no_node_has_are_lost_and_reading_goes_on() -> None:
     bench = reading()
 
     def say() -> None:
@@ -83,7 +83,7 @@ def test_an_f_majority_is_enough_after_the_grace_period() -> None:
     assert bench.text == ["DATALOSS n1-n5"]
 
 
-def test_with_one_copy_every_node_has_to_have_spoken() -> None:
+def test_with_one_copy_every_node_must_have_answered() -> None:
     """G2."""
     bench = reading(copies=1)
     bench.gap((1, 2, 3, 4), 1, 5)
@@ -94,7 +94,7 @@ def test_with_one_copy_every_node_has_to_have_spoken() -> None:
 
 
 def test_one_whole_region_may_be_down() -> None:
-    """G2: copies are in two regions, so the nodes of all but one have them all."""
+    """G2: copies are in two regions, so all regions but one together have every record."""
     locations = {node: f"r{(node - 1) // 2}" for node in range(1, 7)}
     bench = Reading(
         nodes=6, locations=locations, replication=Replication.parse("node: 3, region: 2"), scd=False
@@ -148,8 +148,8 @@ def test_a_copy_that_cannot_be_read_does_not_prove_that_there_was_none() -> None
 # ---- how far a gap reaches ----------------------------------------------------------------------
 
 
-def test_a_gap_ends_where_the_first_node_has_not_spoken() -> None:
-    """G3: N3 has said nothing about 4."""
+def test_a_gap_ends_where_the_first_node_has_not_answered() -> None:
+    """G3: N3 has not answered for 4."""
     bench = reading()
 
     def say() -> None:
@@ -186,7 +186,7 @@ def test_a_smaller_promise_after_a_larger_one_takes_nothing_back() -> None:
 
 
 def test_a_gap_may_reach_past_the_window_and_is_remembered() -> None:
-    """One big promise is not repeated by the nodes, slide after slide."""
+    """Nodes do not repeat one big promise after each slide."""
     bench = reading(window_lsns=4)
     twice(bench, lambda: bench.gap(ALL, 1, 1_000))
     assert bench.text == ["DATALOSS n1-n1000"]
@@ -251,7 +251,7 @@ def test_a_gap_ends_with_the_stream_though_nodes_promised_more() -> None:
     assert bench.text == ["DATALOSS n1-n4"]
 
 
-# ---- nobody is left -----------------------------------------------------------------------------
+# ---- no node is left ----------------------------------------------------------------------------
 
 
 LOST = AuthoritativeStatus.UNDERREPLICATION
@@ -259,7 +259,7 @@ EMPTY = AuthoritativeStatus.AUTHORITATIVE_EMPTY
 
 
 @pytest.mark.parametrize("status", [LOST, EMPTY])
-def test_when_nobody_has_data_any_more_the_rest_of_the_epoch_is_lost(status: AuthoritativeStatus) -> None:
+def test_when_no_node_has_data_any_more_the_rest_of_the_epoch_is_lost(status: AuthoritativeStatus) -> None:
     """G8, G6: a newer metadata entry exists, and the log has bridges."""
     bench = Reading(nodes=2, copies=2, scd=False)
     bench.status(1, N1=status, N2=status)
@@ -267,7 +267,7 @@ def test_when_nobody_has_data_any_more_the_rest_of_the_epoch_is_lost(status: Aut
     assert bench.text == ["DATALOSS n1-e2n1"]
 
 
-def test_when_nobody_has_data_any_more_the_newest_epoch_is_lost_up_to_the_release() -> None:
+def test_when_no_node_has_data_any_more_the_newest_epoch_is_lost_up_to_the_release() -> None:
     """G8: more may still be written to it."""
     bench = Reading(nodes=2, copies=2, scd=False, answers_metadata=False)
     bench.answer_metadata(1, source=MetadataSource.LAST)
@@ -282,7 +282,7 @@ def test_when_nobody_has_data_any_more_the_newest_epoch_is_lost_up_to_the_releas
 
 
 def test_a_node_that_comes_back_with_its_data_ends_the_loss() -> None:
-    """A1: it speaks for itself."""
+    """A1: its own answer counts."""
     bench = Reading(nodes=2, copies=1, scd=False)
     bench.status(1, N1=LOST)
     bench.started(1, 2, released=10)
@@ -304,7 +304,7 @@ def test_an_unavailable_node_is_waited_for() -> None:
 
 
 def test_a_lost_first_record_of_an_epoch_is_a_loss_however_small_its_number() -> None:
-    """G6: nothing may be hidden behind the assumption that it was never acknowledged."""
+    """G6: the reader must not assume that the record was never acknowledged."""
     bench = reading(start=Lsn.of(1, 0))
 
     def say() -> None:

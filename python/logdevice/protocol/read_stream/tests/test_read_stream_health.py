@@ -1,4 +1,4 @@
-"""What a person is told about a stream: how it reads, what it waits for and since when, and its counts.
+"""What a stream reports about itself: how it reads, what it waits for and since when, and its counts.
 
 Rules H1 and H2 of read_path.md. Every value of `Waiting` has its cause here.
 """
@@ -69,7 +69,7 @@ def test_without_nodes_it_waits_for_nodes_and_knows_none() -> None:
     bench = Reading(answers_metadata=False)
     bench.shrink(1, 2, 3, 4, 5)
     bench.answer_metadata(1, source=MetadataSource.LAST)
-    assert waiting(bench) == (Waiting.NODES, "none is known")
+    assert waiting(bench) == (Waiting.NODES, "no node is known")
 
 
 def test_it_waits_for_a_rewind_that_is_due() -> None:
@@ -80,7 +80,7 @@ def test_it_waits_for_a_rewind_that_is_due() -> None:
     assert waiting(bench) == (Waiting.REWIND, "CONNECTION_LOST, REBUILDING")
 
 
-def test_it_waits_for_the_last_nodes_to_speak_up() -> None:
+def test_it_waits_for_the_last_nodes_to_answer() -> None:
     """H2, G4"""
     bench = reading(scd=False)
     bench.gap([1, 2, 3], 1, 2)
@@ -91,14 +91,14 @@ def test_it_waits_for_an_application_that_does_not_consume() -> None:
     """H2"""
     bench = reading(consumes=False, window_lsns=2)
     bench.records(1, 1, 2)
-    assert waiting(bench) == (Waiting.APPLICATION, "it has consumed up to e1n1 only")
+    assert waiting(bench) == (Waiting.APPLICATION, "it has consumed only up to e1n1")
 
 
 def test_at_its_end_it_waits_for_the_application_to_consume_the_rest() -> None:
     """H2"""
     bench = reading(end=2, consumes=False)
     bench.records(1, 1)
-    assert waiting(bench) == (Waiting.APPLICATION, "it has consumed up to e1n1 only")
+    assert waiting(bench) == (Waiting.APPLICATION, "it has consumed only up to e1n1")
 
 
 def test_at_its_end_it_waits_for_nothing() -> None:
@@ -175,7 +175,7 @@ def test_a_stream_that_loses_its_nodes_is_unhealthy_after_a_grace_period() -> No
 
 
 def test_health_follows_the_failure_domains_of_the_log() -> None:
-    """H1: three racks of two, two racks needed: one whole rack may be away, parts of two may not."""
+    """H1: three racks of two, two racks needed: a whole rack may be away, but not parts of two racks."""
     places = {node: f"r.d.c.w.k{(node + 1) // 2}" for node in range(1, 7)}
     replication = Replication.of({Scope.NODE: 3, Scope.RACK: 2})
     for answering, is_healthy in (((1, 2, 3, 4), True), ((1, 3, 5), False)):
@@ -186,7 +186,7 @@ def test_health_follows_the_failure_domains_of_the_log() -> None:
 
 
 def test_nodes_that_lost_their_data_for_good_are_not_missed() -> None:
-    """H1: there is nothing to hear from them."""
+    """H1: they cannot answer for any record."""
     bench = Reading(scd=False)
     bench.started(1, 2)
     bench.wait(GRACE_MS + 1)
@@ -197,7 +197,7 @@ def test_nodes_that_lost_their_data_for_good_are_not_missed() -> None:
 
 
 def test_nodes_that_hang_after_a_rewind_make_the_stream_unhealthy_after_the_grace() -> None:
-    """H1: nobody closes a connection, and nobody answers."""
+    """H1: no connection is closed, and no node answers."""
     bench = reading(started_timeout_ms=5_000)
     bench.lost(1)
     bench.rewind()
@@ -219,7 +219,7 @@ def test_health_is_judged_anew_when_nodes_leave_the_read_set() -> None:
 # ---- the rest -----------------------------------------------------------------------------------
 
 
-def test_it_tells_mode_list_and_rewinds() -> None:
+def test_it_reports_mode_list_and_rewinds() -> None:
     bench = reading()
     bench.lost(4)
     bench.started(2, status=StartedStatus.AGAIN)
@@ -261,7 +261,7 @@ def test_the_line_for_a_person_says_what_matters() -> None:
     )
 
 
-def test_the_line_leaves_out_what_there_is_not() -> None:
+def test_the_line_leaves_out_empty_lists() -> None:
     bench = reading(end=2)
     bench.records(1, 1)
     assert str(bench.health) == "SCD at e1n2, waiting for ENDED since 0 ms, 0 rewinds"

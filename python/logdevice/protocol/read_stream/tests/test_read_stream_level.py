@@ -34,7 +34,7 @@ def test_a_durable_reader_waits_for_copies_that_are_lost_and_a_released_one_does
 
 
 def test_it_goes_on_when_the_copies_are_back() -> None:
-    """K40: on the node itself, or elsewhere."""
+    """K40: on the node itself, or on other nodes."""
     for back in ({}, {"N3": EMPTY}):
         bench = reading()
         bench.status(1, N3=AWAY)
@@ -73,7 +73,7 @@ def test_a_wait_for_copies_is_named_and_is_no_reason_to_rewind() -> None:
 
 
 def test_holes_are_not_waited_for_and_what_recovery_wrote_is() -> None:
-    """K40: nothing can be lost of a hole."""
+    """K40: a hole has no data to lose."""
     bench = reading()
     bench.status(1, N1=AWAY, N2=AWAY, N3=AWAY)
     marks = Marks(lsn(9), Lsn(0))

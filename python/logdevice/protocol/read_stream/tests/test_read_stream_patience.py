@@ -1,4 +1,4 @@
-"""How patient a reader is before it calls something lost: grace, the second look, and never in SCD."""
+"""How long a reader waits before it reports a loss: grace, the second look, and never in SCD."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ ALL = (1, 2, 3, 4, 5)
 
 
 def reading(**arguments: object) -> Reading:
-    """Everybody sends everything, everybody is started, and a lot is released."""
+    """A reader in all-send-all. All nodes have started, and a lot is released."""
     bench = Reading(scd=False, **arguments)  # type: ignore[arg-type]
     bench.started(released=1_000)
     return bench
 
 
 def twice(bench: Reading, say: Callable[[], None]) -> None:
-    """G7: what proves a gap has to be said again after a rewind."""
+    """G7: nodes must repeat after a rewind what proves a gap."""
     say()
     bench.rewind()
     bench.started(released=1_000)
@@ -41,7 +41,7 @@ def test_a_record_that_comes_within_the_grace_period_is_delivered() -> None:
 
 
 def test_a_node_that_is_always_silent_is_waited_for_a_few_times_only() -> None:
-    """G4: each gap takes two looks, each look a grace period; after three of them the patience is over."""
+    """G4: each gap takes two looks, each look a grace period; after three of these there is no more grace."""
     bench = reading(gap_grace_limit=2)
     waits = []
     for start in (1, 3, 5):
@@ -52,7 +52,7 @@ def test_a_node_that_is_always_silent_is_waited_for_a_few_times_only() -> None:
     assert waits == [2, 1, 0]
 
 
-def test_a_node_that_speaks_again_is_waited_for_again() -> None:
+def test_a_node_that_answers_again_is_waited_for_again() -> None:
     """G4."""
     bench = reading(gap_grace_limit=0)
     bench.gap((1, 2, 3, 4), 1, 3)
@@ -84,7 +84,7 @@ def test_without_a_limit_a_silent_node_is_waited_for_every_time() -> None:
         assert len(bench.text) == start // 2 + 1
 
 
-def test_when_everybody_has_spoken_nobody_is_waited_for() -> None:
+def test_when_all_nodes_have_answered_there_is_no_wait() -> None:
     """G4."""
     bench = reading()
     bench.gap(ALL, 1, 3)
@@ -113,7 +113,7 @@ def test_the_grace_of_one_head_is_not_spent_on_the_next() -> None:
 
 
 def test_a_rewind_begins_the_grace_period_anew() -> None:
-    """G4: after it, nobody has had any time yet to speak up."""
+    """G4: right after a rewind, no node has had time to answer."""
     bench = reading(nodes=6)
     bench.lost(6)
     bench.gap((1, 2, 3, 4), 1, 3)
@@ -150,7 +150,7 @@ def test_the_second_look_may_find_the_record() -> None:
 
 
 def test_answers_from_before_the_second_look_do_not_count_in_it() -> None:
-    """G7: everybody has to say it again."""
+    """G7: all nodes must answer again."""
     bench = reading()
     bench.gap(ALL, 1, 3)
     bench.rewind()
@@ -171,7 +171,7 @@ def test_one_second_look_serves_all_losses_that_were_known_by_then() -> None:
     assert bench.health.rewinds == 1
 
 
-def test_a_loss_behind_what_was_known_gets_a_second_look_of_its_own() -> None:
+def test_a_loss_beyond_what_was_known_gets_a_second_look_of_its_own() -> None:
     """G7."""
     bench = reading()
     twice(bench, lambda: bench.gap(ALL, 1, 3))
@@ -181,7 +181,7 @@ def test_a_loss_behind_what_was_known_gets_a_second_look_of_its_own() -> None:
     assert bench.start_of(1).start == lsn(3)
 
 
-def test_a_loss_that_one_node_alone_had_spoken_about_gets_its_second_look() -> None:
+def test_a_loss_that_only_one_node_had_answered_for_gets_its_second_look() -> None:
     """G7: before the rewind nothing was proven about 3."""
     bench = reading()
 
@@ -203,7 +203,7 @@ def test_a_loss_that_one_node_alone_had_spoken_about_gets_its_second_look() -> N
 
 
 def test_single_copy_delivery_proves_nothing() -> None:
-    """G1: in SCD the owner of a record may be the one that is down; everybody is asked for everything."""
+    """G1: in SCD the node that should send a record may be down, so the reader goes to all-send-all."""
     bench = Reading()
     bench.started(released=10)
     bench.gap(ALL, 1, 5)
@@ -216,7 +216,7 @@ def test_single_copy_delivery_proves_nothing() -> None:
 
 
 def test_a_loss_found_in_single_copy_delivery_is_reported_from_all_send_all() -> None:
-    """G1, G7: rewound once to ask everybody, and once more to be sure."""
+    """G1, G7: one rewind to ask all nodes, and one more to be sure."""
     bench = Reading()
     bench.started(released=10)
     bench.gap(ALL, 1, 5)

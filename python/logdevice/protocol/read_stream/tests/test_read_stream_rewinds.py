@@ -1,4 +1,4 @@
-"""What a rewind does, how rewinds are spaced, and who comes off the known-down list by one.
+"""What a rewind does, how rewinds are spaced, and which nodes one takes off the known-down list.
 
 Rules R1 to R3, D7, F2 and F3 of read_path.md.
 """
@@ -117,7 +117,7 @@ def test_rewinds_that_follow_each_other_wait_longer_and_longer() -> None:
 
 
 def test_no_window_goes_out_while_a_rewind_is_pending() -> None:
-    """R2: the START of the rewind says it anyway."""
+    """R2: the START of the rewind will contain it."""
     bench = reading(window_lsns=4)
     bench.lost(5)
     bench.records(1, 1, 2, 3, 4)
@@ -167,7 +167,7 @@ def test_a_listed_node_that_sends_only_gaps_stays_on_the_list() -> None:
 
 
 def test_what_a_listed_node_filtered_out_counts_as_data() -> None:
-    """D7: it found the records it was to send, the reader only does not want them."""
+    """D7: the node found the records it had to send; the reader just does not want them."""
     bench = listed(reading(window_lsns=4))
     bench.gap(5, 1, 2, GapReason.FILTERED_OUT)
     bench.records(1, 2, 3, 4)
@@ -196,7 +196,7 @@ def test_a_listed_node_that_may_have_lost_records_stays_on_the_list() -> None:
 
 
 def test_a_node_that_fails_again_before_it_comes_off_stays_on_the_list() -> None:
-    """D7, R1: the later wish wins."""
+    """D7, R1: the later event wins."""
     bench = listed(reading(window_lsns=4))
     bench.records(5, 1)
     bench.records(1, 2, 3, 4)
@@ -206,7 +206,7 @@ def test_a_node_that_fails_again_before_it_comes_off_stays_on_the_list() -> None
 
 
 def test_second_copies_from_a_listed_node_that_is_alive_are_dropped() -> None:
-    """W4: a node that sees itself in the list still sends its own, and so does its deputy."""
+    """W4: a listed node still sends its own records, and so does the node in its place."""
     bench = listed(reading())
     bench.records(5, 1)
     bench.records(1, 1)

@@ -1,7 +1,7 @@
-"""Single-copy delivery: what START asks for, and who is put on the known-down list.
+"""Single-copy delivery: what START asks for, and which nodes are put on the known-down list.
 
-The nodes of the bench say what the test tells them to say; copysets play no part. Rules D1 to D4 of
-read_path.md; D5 and D6 are in the tests of under-replication and status.
+The test plays the nodes, so copysets do not matter. Rules D1 to D4 of read_path.md; D5 and D6 are in the
+tests of under-replication and status.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def test_silence_counts_from_the_last_rewind() -> None:
     assert bench.known_down == (1, 5)
 
 
-def test_a_reader_that_has_caught_up_blames_nobody() -> None:
-    """D4: nothing is known to be released at the head, so nobody owes anything."""
+def test_a_reader_that_has_caught_up_lists_no_node() -> None:
+    """D4: nothing is known to be released at the head, so no node owes an answer."""
     bench = Reading()
     bench.started(released=1)
     bench.wait(100_000)
@@ -181,7 +181,7 @@ def test_a_reader_that_has_caught_up_blames_nobody() -> None:
 
 
 def test_an_idle_reader_gives_nodes_the_whole_period_once_something_is_released() -> None:
-    """D4: what was not released could not be sent, however long that took."""
+    """D4: before the release, nodes could not send anything."""
     bench = Reading()
     bench.started(released=1)
     bench.wait(55_000)
@@ -192,7 +192,7 @@ def test_an_idle_reader_gives_nodes_the_whole_period_once_something_is_released(
     assert bench.known_down == (1,)
 
 
-def test_a_full_window_is_not_the_fault_of_nodes() -> None:
+def test_a_full_window_lists_no_node() -> None:
     """D4"""
     bench = reading(consumes=False, window_lsns=2)
     bench.records(1, 1, 2)
@@ -200,15 +200,15 @@ def test_a_full_window_is_not_the_fault_of_nodes() -> None:
     assert bench.version == 1
 
 
-def test_silence_puts_never_all_nodes_on_the_list() -> None:
-    """D4: if nobody says anything it is not one node's fault; R5 takes care of it."""
+def test_silence_never_puts_all_nodes_on_the_list() -> None:
+    """D4: if all nodes are silent, listing some does not help; R5 handles this case."""
     bench = reading()
     bench.wait(19_999)
     assert bench.version == 1
 
 
-def test_a_node_that_stays_silent_when_the_others_speak_up_again_is_listed() -> None:
-    """D4: at first all were silent and nobody was to blame."""
+def test_a_node_that_stays_silent_when_the_others_answer_again_is_listed() -> None:
+    """D4: at first all nodes were silent, so none was listed."""
     bench = reading(all_send_all_timeout_ms=100_000)
     bench.wait(12_000)
     bench.gap([2, 3, 4, 5], 1, 50)

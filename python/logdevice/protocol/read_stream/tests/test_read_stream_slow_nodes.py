@@ -1,4 +1,4 @@
-"""A stream and its slow-node detector: whom it counts against, and what a verdict does.
+"""A stream and its slow-node detector: which waits count against a node, and what a verdict does.
 
 Rules L1 to L5 of read_path.md; how verdicts are found is tested in test_detector.py.
 """
@@ -15,7 +15,7 @@ SCD, ALL_SEND_ALL = ReadMode.SCD, ReadMode.ALL_SEND_ALL
 
 
 def reading(*, released: int = RELEASED, **arguments: object) -> Reading:
-    """The two timeouts of single-copy delivery are out of the way."""
+    """A reader in SCD, with timeouts too long to matter."""
     defaults = {
         "slow_node_detection": "enabled",
         "slow_node_floor_ms": 50,
@@ -80,7 +80,7 @@ def test_a_node_that_is_slow_again_is_passed_over_for_longer() -> None:
 
 
 def test_a_slow_node_that_sends_is_still_on_probation_when_the_window_slides() -> None:
-    """D7 is about nodes that are down; a slow node sends, too, only late."""
+    """D7 is about nodes that are down; a slow node also sends, but late."""
     bench = reading(window_lsns=4)
     bench.gap([2, 3, 4, 5], 1, 2)
     bench.rewind()
@@ -91,14 +91,14 @@ def test_a_slow_node_that_sends_is_still_on_probation_when_the_window_slides() -
     assert (bench.known_down, bench.version) == ((1,), 2)
 
 
-def test_observing_only_says_who_is_slow() -> None:
+def test_observing_only_reports_which_nodes_are_slow() -> None:
     bench = reading(slow_node_detection="observe")
     bench.gap([2, 3, 4, 5], 1, 100)
     bench.wait(1_000)
     assert (bench.version, bench.health.slow) == (1, (1,))
 
 
-def test_when_it_is_turned_off_nobody_is_slow() -> None:
+def test_no_node_is_slow_when_detection_is_turned_off() -> None:
     bench = reading(slow_node_detection="disabled")
     bench.gap([2, 3, 4, 5], 1, 100)
     bench.wait(10_000)
@@ -106,7 +106,7 @@ def test_when_it_is_turned_off_nobody_is_slow() -> None:
 
 
 def test_short_waits_of_one_window_add_up() -> None:
-    """L2: the others say what they have to say meanwhile; N1 owes its first answer all the time."""
+    """L2: the others answer meanwhile; N1 owes its first answer all the time."""
     bench = reading(window_lsns=8)
     bench.gap([3, 4, 5], 1, 9)
     bench.wait(30)
@@ -140,14 +140,14 @@ def test_short_waits_of_different_windows_do_not_add_up() -> None:
 # ---- what counts against a node -----------------------------------------------------------------
 
 
-def test_nobody_is_slow_while_nothing_is_released() -> None:
+def test_no_node_is_slow_while_nothing_is_released() -> None:
     """L1"""
     bench = reading(released=1)
     bench.wait(10_000)
     assert (bench.version, bench.health.slow) == (1, ())
 
 
-def test_nobody_is_slow_while_the_application_does_not_consume() -> None:
+def test_no_node_is_slow_while_the_application_does_not_consume() -> None:
     """L1"""
     bench = reading(consumes=False, window_lsns=2)
     bench.records(1, 1, 2)
@@ -183,8 +183,8 @@ def test_all_nodes_silent_means_none_is_slow() -> None:
     assert (bench.version, bench.health.slow) == (1, ())
 
 
-def test_nobody_is_slow_in_all_send_all() -> None:
-    """L1: others send what a slow node has, too."""
+def test_no_node_is_slow_in_all_send_all() -> None:
+    """L1: other nodes send the same records."""
     bench = reading(scd=False)
     bench.gap([2, 3], 1, 100)
     bench.wait(10_000)
@@ -203,7 +203,7 @@ def test_two_of_three_copies_may_be_on_slow_nodes() -> None:
 
 
 def test_three_of_three_copies_may_not_be_on_slow_nodes() -> None:
-    """L4: then nobody is listed; the one that is not would be as slow."""
+    """L4: then no node is listed; the third one would be as slow."""
     bench = reading(nodes=7)
     bench.gap([4, 5, 6, 7], 1, 100)
     bench.wait(10_000)

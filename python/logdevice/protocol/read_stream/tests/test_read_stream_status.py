@@ -1,4 +1,4 @@
-"""What the event log says about nodes, and whose silence counts by that.
+"""What the event log says about nodes, and which nodes' silence counts then.
 
 Rules A1 to A3, D6 and G8 of read_path.md.
 """
@@ -34,10 +34,10 @@ def lose(bench: Reading, answering: list[int]) -> None:
         bench.wait(120)  # a grace period, if one is needed, and the rewind
 
 
-# ---- whose word counts --------------------------------------------------------------------------
+# ---- which answers count ------------------------------------------------------------------------
 
 
-def test_a_node_that_reads_speaks_for_itself() -> None:
+def test_a_node_that_reads_answers_for_itself() -> None:
     """A1: the event log says that N1 to N3 lost their data; they are back, and say what they have."""
     bench = all_send_all([1, 2, 3])
     bench.status(1, N1=LOST, N2=LOST, N3=LOST)
@@ -46,7 +46,7 @@ def test_a_node_that_reads_speaks_for_itself() -> None:
 
 
 def test_nodes_that_may_come_back_are_waited_for() -> None:
-    """A2: three of five are away; two cannot prove anything."""
+    """A2: three of five nodes are away; two cannot prove anything."""
     bench = all_send_all([1, 2])
     bench.status(1, N3=AWAY, N4=AWAY, N5=AWAY)
     lose(bench, [1, 2])
@@ -56,22 +56,22 @@ def test_nodes_that_may_come_back_are_waited_for() -> None:
 
 
 def test_nodes_of_which_nothing_is_known_are_waited_for() -> None:
-    """A2: a broken connection alone takes nobody's word away."""
+    """A2: a broken connection alone does not change the status of a node."""
     bench = all_send_all([1, 2])
     lose(bench, [1, 2])
     bench.wait(60_000)
     assert bench.delivered == []
 
 
-def test_nobody_waits_for_nodes_that_lost_their_data_for_good() -> None:
-    """A2: everybody who is left has spoken. It may be lost, so it is reported."""
+def test_nodes_that_lost_their_data_for_good_are_not_waited_for() -> None:
+    """A2: all nodes that are left have answered. The record may be lost, so a loss is reported."""
     bench = all_send_all([1, 2])
     bench.status(1, N3=LOST, N4=LOST, N5=LOST)
     lose(bench, [1, 2])
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_a_complete_answer_of_those_who_are_left_needs_no_grace_period() -> None:
+def test_a_complete_answer_of_the_remaining_nodes_needs_no_grace_period() -> None:
     """A2, G4"""
     bench = all_send_all([1, 2, 3], gap_grace_ms=60_000)
     bench.status(1, N4=LOST, N5=LOST)
@@ -82,7 +82,7 @@ def test_a_complete_answer_of_those_who_are_left_needs_no_grace_period() -> None
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_a_node_whose_data_was_copied_elsewhere_is_as_good_as_not_there() -> None:
+def test_a_node_whose_data_was_copied_elsewhere_counts_as_not_there() -> None:
     """A2: two of five are empty, and three have three copies of everything: one answer is enough."""
     bench = all_send_all([1])
     bench.status(1, N4=EMPTY, N5=EMPTY)
@@ -122,7 +122,7 @@ def test_a_newer_notice_takes_back_what_it_does_not_name() -> None:
 
 
 def test_the_event_log_counts_again_for_a_node_that_loses_its_connection() -> None:
-    """A1, A2: what was not believed while the node was reading is believed now."""
+    """A1, A2: the event log did not count while the node was reading; now it does."""
     bench = Reading(scd=False)
     bench.started(released=RELEASED)
     bench.status(1, N3=LOST, N4=LOST, N5=LOST)
@@ -144,7 +144,7 @@ def test_the_event_log_counts_again_for_a_node_that_does_not_answer_start() -> N
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_a_rebuilding_node_is_what_the_event_log_says() -> None:
+def test_a_rebuilding_node_has_the_status_of_the_event_log() -> None:
     """A2: it answers, but does not read."""
     bench = all_send_all([1, 2, 3, 4])
     bench.status(1, N3=LOST, N4=LOST, N5=LOST)
@@ -175,7 +175,7 @@ def test_an_empty_node_that_comes_back_with_records_counts_again() -> None:
     assert bench.text == ["n1"], "three of four are needed again"
 
 
-def test_a_node_that_joins_is_what_the_event_log_says() -> None:
+def test_a_node_that_joins_has_the_status_of_the_event_log() -> None:
     """A2"""
     bench = all_send_all([1, 2])
     bench.shrink(5)
@@ -199,7 +199,7 @@ def test_a_node_without_its_data_is_put_on_the_known_down_list(status: Authorita
     assert bench.health.rewind_reasons["NOT_AUTHORITATIVE"] == 1
 
 
-def test_a_status_that_is_not_believed_lists_nobody() -> None:
+def test_a_status_that_does_not_count_lists_no_node() -> None:
     """A1, D6"""
     bench = Reading()
     bench.started(released=RELEASED)
@@ -244,12 +244,12 @@ def test_an_empty_node_that_stays_away_causes_one_rewind_only() -> None:
     assert bench.version == 2
 
 
-# ---- nobody is left -----------------------------------------------------------------------------
+# ---- no node is left ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [LOST, EMPTY])
-def test_when_nobody_is_left_the_rest_of_the_epoch_is_lost(status: AuthoritativeStatus) -> None:
-    """G8: no answer can come any more, so it is said at once that everything is gone."""
+def test_when_no_node_is_left_the_rest_of_the_epoch_is_lost(status: AuthoritativeStatus) -> None:
+    """G8: no answer can come any more, so the loss is reported at once."""
     bench = all_send_all([], nodes=2, copies=1)
     bench.status(1, N1=status, N2=status)
     bench.wait(10)
@@ -257,7 +257,7 @@ def test_when_nobody_is_left_the_rest_of_the_epoch_is_lost(status: Authoritative
 
 
 def test_a_read_set_smaller_than_the_replication_waits_for_the_nodes_it_has() -> None:
-    """G8: they have said nothing yet, but they are there."""
+    """G8: they have not answered yet, but they are there."""
     bench = all_send_all([1, 2], nodes=2, copies=3)
     bench.wait(1_000)
     bench.started(released=RELEASED)

@@ -1,4 +1,4 @@
-"""What was removed on purpose: one gap as soon as anybody reports it, or only what nobody has any more."""
+"""Trimmed records: one gap once any node reports the trim, or a gap only where no node has a record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reading(*, scd: bool = False, **arguments: object) -> Reading:
 # ---- skipping -----------------------------------------------------------------------------------
 
 
-def test_the_first_report_of_a_trim_passes_the_whole_stretch() -> None:
+def test_the_first_report_of_a_trim_passes_the_whole_range() -> None:
     """T1."""
     bench = reading()
     bench.gap(1, 1, 100, TRIM)
@@ -73,7 +73,7 @@ def test_a_trim_beyond_the_window_waits_for_the_application_like_everything_else
     assert bench.windows[1] == lsn(510)
 
 
-def test_a_trim_into_an_epoch_that_is_not_known_asks_who_stores_it() -> None:
+def test_a_trim_into_an_unknown_epoch_asks_which_nodes_store_it() -> None:
     """T1, M1."""
     bench = reading(scd=True)
     bench.answers_metadata = False
@@ -116,7 +116,7 @@ def test_the_highest_trim_point_counts() -> None:
     assert bench.text == ["TRIM n1-n10", "TRIM n10-n12"]
 
 
-def test_a_bridge_behind_a_trim_that_reached_past_the_window() -> None:
+def test_a_bridge_after_a_trim_that_reached_past_the_window() -> None:
     bench = reading(window_lsns=10)
     bench.gap(1, 1, 500, TRIM)
     bench.records(2, bridge(500))
@@ -140,7 +140,7 @@ def test_without_skipping_what_survived_is_still_delivered() -> None:
 
 
 def test_without_skipping_a_trim_is_believed_from_an_f_majority() -> None:
-    """T2: no grace and no second look: that somebody trimmed it is explanation enough."""
+    """T2: no grace and no second look: that one node trimmed it explains the gap."""
     bench = keeping()
     bench.gap((1, 2), 1, 5, TRIM)
     assert bench.text == []
@@ -183,8 +183,8 @@ def test_without_skipping_a_trim_ends_with_the_stream() -> None:
     assert bench.has_ended
 
 
-def test_without_skipping_single_copy_delivery_first_asks_everybody_for_everything() -> None:
-    """T2, G1: the node that is to send a record may be the one that trimmed it."""
+def test_without_skipping_single_copy_delivery_first_goes_to_all_send_all() -> None:
+    """T2, G1: the node that should send a record may be the one that trimmed it."""
     bench = keeping(scd=True)
     bench.gap(ALL, 1, 5, TRIM)
     assert bench.text == []
@@ -196,7 +196,7 @@ def test_without_skipping_single_copy_delivery_first_asks_everybody_for_everythi
     assert bench.text[:2] == ["TRIM n1-n3", "n3"]
 
 
-def test_when_all_nodes_are_empty_a_trimmed_stretch_is_still_called_trimmed() -> None:
+def test_when_all_nodes_are_empty_a_trimmed_range_is_still_called_trimmed() -> None:
     """G6, G8."""
     bench = keeping(nodes=2, copies=2)
     bench.gap(1, 1, 5, TRIM)

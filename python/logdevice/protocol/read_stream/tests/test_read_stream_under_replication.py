@@ -1,6 +1,6 @@
-"""Nodes that have lost something or cannot read it: their silence proves nothing where that may be so.
+"""Nodes that have lost records or cannot read them: there, their silence proves nothing.
 
-Rules D1, D5 and G5 of read_path.md; the loss itself goes by G2, G6 and G7.
+Rules D1, D5 and G5 of read_path.md; for the loss itself, G2, G6 and G7.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def corrupt(position: int) -> Record:
 
 
 def test_a_node_that_may_have_lost_the_head_is_left_alone_while_others_may_send_it() -> None:
-    """D5: it does not rewind by itself."""
+    """D5: this alone causes no rewind."""
     bench = reading()
     bench.gap(1, 1, 5, THIN)
     bench.gap([2, 3, 4], 1, 5)
@@ -31,8 +31,8 @@ def test_a_node_that_may_have_lost_the_head_is_left_alone_while_others_may_send_
     assert bench.text == ["n1"]
 
 
-def test_once_everybody_is_past_the_head_who_may_have_lost_it_is_listed() -> None:
-    """D5: the next node of the copyset is to send it; single-copy delivery goes on."""
+def test_once_all_nodes_are_past_the_head_one_that_may_have_lost_it_is_listed() -> None:
+    """D5: the next node of the copyset must send it; single-copy delivery goes on."""
     bench = reading()
     bench.gap(1, 1, 5, THIN)
     bench.gap([2, 3, 4, 5], 1, 5)
@@ -41,7 +41,7 @@ def test_once_everybody_is_past_the_head_who_may_have_lost_it_is_listed() -> Non
     assert bench.health.rewind_reasons == {"UNDER_REPLICATED": 1}
 
 
-def test_all_that_may_have_lost_the_head_are_listed_together() -> None:
+def test_all_nodes_that_may_have_lost_the_head_are_listed_together() -> None:
     """D5"""
     bench = reading()
     bench.gap([1, 2], 1, 5, THIN)
@@ -50,7 +50,7 @@ def test_all_that_may_have_lost_the_head_are_listed_together() -> None:
     assert (bench.known_down, bench.mode) == ((1, 2), SCD)
 
 
-def test_if_listing_them_does_not_help_all_are_asked_for_everything() -> None:
+def test_if_listing_them_does_not_help_the_reader_goes_to_all_send_all() -> None:
     """D5, then R4"""
     bench = reading()
     for _ in range(2):
@@ -60,8 +60,8 @@ def test_if_listing_them_does_not_help_all_are_asked_for_everything() -> None:
     assert (bench.mode, bench.version) == (ALL_SEND_ALL, 3)
 
 
-def test_a_clean_gap_in_front_of_a_lost_region_still_excludes_the_node() -> None:
-    """D5: N1 has really nothing at 1, but may have lost 2, where the head is now."""
+def test_a_clean_gap_before_a_lost_region_still_excludes_the_node() -> None:
+    """D5: N1 certainly has nothing at 1, but it may have lost 2."""
     bench = reading()
     bench.gap(1, 1, 2)
     bench.gap(1, 2, 5, THIN)
@@ -71,8 +71,8 @@ def test_a_clean_gap_in_front_of_a_lost_region_still_excludes_the_node() -> None
     assert (bench.known_down, bench.mode) == ((1,), SCD)
 
 
-def test_a_lost_region_behind_the_head_excludes_nobody() -> None:
-    """D5: everybody knows about 1, so nobody is to blame for it."""
+def test_a_lost_region_after_the_head_excludes_no_node() -> None:
+    """D5: all nodes can answer for 1, so none is listed."""
     bench = reading()
     bench.gap(1, 1, 2)
     bench.gap(1, 2, 5, THIN)
@@ -81,7 +81,7 @@ def test_a_lost_region_behind_the_head_excludes_nobody() -> None:
     assert bench.mode is ALL_SEND_ALL
 
 
-def test_a_record_marked_under_replicated_casts_doubt_on_what_is_in_front_of_it() -> None:
+def test_a_record_marked_under_replicated_casts_doubt_on_the_lsns_before_it() -> None:
     """D5: the node may have lost 1 and 2."""
     bench = reading()
     bench.records(1, 3, under_replicated=True)
@@ -97,7 +97,7 @@ def test_a_record_marked_under_replicated_is_delivered_like_any_other() -> None:
 
 
 def test_what_a_node_lost_is_forgotten_once_the_head_is_past_it() -> None:
-    """G5: N1 lost something up to 2; about 3 its word counts again."""
+    """G5: N1 lost something up to 2; for 3 its vote counts again."""
     bench = reading()
     bench.records(1, 2, under_replicated=True)
     bench.records(2, 1)
@@ -141,7 +141,7 @@ def lose(bench: Reading, *, thin: list[int], clean: list[int], end: int = 2) -> 
     bench.gap(clean, 1, end)
 
 
-def test_who_may_have_lost_the_head_does_not_count_for_the_majority() -> None:
+def test_a_node_that_may_have_lost_the_head_does_not_count_for_the_majority() -> None:
     """G5: N1 to N3 would be enough of five with three copies; N1 proves nothing."""
     bench = reading(scd=False)
     lose(bench, thin=[1], clean=[2, 3])
@@ -160,8 +160,8 @@ def test_enough_others_prove_the_loss_without_it() -> None:
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_once_all_have_spoken_nobody_is_waited_for_though_many_may_have_lost_it() -> None:
-    """G5: three of five cannot know. Waiting brings nothing back: the loss is said at once."""
+def test_once_all_have_answered_there_is_no_wait_though_many_may_have_lost_it() -> None:
+    """G5: three of five cannot know. Waiting brings nothing back, so the loss is reported at once."""
     bench = reading(scd=False)
     lose(bench, thin=[1, 2, 3], clean=[4, 5])
     rewound(bench)
@@ -170,7 +170,7 @@ def test_once_all_have_spoken_nobody_is_waited_for_though_many_may_have_lost_it(
 
 
 def test_a_majority_with_the_rest_in_doubt_needs_no_grace_period() -> None:
-    """G5: everybody has spoken."""
+    """G5: all nodes have answered."""
     bench = reading(scd=False)
     lose(bench, thin=[1], clean=[2, 3, 4, 5])
     rewound(bench)
@@ -178,7 +178,7 @@ def test_a_majority_with_the_rest_in_doubt_needs_no_grace_period() -> None:
     assert bench.text == ["DATALOSS n1-n2"]
 
 
-def test_a_record_marked_under_replicated_proves_nothing_about_what_is_in_front_of_it() -> None:
+def test_a_record_marked_under_replicated_proves_nothing_about_the_lsns_before_it() -> None:
     """G5"""
     bench = reading(scd=False)
     bench.records(1, 2, under_replicated=True)
@@ -189,8 +189,8 @@ def test_a_record_marked_under_replicated_proves_nothing_about_what_is_in_front_
     assert bench.text == ["n1", "n2"]
 
 
-def test_a_verdict_ends_where_doubt_begins() -> None:
-    """G3: N1 knows about 1 as others do; it may have lost 2 and 3."""
+def test_a_gap_ends_where_a_node_may_have_lost_records() -> None:
+    """G3: N1 can answer for 1 like the others; it may have lost 2 and 3."""
     bench = reading(scd=False)
 
     def answer() -> None:
@@ -244,7 +244,7 @@ def test_in_all_send_all_a_bad_copy_causes_no_rewind() -> None:
 
 
 def test_if_every_copy_is_bad_the_record_is_lost_and_reading_goes_on() -> None:
-    """D1, G5, G6: an LSN nobody can read is data loss, never a quiet hole."""
+    """D1, G5, G6: an LSN that no node can read is data loss, never a hole."""
     bench = reading(scd=False, nodes=3)
     for node in (1, 2, 3):
         bench.records(node, corrupt(1), 2)

@@ -1,4 +1,4 @@
-"""Mode, lists and rewinds by themselves: wishes are gathered, and carried out together.
+"""Mode, lists and rewinds alone: wishes are collected and carried out together.
 
 Rules R1, R3 and R6 of read_path.md.
 """
@@ -45,7 +45,7 @@ def test_a_node_is_marked_down_once() -> None:
     assert not made.mark_down(N2)
 
 
-def test_in_all_send_all_nobody_is_marked_down() -> None:
+def test_in_all_send_all_no_node_is_marked_down() -> None:
     made = Scd(ALL_SEND_ALL)
     assert not made.mark_down(N1)
     made.apply(READ_SET, ())
@@ -148,7 +148,7 @@ def test_all_send_all_has_no_lists() -> None:
     assert (made.mode, made.down, made.slow) == (ALL_SEND_ALL, set(), set())
 
 
-def test_when_all_are_down_all_send_all() -> None:
+def test_when_all_nodes_are_down_the_mode_is_all_send_all() -> None:
     """R6"""
     assert scd(N1, N2, N3, N4).mode is ALL_SEND_ALL
     assert scd(N1, N2, N3).mode is SCD
@@ -162,7 +162,7 @@ def test_single_copy_delivery_begins_with_the_unfit_on_the_list() -> None:
 
 
 def test_a_wish_for_a_mode_is_carried_out_once() -> None:
-    """R1: after R6 nothing but a new wish leads back."""
+    """R1: after R6 only a new wish leads back."""
     made = Scd(ALL_SEND_ALL)
     made.want_mode(SCD)
     made.apply(READ_SET, ())
@@ -173,7 +173,7 @@ def test_a_wish_for_a_mode_is_carried_out_once() -> None:
     assert made.mode is ALL_SEND_ALL
 
 
-def test_who_is_unfit_matters_only_when_single_copy_delivery_begins() -> None:
+def test_unfit_nodes_matter_only_when_single_copy_delivery_begins() -> None:
     made = scd(N1)
     made.apply(READ_SET, [N2])
     assert made.known_down == (N1,)
@@ -232,6 +232,6 @@ def test_the_delay_shrinks_while_nothing_happens() -> None:
     assert delay_ms(made, 100_000) == 10
 
 
-def test_the_delay_may_be_nothing_at_all() -> None:
+def test_the_delay_may_be_zero() -> None:
     made = rewinds(rewind_delay_ms_min=0)
     assert [delay_ms(made, 5) for _ in range(3)] == [0, 0, 0]

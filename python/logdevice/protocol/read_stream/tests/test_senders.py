@@ -1,4 +1,4 @@
-"""What one node has promised, and when it may be relied on."""
+"""What one node has promised, and when a reader may rely on it."""
 
 from __future__ import annotations
 

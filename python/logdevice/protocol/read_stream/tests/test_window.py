@@ -18,7 +18,7 @@ def window(start: int = 42, end: int = LSN_MAX, **settings: float) -> SlidingWin
 
 
 def take(collected: SlidingWindow) -> list[int]:
-    """Hand out what stands in a row at the head, as plain numbers."""
+    """Hand out the records in a row at the head, as plain numbers."""
     return [item.lsn.esn for item in collected.take_run(collected.window_end) if isinstance(item, Record)]
 
 
@@ -158,7 +158,7 @@ def test_second_copies_and_old_and_future_records_are_dropped_and_counted() -> N
 
 
 def test_a_gap_takes_what_was_buffered_below_its_end_out_of_the_buffer() -> None:
-    """However wide the gap is: the buffer is small, the LSN space is not."""
+    """This is quick for a gap of any width: the buffer is small, the LSN space is not."""
     for end in (44, 1_000_000_000):
         collected = window(window_lsns=5)
         credit = accept(collected, 43)
@@ -194,7 +194,7 @@ def test_a_gap_that_was_delivered_before_is_not_changed_any_more() -> None:
     assert collected.consumed == lsn(43)
 
 
-# ---- what the application said ------------------------------------------------------------------
+# ---- what the application consumed --------------------------------------------------------------
 
 
 def test_half_a_gap_cannot_be_consumed() -> None:
@@ -220,7 +220,7 @@ def test_the_byte_window_is_split_evenly_over_the_read_set() -> None:
 
 
 def test_every_sender_may_send_something_however_many_there_are() -> None:
-    """W5: whoever has the head has room for it."""
+    """W5: so the sender that has the head has room for it."""
     collected = window(window_bytes=2)
     collected.share_bytes(5)
     assert collected.first_grant == 1

@@ -28,7 +28,7 @@ def take(window: SlidingWindow) -> list[int]:
 
 @dataclass
 class NaiveWindow:
-    """A set of everything that ever came inside the window, and three positions."""
+    """A set of all records that ever arrived inside the window, and three positions."""
 
     lsns: int
     share: float
@@ -65,7 +65,7 @@ class NaiveWindow:
 def test_each_lsn_is_handed_out_once_and_in_order_whatever_comes(
     arrivals: list[int | None], lsns: int, share: float
 ) -> None:
-    """W1, W2, W4. A number is a record that arrives, None the application consuming all it has."""
+    """W1, W2, W4. A number is a record that arrives. None: the application consumes all it has."""
     window = new_window(window_lsns=lsns, window_slide_share=share)
     naive = NaiveWindow(lsns, share)
     handed_out: list[int] = []
@@ -108,7 +108,7 @@ class Node:
 
 
 def bytes_kept(window: SlidingWindow) -> int:
-    """What the reader has in memory: delivered and not consumed, or waiting for its turn."""
+    """The bytes that the reader has in memory: delivered and not consumed, or waiting for delivery."""
     delivered = sum(item.size for item in window._delivered)
     return delivered + sum(slot[0].size for slot in window._slots.values() if slot[0] is not None)
 

@@ -1,4 +1,4 @@
-"""A server read stream in the hands of a test, which answers its reads of the store.
+"""A server read stream for tests; the test answers its reads of the store.
 
 The node is N1. `Stream` feeds events and returns what the machine sends; the reads it asks for
 collect in `reads`. The functions below build the messages a test expects.
@@ -62,7 +62,7 @@ class Stream:
         self.reads: list[StoreRead] = []
 
     def feed(self, event: Event) -> list[Effect]:
-        """What the machine does, without the read it asks for."""
+        """The effects of an event, without the read of the store."""
         effects = self.machine.handle(event, 0)
         self.reads += [effect for effect in effects if isinstance(effect, StoreRead)]
         return [effect for effect in effects if not isinstance(effect, StoreRead)]
@@ -87,7 +87,7 @@ class Stream:
         thin: bool = False,
         behind_bridge: bool = False,
     ) -> list[Effect]:
-        """The store answers the last read: these records, having looked up to `next`."""
+        """The store answers the last read: it read up to `next` and found these records."""
         read = self.reads[-1]
         found = tuple(record(item) if isinstance(item, int) else item for item in items)
         looked_to = read.end if next is None else Lsn(next)

@@ -1,4 +1,4 @@
-"""Copy selection against a second, slower statement of its rules, and example by example."""
+"""Copy selection: examples for each rule, and a comparison with a second, slower implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logdevice.protocol.server_stream import copy_selection
 from logdevice.protocol.server_stream.copy_selection import CopyFilter, ship_order, shuffle
 from logdevice.types import LSN_MAX, LSN_OLDEST, Location, LogId, NodeId, RecordFlags, nodes
 
-# The records of node N0 in the description of single copy delivery.
+# The records of node N0 in the description of single-copy delivery.
 DATABASE = {
     42: nodes([1, 0, 2, 3]),
     43: nodes([3, 5, 0, 1]),
@@ -76,7 +76,7 @@ def test_the_next_node_takes_over_from_one_that_is_known_down(down: list[int], s
     assert sent_by(0, start(down=down)) == sent
 
 
-def test_a_node_whose_turn_it_never_is_ships_nothing() -> None:
+def test_a_node_that_is_never_first_ships_nothing() -> None:
     """C1"""
     assert sent_by(2, start()) == []
 
@@ -97,7 +97,7 @@ def test_a_node_that_is_not_in_the_copyset_ships_nothing() -> None:
     assert not CopyFilter(NodeId(0), start(), REGIONS).ships(nodes([4, 3, 2, 5]), 0)
 
 
-def test_when_nobody_is_alive_even_a_stranger_to_the_copyset_ships() -> None:
+def test_when_no_node_is_alive_even_a_node_outside_the_copyset_ships() -> None:
     """C6"""
     assert CopyFilter(NodeId(0), start(down=[4, 3, 2, 5]), REGIONS).ships(nodes([4, 3, 2, 5]), 0)
 
@@ -119,7 +119,7 @@ def test_a_drained_copy_is_not_shipped_in_single_copy_delivery() -> None:
     assert shippers([1, 0, 2], start(), RecordFlags.DRAINED | RecordFlags.HOLE) == []
 
 
-def test_everybody_ships_everything_in_all_send_all() -> None:
+def test_every_node_ships_everything_in_all_send_all() -> None:
     """C9"""
     request = start(mode=ReadMode.ALL_SEND_ALL, down=[0])
     assert shippers([1, 0, 2], request) == [1, 0, 2]
@@ -131,7 +131,7 @@ def test_trailing_extras_always_ship() -> None:
     assert shippers([3, 2, 1, 0, 4], start(replication=3)) == [3, 0, 4]
 
 
-def test_known_down_extras_pass_their_duty_to_the_member_in_front() -> None:
+def test_known_down_extras_pass_their_duty_to_the_member_before_them() -> None:
     """C4"""
     # N4 is alive after all and ships, being an extra if it were not listed.
     assert shippers([3, 2, 1, 0, 4], start(replication=3, down=[4])) == [3, 1, 0, 4]
@@ -284,7 +284,7 @@ def test_the_filter_agrees_with_a_walk_along_the_copyset(
 
 
 def walks_to(me: NodeId, copyset: tuple[NodeId, ...], request: Start) -> bool:
-    """The same rules as a walk: from the back over extras, then from the front, near nodes first."""
+    """The rules as a walk along the copyset: from the back over extras, then from the front."""
     movable = request.replication or len(copyset)
     front, back = list(copyset[:movable]), list(copyset[movable:])
     if request.shuffle_seed is not None:

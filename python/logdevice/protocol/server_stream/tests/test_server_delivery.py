@@ -1,4 +1,4 @@
-"""What a server read stream tells its reader: the ends of a read, trims, and what a node must admit."""
+"""What a server read stream tells its reader: the ends of reads, trims, and lost or filtered records."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_log_that_is_trimmed_for_good_ends_the_stream() -> None:
     assert stream.start() == [started(), gap(10, 100, GapReason.TRIM), EndServerStream()]
 
 
-def test_records_read_before_the_trim_are_not_sent_behind_its_gap() -> None:
+def test_records_read_before_the_trim_are_not_sent_after_its_gap() -> None:
     """S7"""
     stream = Stream()
     stream.start()
@@ -141,7 +141,7 @@ def test_a_trim_past_the_read_in_flight_leaves_nothing_of_it() -> None:
     assert stream.reading == (40, 45)
 
 
-# What a node has to admit: lost, damaged and filtered records.
+# Lost, damaged and filtered records.
 
 
 def test_a_gap_in_an_under_replicated_region_says_so() -> None:
@@ -154,7 +154,7 @@ def test_a_gap_in_an_under_replicated_region_says_so() -> None:
     ]
 
 
-def test_a_gap_behind_an_under_replicated_region_is_an_ordinary_one() -> None:
+def test_a_gap_after_an_under_replicated_region_is_an_ordinary_one() -> None:
     """S9"""
     stream = Stream()
     stream.start()
@@ -178,7 +178,7 @@ def test_a_full_read_of_an_under_replicated_region_that_left_nothing_out_casts_n
     assert stream.found(25) == [records(25), gap(26, 50)]
 
 
-def test_a_filtered_out_gap_does_not_hide_an_under_replicated_region_in_front_of_it() -> None:
+def test_a_filtered_out_gap_does_not_hide_an_under_replicated_region_before_it() -> None:
     """S9"""
     stream = Stream()
     stream.start()
@@ -213,7 +213,7 @@ def test_filtered_records_are_a_gap_in_order_with_the_records() -> None:
 # Bridges.
 
 
-def test_a_read_behind_the_bridge_of_its_epoch_is_answered_with_a_bridge_gap() -> None:
+def test_a_read_after_the_bridge_of_its_epoch_is_answered_with_a_bridge_gap() -> None:
     """S15: the bridge itself lies below what the reader asked for."""
     stream = Stream(released=int(LSN_MAX))
     stream.start(replace(START, end=LSN_MAX))

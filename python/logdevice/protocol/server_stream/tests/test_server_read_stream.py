@@ -122,7 +122,7 @@ def test_a_failure_of_an_outdated_read_is_no_failure_of_the_new_version() -> Non
     assert len(stream.reads) == 2
 
 
-def test_a_result_nobody_waits_for_is_ignored() -> None:
+def test_a_result_that_is_not_waited_for_is_ignored() -> None:
     """S3"""
     stream = Stream()
     assert stream.feed(RecordsRead(9, (record(10),), Lsn(50), ReadEnd.LIMIT)) == []
@@ -184,7 +184,7 @@ def test_no_gap_follows_a_record_at_the_very_end_of_the_window() -> None:
     assert stream.found(49) == [records(49)]
 
 
-def test_caught_up_is_said_with_a_gap_up_to_the_released_lsn() -> None:
+def test_a_caught_up_stream_sends_a_gap_up_to_the_released_lsn() -> None:
     """S8"""
     stream = Stream(released=20)
     stream.start()
@@ -253,7 +253,7 @@ def test_at_its_end_a_stream_says_so_and_ends() -> None:
     assert stream.found(29) == [records(29), EndServerStream()]
 
 
-def test_the_last_gap_reaches_to_the_end_when_the_last_record_is_not_ours() -> None:
+def test_the_last_gap_reaches_to_the_end_when_another_node_sends_the_last_record() -> None:
     """S11"""
     stream = Stream()
     stream.start(replace(START, end=Lsn(30)))

@@ -1,4 +1,4 @@
-"""A server read stream over a memory store, with events in any order: what the reader gets must add up."""
+"""A server read stream over a memory store, with events in any order: no LSN is left out or sent twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END = 40
 
 
 class Reader:
-    """Drives the machine and checks each message against everything that was said before."""
+    """Drives the machine and checks each message against all earlier ones."""
 
     def __init__(self, copysets: dict[int, list[int]], settings: NodeReadSettings, examined: int) -> None:
         self.store = MemoryLogStore(entries_examined_max=examined)

@@ -1,4 +1,4 @@
-"""The server read stream while its node is in trouble: rebuilding, a broken disk, news of others."""
+"""The server read stream in trouble: rebuilding, a broken disk, and statuses of other nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_rebuilding_node_says_so_and_sends_nothing() -> None:
     assert stream.reads == []
 
 
-def test_a_rebuilt_node_goes_on_by_itself_without_a_second_started() -> None:
+def test_a_rebuilt_node_sends_without_a_second_started() -> None:
     """S12"""
     stream = Stream(rebuilding=True)
     stream.start()
@@ -39,7 +39,7 @@ def test_what_was_read_before_the_data_was_lost_is_read_again() -> None:
 
 
 def test_a_stream_that_runs_hears_that_the_data_is_gone() -> None:
-    """S12: once; a stream that has not begun hears it when it does."""
+    """S12: once; a stream that has not started is told when it starts."""
     stream = Stream()
     assert stream.feed(RebuildingChanged(True)) == []
     assert stream.start() == [started(StartedStatus.REBUILDING)]
