@@ -47,7 +47,12 @@ LAYERS = (
     Layer(path="logdevice/errors.py", ours=("logdevice.types",)),
     Layer(path="logdevice/cuts.py", ours=modules("types errors")),
     Layer(path="logdevice/log_attributes.py", ours=modules("types errors settings.declarations")),
-    Layer(path="logdevice/settings/declarations.py", ours=("logdevice.errors",), others=PURE | {"difflib"}),
+    Layer(path="logdevice/settings/retired.py", ours=()),
+    Layer(
+        path="logdevice/settings/declarations.py",
+        ours=modules("errors settings.retired"),
+        others=PURE | {"difflib"},
+    ),
     Layer(path="logdevice/settings/", ours=("logdevice.settings",)),
     # A record as bytes.
     Layer(path="logdevice/records/stored.py", ours=()),

@@ -114,7 +114,7 @@ class UsageError(LogDeviceError):
 class InvalidSettingError(UsageError):
     """A setting has a value that is not allowed, or a name that does not exist."""
 
-    advice = "Correct the setting; docs/settings.md lists what is allowed."
+    advice = "Correct or remove the setting; docs/settings.md lists what is allowed."
 
 
 class InvalidArgumentError(UsageError):

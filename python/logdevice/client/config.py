@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from logdevice.errors import InvalidArgumentError, InvalidSettingError
 from logdevice.settings import BatchSettings, ClientSettings, ReadStreamSettings, WireSettings
-from logdevice.settings.declarations import Settings, changed, declared, instead_of
+from logdevice.settings.declarations import Settings, changed, declared, no_setting
 from logdevice.types import Location
 
 COMPONENTS: Final[Mapping[str, type[Settings]]] = {
@@ -46,7 +46,7 @@ class ClientConfig:
         known = [name for component in COMPONENTS.values() for name in declared(component)]
         for name in given:
             if name not in known:
-                raise InvalidSettingError(f"there is no setting {name!r}; {instead_of(name, known)}")
+                raise InvalidSettingError(no_setting(name, known))
         # No two components share a name.
         parts: dict[str, Any] = {
             part: changed(component(), {name: given[name] for name in given if name in declared(component)})

@@ -59,6 +59,7 @@ class AllSettings:
 
 
 COMPONENTS: Final[Mapping[str, type[Settings]]] = get_type_hints(AllSettings)
+GROUPS: Final = tuple(name for name, component in COMPONENTS.items() if declared(component))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,7 @@ def _settings(groups: Any, flags: Mapping[str, object]) -> AllSettings:
         raise InvalidSettingError("settings must be groups of settings, one for each component")
     for name in groups:
         if name not in COMPONENTS:
-            raise InvalidSettingError(f"there is no component {name!r}; there are: {', '.join(COMPONENTS)}")
+            raise InvalidSettingError(f"there is no component {name!r}; there are: {', '.join(GROUPS)}")
     made: dict[str, Any] = {}
     for name, component in COMPONENTS.items():
         group = groups.get(name, {})

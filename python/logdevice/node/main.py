@@ -15,11 +15,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from logdevice.errors import LogDeviceError, UsageError
+from logdevice.errors import InvalidSettingError, LogDeviceError, UsageError
 from logdevice.node import logging_setup
 from logdevice.node.assembly import Node
 from logdevice.node.config import COMPONENTS, NodeConfig, config_from, read_file
-from logdevice.settings.declarations import declared
+from logdevice.settings.declarations import declared, no_setting
+from logdevice.settings.retired import RETIRED
 from logdevice.wire.transport import tune_malloc
 
 EXIT_OK, EXIT_BUG, EXIT_USAGE, EXIT_START = 0, 1, 2, 3
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="Default: info."
     )
-    for component in COMPONENTS.values():
+    for component in filter(declared, COMPONENTS.values()):
         group = made.add_argument_group(str(component.__doc__))
         for name, knob in declared(component).items():
             # argparse formats help with %, so a percent sign in a text has to be doubled.
@@ -49,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The machines assert what they rely on; without that a mistake would go on unnoticed.
         sys.stderr.write("logdeviced does not run under python -O\n")
         return EXIT_USAGE
-    given = parser().parse_args(arguments)
     try:
+        given = parsed(arguments)
         logging_setup.configure(given.log_level, given.log_file)
         config = config_from(read_file(given.config), given_settings(given))
     except UsageError as error:
@@ -58,6 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     tune_malloc()
     return asyncio.run(run(config))
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What the command line says. A flag of a setting that is gone is told what became of it."""
+    program = parser()
+    given, unknown = program.parse_known_args(arguments)
+    for word in unknown:
+        name = word.removeprefix("--").partition("=")[0].replace("-", "_")
+        if word.startswith("--") and name in RETIRED:
+            raise InvalidSettingError(no_setting(name, ()))
+    if unknown:
+        program.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return given
 
 
 def given_settings(given: argparse.Namespace) -> dict[str, str]:

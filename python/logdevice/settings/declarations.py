@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, TypeVar
 
 from logdevice.errors import InvalidSettingError, UsageError
+from logdevice.settings.retired import RETIRED
 
 Value = bool | int | float | str
 AnySettings = TypeVar("AnySettings", bound="Settings")
@@ -129,7 +130,8 @@ def instead_of(name: str, known: Iterable[str]) -> str:
 class Settings:
     """The settings of one component. An object that exists is valid in all that it declares."""
 
-    # Pairs (smaller, larger) that must be in this order, besides every declared `x_min` and `x_max`.
+    # Pairs (smaller, larger) that must be in this order, besides every `x_min` and `x_max`. Where one of a
+    # pair is for tuning, `changed` makes it follow the other one, because an operator cannot set it.
     ordered: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __post_init__(self) -> None:
@@ -138,7 +140,8 @@ class Settings:
             value = getattr(self, name)
             if _read_setting(table, name, value) != value:
                 raise InvalidSettingError(f"setting {name} must be {knob.kind.allowed}, got {value!r}")
-        limits = [(name, name.removesuffix("_min") + "_max") for name in table if name.endswith("_min")]
+        names = [each.name for each in fields(self)]
+        limits = [(name, name.removesuffix("_min") + "_max") for name in names if name.endswith("_min")]
         for smaller, larger in [*limits, *self.ordered]:
             low, high = getattr(self, smaller), getattr(self, larger)
             if low > high:
@@ -151,10 +154,25 @@ def changed(settings: AnySettings, changes: Mapping[str, object]) -> AnySettings
     """The settings with other values, by name; text is read as behind a flag."""
     table = declared(type(settings))
     values: dict[str, Any] = {name: _read_setting(table, name, value) for name, value in changes.items()}
+    for smaller, larger in settings.ordered:
+        low, high = (values.get(name, getattr(settings, name)) for name in (smaller, larger))
+        if low > high and larger not in table:
+            values[larger] = low
+        elif low > high and smaller not in table:
+            values[smaller] = high
     return replace(settings, **values)
 
 
+def no_setting(name: str, known: Iterable[str]) -> str:
+    """Why there is no setting of this name, in words: what became of it, or which one may have been meant."""
+    if name in RETIRED:
+        return f"{name} is no longer a setting: {RETIRED[name]}"
+    return f"there is no setting {name!r}; {instead_of(name, known)}"
+
+
 def _read_setting(table: Mapping[str, Knob], name: str, value: object) -> Any:
+    if name not in table:
+        raise InvalidSettingError(no_setting(name, (knob.name for knob in table.values())))
     try:
         return read(table, "setting", name, value)
     except ValueError as problem:

@@ -12,49 +12,45 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStreamSettings(Settings):
-    """A reader's stream."""
+    """How far a reader reads ahead, and what it does about nodes that send nothing."""
 
     ordered: ClassVar[tuple[tuple[str, str], ...]] = (("scd_timeout_ms", "all_send_all_timeout_ms"),)
 
     window_lsns: int = setting(
         512,
-        "How many LSNs nodes may send ahead of the head. Larger hides more latency, smaller needs less "
-        "memory.",
+        "How many positions of a log the nodes may send ahead of what the application has read. Raise it if "
+        "a log of small records is read slowly over a network with long delays; lower it if the application "
+        "reads only a few records each time.",
         integer(1, 1_000_000),
     )
     window_bytes: int = setting(
         64 * MIB,
-        "How many bytes of records may be on their way or waiting in the reader. Larger reads big records "
-        "faster, smaller needs less memory; a single record may go over.",
-    )
-    gap_grace_ms: int = setting(
-        100,
-        "How long to wait for the remaining nodes when an f-majority has nothing at the head. Larger reports "
-        "fewer records as lost that a slow node still has, smaller passes gaps sooner.",
-        integer(0),
+        "How many bytes of records may be on their way to a reader or wait in it; a single record may exceed "
+        "it. Raise it if large records are read slowly over a network with long delays; lower it if the "
+        "process needs too much memory.",
     )
     scd_timeout_ms: int = setting(
         10_000,
-        "How long the head may stand still before the nodes that hold it up are put on the known-down list. "
-        "Larger bears slow nodes, smaller passes dead ones sooner at the price of more rewinds.",
-    )
-    all_send_all_timeout_ms: int = setting(
-        20_000,
-        "How long the head may stand still before every node is asked for everything. Larger saves traffic, "
-        "smaller ends a standstill sooner; not below the SCD timeout.",
+        "How long a reader in single-copy delivery may stand still before it has other nodes send what a "
+        "silent node should have sent. Raise it if readers often turn away from nodes that are only slow; "
+        "lower it if readers must get past dead nodes sooner.",
     )
     slow_node_detection: str = setting(
         "enabled",
-        "What to do about a node much slower than its peers: nothing, only say so in the stream's health, or "
-        "have others send its records.",
+        "What a reader does about a node much slower than its peers: nothing (disabled), only report it in "
+        "the reader's health (observe), or have other nodes send its records (enabled). Set it to observe if "
+        "readers turn away from nodes that are not slow, and to disabled to compare measurements.",
         choice("disabled", "observe", "enabled"),
     )
     skip_partially_trimmed: bool = setting(
         True,
-        "Pass over records as soon as one node says they are trimmed. When false, records that other nodes "
-        "have not trimmed yet are still delivered.",
+        "Whether a reader passes over records as soon as one node says that they are trimmed. Set it to "
+        "false if the application wants the records that other nodes have not trimmed yet.",
     )
 
+    gap_grace_ms: int = 100  # for nodes beyond the f-majority that has nothing: one of them may have a copy
+    # Twice the time for single-copy delivery; a larger scd_timeout_ms raises it.
+    all_send_all_timeout_ms: int = 20_000
     # So much of the window is consumed before it slides: nodes stay busy, and WINDOW messages are few.
     window_slide_share: float = 0.7
     # After so many waits in a row a silent node is no longer waited for at gaps; -1 always waits one period.
@@ -85,14 +81,14 @@ class ReadStreamSettings(Settings):
 class NodeReadSettings(Settings):
     """What a storage node spends on one reader's stream."""
 
-    read_bytes_max: int = setting(
-        4 * (MIB + 64 * 1024),  # sixteen records of a quarter of a megabyte, with their headers
-        "How many bytes one read of the store may return; a first record of any size is returned. Larger "
-        "reads more at once, smaller shares the disk more evenly.",
-    )
     send_queue_bytes_max: int = setting(
         8 * (MIB + 64 * 1024),  # one read is on its way while the next is made
-        "How many bytes may wait to be sent before the node reads on. Less than two reads means that it "
-        "reads and sends in turn. Larger keeps a fast connection full, smaller needs less memory per reader.",
+        "How many bytes of one read stream may wait to be sent before the node stops reading ahead. Raise it "
+        "if readers on a fast network wait for the node; lower it if many readers need too much of the "
+        "node's memory: below two reads, 8.5 MB, the node reads and sends in turn.",
     )
+
+    # Of one read of the store: sixteen records of a quarter of a megabyte, with their headers. Smaller reads
+    # cost more for each byte, larger ones let other readers wait. A first record of any size is returned.
+    read_bytes_max: int = 4 * (MIB + 64 * 1024)
     read_time_ms_max: int = 1_000  # a scan past records that others send lets other readers in after this

@@ -15,31 +15,34 @@ class RebuildSettings(Settings):
 
     rebuild_grace_ms: int = setting(
         1_200_000,
-        "How long a storage node may be away before its copies are restored elsewhere; 0: not before an "
-        "operator says so. Larger bears longer repairs, smaller is safer against a second loss.",
+        "How long a storage node may be away before its copies are restored on other nodes; 0: not before an "
+        "operator says so. Raise it if nodes are away for longer, for example for repairs; lower it if the "
+        "loss of a second node in the meantime would be worse than copying without need.",
         integer(0),
     )
     rebuild_nodes_percent_max: int = setting(
         35,
-        "How many of the storage nodes may be taken for lost without an operator. Larger heals larger "
-        "failures by itself, smaller copies nothing when it is the network that failed.",
+        "How many percent of the storage nodes the cluster may take for lost without an operator. Raise it "
+        "if the cluster should restore larger failures automatically; lower it if nothing should be copied "
+        "when the network fails and the nodes are fine.",
         integer(0, 100),
     )
     auto_unrecoverable_ms: int = setting(
         0,
-        "After how long lost data is given up without an operator, so that readers report it as lost; 0: "
-        "never. Larger waits longer for disks that may come back, smaller lets readers go on sooner.",
+        "After how long the cluster gives up lost data without an operator, so that readers report it as "
+        "lost and go on; 0: never. Set it if readers must not wait for an operator; raise it if disks may "
+        "still come back after that time.",
         integer(0),
     )
     rebuild_bytes_per_s_max: int = setting(
         64 * MIB,
-        "How many bytes a second one node copies to others, all logs together. Larger restores sooner, "
-        "smaller leaves more of disks and network to readers and writers.",
+        "How many bytes a second one node copies to other nodes, all logs together. Raise it if lost copies "
+        "must be restored sooner; lower it if copying slows down readers and writers.",
     )
     rebuild_busy_percent_max: int = setting(
         10,
-        "How much of its time a node that serves readers spends on copying. Larger restores sooner, smaller "
-        "leaves more to readers.",
+        "How many percent of its time a node that serves readers spends on copying. Raise it if lost copies "
+        "must be restored sooner; lower it if copying slows down readers.",
         integer(1, 100),
     )
 

@@ -8,35 +8,40 @@ from typing import ClassVar
 from logdevice.settings.declarations import Settings, choice, integer, setting
 
 MIB = 1024 * 1024
+MESSAGE_BYTES_LEAST = 8 * MIB  # nodes send readers and each other up to 4.5 MB at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSettings(Settings):
-    """How entries become the body of a record."""
+    """How a client makes the body of a record from entries."""
 
     ordered: ClassVar[tuple[tuple[str, str], ...]] = (("batch_bytes_max", "batch_raw_bytes_max"),)
 
     batch_codec: str = setting(
         "zstd",
-        "How bodies are compressed unless the log says otherwise: zstd makes them smallest, lz4 takes less "
-        "time, none takes no time.",
+        "How a client compresses the bodies that it writes: zstd makes them smallest, lz4 takes less time, "
+        "none takes no time. Set it to lz4 or none if writers and readers have more disk and network than "
+        "processor time, and to none if payloads are compressed already.",
         choice("none", "zstd", "lz4"),
     )
     batch_zstd_level: int = setting(
         1,
-        "How hard zstd tries. Larger makes bodies a little smaller and takes much more time.",
+        "How hard zstd tries. Raise it if bodies should become a little smaller and may take much more of "
+        "the writer's time; lower it again if writers are too slow.",
         integer(1, 19),
     )
     batch_bytes_max: int = setting(
         32 * MIB,
-        "How large a writer makes the body of one record at most. Larger takes larger payloads, smaller "
-        "bounds memory and latency; sequencers refuse what is above their body_bytes_max.",
+        "The largest body of a record that a writer makes. Raise it if single payloads are larger, and with "
+        "it `body_bytes_max` of the nodes and `message_bytes_max` everywhere; lower it if writers must not "
+        "make records that take readers too much memory.",
         integer(1, 1 << 31),
     )
     batch_raw_bytes_max: int = setting(
         256 * MIB,
-        "How large a body may be when it is unpacked. Larger takes larger payloads, smaller protects readers "
-        "from bodies made to fill their memory; what was written with more cannot be read.",
+        "The largest body after it is unpacked, for writers and readers. Raise it on both if batches are "
+        "larger; lower it if writers that are not trusted could fill a reader's memory: a reader cannot read "
+        "records above its own limit.",
         integer(1, 1 << 31),
     )
 
@@ -49,29 +54,19 @@ class WireSettings(Settings):
 
     message_bytes_max: int = setting(
         64 * MIB,
-        "How large one message may be; a larger one is refused. Must hold the largest record. Larger takes "
-        "larger records, smaller bounds what a peer can make this process hold.",
-        integer(1024, 1 << 31),
-    )
-    connect_timeout_ms: int = setting(
-        5_000,
-        "How long a peer may take to accept a connection and answer the hello. Larger bears slow networks, "
-        "smaller turns to another node sooner.",
-    )
-    keepalive_interval_ms: int = setting(
-        10_000,
-        "How long a connection may be silent before the peer is asked whether it is still there. Larger "
-        "sends less, smaller notices a vanished peer sooner.",
-        integer(10),
-    )
-    keepalive_timeout_ms: int = setting(
-        5_000,
-        "How long the peer may take to answer that before the connection counts as lost. Larger bears "
-        "pauses, smaller notices a vanished peer sooner.",
-        integer(10),
+        "The largest message that a process sends or accepts; it must hold the largest record. Raise it on "
+        "all nodes and clients if records are larger; lower it if a peer must not make this process hold so "
+        "much.",
+        integer(MESSAGE_BYTES_LEAST, 1 << 31),
     )
     data_local: bool = setting(
         True,
-        "Whether a reader on the machine of a node gets records by a socket of that machine instead of TCP, "
-        "straight from the node's files. On takes less processor time, off helps to tell what TCP does.",
+        "Whether a reader on the machine of a node gets records over a local socket instead of TCP, large "
+        "bodies straight from the node's files, which takes less processor time. Set it to false to measure "
+        "what TCP costs.",
     )
+
+    connect_timeout_ms: int = 5_000  # to accept a connection and to answer the hello: a node may be busy
+    # Silence, and then silence after a ping: a peer that vanished without a word is noticed after both.
+    keepalive_interval_ms: int = 10_000
+    keepalive_timeout_ms: int = 5_000

@@ -12,38 +12,25 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSettings(Settings):
-    """A log's sequencer and its Appenders."""
+    """What a log's sequencer accepts and remembers."""
 
     body_bytes_max: int = setting(
         32 * MIB,
-        "The largest body of a record that is accepted. Larger allows bigger batches, smaller bounds memory.",
-    )
-    window_bytes_max: int = setting(
-        128 * MIB,
-        "How many bytes of a log's records may be in flight; a single record may go over. Larger hides more"
-        " latency, smaller needs less memory.",
+        "The largest body of a record that a sequencer accepts. Raise it if writers have larger payloads, "
+        "and with it `message_bytes_max` everywhere and `batch_bytes_max` of the writers; lower it if nodes "
+        "need too much memory.",
     )
     writers_max: int = setting(
         10_000,
-        "How many writers of tagged appends a log remembers; who was idle longest is forgotten, and refused "
-        "when it sends old numbers. Larger bears more writers, smaller needs less memory and smaller bridge "
-        "records.",
-    )
-    writer_window_max: int = setting(
-        64,
-        "How many tagged appends of one writer may be on their way at a time; for so many a duplicate is "
-        "told its position. Larger hides more latency, smaller needs less memory.",
+        "How many writers of tagged appends a log remembers. The log forgets the writer that was idle "
+        "longest, and refuses old numbers of writers that it has forgotten. Raise it if writers get "
+        "`UnknownWriterError`; lower it if sequencers need too much memory.",
     )
     clock_ahead_ms_max: int = setting(
         600_000,
-        "How far a log's clock may be put ahead of its node's by what a client or a barrier has seen; beyond "
-        "that they are refused. Larger bears worse clocks, smaller keeps times of records closer to the true "
-        "ones.",
-    )
-    barriers_max: int = setting(
-        1_000,
-        "How many barriers of a log and questions for its tail may wait for their answer. Larger serves more "
-        "clients at a time, smaller needs less memory.",
+        "How far a log's clock may be moved ahead of the clock of its node by the times that a client or a "
+        "barrier has seen in other logs; times beyond that are refused. Raise it if nodes with wrong clocks "
+        "make appends fail; lower it if the times of records must be closer to the true time.",
     )
 
     # Attributes of the log say the next three: writes_in_flight_max and sticky_copyset_*.
@@ -74,6 +61,10 @@ class WriteSettings(Settings):
     writers_keep_ms: int = 1_000
     writers_keep_records: int = 4_096
     clock_places_max: int = 4_096  # for so many milliseconds with appends a barrier finds where they began
+    window_bytes_max: int = 128 * MIB  # a second of a fast log; a single record may exceed it
+    # Of one writer: the promise of what may be sent at once, and for so many a duplicate gets its position.
+    writer_window_max: int = 64
+    barriers_max: int = 1_000  # barriers and questions for the tail that wait; more are told to ask again
     barrier_timeout_ms: int = 5_000  # then a client that waits for a barrier or a tail is told to ask again
 
 
@@ -81,12 +72,7 @@ class WriteSettings(Settings):
 class RecoverySettings(Settings):
     """The recovery of a log's earlier epochs, and the purge of nodes that missed one."""
 
-    recovery_timeout_ms: int = setting(
-        30_000,
-        "After how long without progress the recovery of an epoch begins again with the nodes that are "
-        "there. Larger bears slow nodes, smaller gets around dead ones sooner.",
-    )
-
+    recovery_timeout_ms: int = 30_000  # without progress; then the nodes that are there now are asked
     # Between two askings of a question without an answer, doubling.
     retry_ms_min: int = 500
     retry_ms_max: int = 5_000
@@ -98,21 +84,19 @@ class RecoverySettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSettings(Settings):
-    """Logs that are written along chains, as their sequencer sees to them."""
+    """Logs that are written along chains: what their sequencer does about writers that stop."""
 
     ordered: ClassVar[tuple[tuple[str, str], ...]] = (("chain_look_ms", "chain_fill_ms"),)
 
-    chain_look_ms: int = setting(
-        1_000,
-        "How long after a position was given out its sequencer looks whether it was written. Larger leaves "
-        "slow writers alone, smaller sooner completes what a writer left unfinished.",
-    )
     chain_fill_ms: int = setting(
         5_000,
-        "How long after a position was given out it is filled, if nothing was written there. Larger bears "
-        "slower writers, smaller makes readers wait less for one that died.",
+        "How long after a writer got a position the sequencer fills it with a hole, if nothing was written "
+        "there. Raise it if slow writers lose their positions; lower it if readers must wait less for a "
+        "writer that has died.",
     )
 
+    # After so long the sequencer checks whether the position was written; a smaller chain_fill_ms lowers it.
+    chain_look_ms: int = 1_000
     chain_answer_ms: int = 1_000  # then a node of a chain is asked again: longer than a slow sync takes
     chain_attempts_max: int = 2  # questions without an answer; then the next chain goes without the node
     chain_suspicion_ms: int = 10_000  # a node stays left out so long: chains should not change too often
