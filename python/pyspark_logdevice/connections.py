@@ -11,15 +11,18 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Final
 
-from logdevice.client.blocking import Client, connect
+from logdevice.client.blocking import Client
+from logdevice.client.config import ClientConfig
 from pyspark_logdevice.options.cluster import ClusterOptions
 
 # Between 1 and 8 MB, or some thousand rows, is what Spark takes fastest, and every batch has its price here;
 # but bodies grow when they are unpacked.
-_SETTINGS: Final[Mapping[str, object]] = {"delivery_bytes": 4 << 20, "delivery_entries": 32_768}
+_DELIVERY_BYTES: Final = 4 << 20
+_DELIVERY_ENTRIES: Final = 32_768
 
 
 _lock = threading.Lock()
@@ -33,12 +36,14 @@ def client(options: ClusterOptions) -> Client:
     key = (os.getpid(), options.endpoint, options.cluster, options.location, *settings.items())
     with _lock:
         if key not in _clients:
-            _clients[key] = connect(
+            config = ClientConfig.of(
                 options.endpoint,
                 cluster=options.cluster,
                 location=options.location,
-                settings={**_SETTINGS, **settings},
+                settings={"delivery_bytes": _DELIVERY_BYTES, **settings},
             )
+            own = replace(config.client, delivery_entries=_DELIVERY_ENTRIES)
+            _clients[key] = Client(replace(config, client=own))
         return _clients[key]
 
 

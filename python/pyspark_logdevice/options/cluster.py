@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logdevice.errors import InvalidOptionError
-from logdevice.settings import ClientSettings
 from logdevice.settings.declarations import Kind, Knob, choice, read
 from pyspark_logdevice.options.values import DURATION, ENDPOINTS, name_of
 
@@ -68,11 +67,10 @@ class ClusterOptions:
         return ""  # an option of those who read
 
     def client_settings(self) -> dict[str, object]:
-        """What these options say to the client underneath; no single attempt is longer than all together."""
+        """The settings of the client that these options stand for."""
         return {
             "append_timeout_ms": self.retry_timeout_ms,
             "call_timeout_ms": self.retry_timeout_ms,
-            "attempt_timeout_ms": min(self.retry_timeout_ms, ClientSettings().attempt_timeout_ms),
         }
 
     def check(self) -> None:

@@ -95,7 +95,9 @@ def test_tasks_share_the_client_of_their_options() -> None:
         replace(OPTIONS, retry_timeout_ms=7_000),
     ):
         assert connections.client(other) is not client
-    assert connections.client(replace(OPTIONS, retry_timeout_ms=7_000)).config.client.call_timeout_ms == 7_000
+    settings = connections.client(replace(OPTIONS, retry_timeout_ms=7_000)).config.client
+    assert (settings.call_timeout_ms, settings.attempt_timeout_ms) == (7_000, 5_000)
+    assert (settings.delivery_bytes, settings.delivery_entries) == (4 << 20, 32_768)
 
 
 def test_forked_workers_have_clients_of_their_own(cluster: SmallCluster) -> None:

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 import pyspark_logdevice
-from logdevice.client import Client, connect
-from logdevice.client.tests.small_cluster import QUICK, SmallCluster
+from logdevice.client import Client
+from logdevice.client.tests.small_cluster import SmallCluster, quick
 from logdevice.errors import InvalidOptionError
 from pyspark_logdevice import connections, source
 from pyspark_logdevice.plan.idle_backoff import PAUSE_MS_MIN
@@ -25,7 +25,7 @@ from pyspark_logdevice.source import LogDeviceSource, StreamReader
 
 @pytest.fixture(scope="module")
 def client(cluster: SmallCluster) -> Iterator[Client]:
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         client.create_log("/log", {"replication": 2})
         client.append_many("/log", [b"one", b"two", b"three"])
         yield client

@@ -44,7 +44,7 @@ _LOOP = asyncio.new_event_loop()
 FIRST_LINEAGE = Lineage().branched(1, Epoch(1), Lsn(1))
 FIRST_RECORD_MS = 1_700_000_000_000
 # Tests of failures should not wait for patience that is meant for real networks.
-QUICK = {
+QUICK: dict[str, object] = {
     "attempt_timeout_ms": 1_000,
     "call_timeout_ms": 5_000,
     "append_timeout_ms": 5_000,
@@ -62,6 +62,12 @@ def tuned(config: ClientConfig, **fields: object) -> ClientConfig:
         own: dict[str, Any] = {name: value for name, value in fields.items() if hasattr(values, name)}
         config = replace(config, **{part: replace(values, **own)})
     return config
+
+
+def quick(endpoints: str, **fields: object) -> ClientConfig:
+    """The configuration of a client for tests: QUICK, and these fields."""
+    config = ClientConfig.of(endpoints, cluster=None, location="", settings=None)
+    return tuned(config, **{**QUICK, **fields})
 
 
 @dataclass(slots=True)
@@ -128,8 +134,7 @@ class SmallCluster:
         return ",".join(node.address for node in self.nodes.values())
 
     def client(self, **fields: object) -> AsyncClient:
-        config = ClientConfig.of(self.endpoints, cluster=None, location="", settings=QUICK)
-        return AsyncClient(tuned(config, **fields))
+        return AsyncClient(quick(self.endpoints, **fields))
 
     def new_epoch(self, log: LogId) -> None:
         """Closes the current epoch with a bridge and begins the next."""

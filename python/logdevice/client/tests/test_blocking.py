@@ -15,7 +15,7 @@ import logdevice
 from logdevice.client import BlockingReader, Client, Position, RecordsBatch, connect
 from logdevice.client.loop_thread import shared
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
-from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, QUICK, SmallCluster
+from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, quick
 from logdevice.errors import LocalProtocolError, NoSpaceError, UnknownLogError
 from logdevice.protocol.messages.write import Append, AppendStatus
 from logdevice.types import Gap, GapType, LogId, Lsn
@@ -29,7 +29,7 @@ def cluster() -> Iterator[SmallCluster]:
 
 @pytest.fixture
 def client(cluster: SmallCluster) -> Iterator[Client]:
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         client.create_log("/log", {"replication": 2})
         yield client
 
@@ -97,7 +97,8 @@ def test_a_record_that_nobody_can_decode_is_a_gap(cluster: SmallCluster, client:
 
 
 def test_a_writer_collects_in_the_callers_thread(cluster: SmallCluster, client: Client) -> None:
-    with client.writer("/log", writer_batch_entries=10, writer_delay_ms=60_000) as writer:
+    small = Client(quick(cluster.endpoints, writer_batch_entries=10))
+    with small, small.writer("/log", writer_delay_ms=60_000) as writer:
         receipts = [writer.put(b"%d" % i, b"k", {"a": "b"}) for i in range(25)]
         assert receipts[3].result(10_000) == Position(Lsn.of(1, 1), 3)
         assert not receipts[24].done()

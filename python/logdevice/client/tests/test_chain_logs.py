@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from logdevice.client import AsyncClient, ClientConfig, RecordsBatch
+from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.admin.chain_points import Filled
 from logdevice.client.append.appending import Appending
-from logdevice.client.tests.small_cluster import QUICK, tuned
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import (
     InvalidArgumentError,
     NoSequencerError,
@@ -47,10 +47,9 @@ def with_chain(directory: Path, test: Test, nodes: AllSettings = PATIENT, **attr
     async def work() -> None:
         async with real_nodes(directory, 1, 2, 3, settings=nodes) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms")
-            settings = {**QUICK, **dict.fromkeys(patient, PATIENCE_MS)}
-            config = ClientConfig.of(endpoints, cluster=None, location="", settings=settings)
-            async with AsyncClient(tuned(config, chain_store_timeout_ms=PATIENCE_MS)) as client:
+            patient = ("append_timeout_ms", "attempt_timeout_ms", "call_timeout_ms", "chain_store_timeout_ms")
+            config = quick(endpoints, **dict.fromkeys(patient, PATIENCE_MS))
+            async with AsyncClient(config) as client:
                 await client.create_log(LOG, {"replication": 3, "replication_mode": "chain", **attributes})
                 await test(cluster, client)
 
@@ -252,7 +251,7 @@ def test_an_append_without_time_ends_at_once(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"so that the sequencer is awake")
         address = cluster.nodes[1].address
-        async with AsyncClient(address, settings={**QUICK, "append_timeout_ms": 1}) as hasty:
+        async with AsyncClient(quick(address, append_timeout_ms=1)) as hasty:
             with pytest.raises((NoSequencerError, OutcomeUnknownError)):
                 await hasty.append(LOG, b"in a millisecond")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import InvalidArgumentError, OutcomeUnknownError, UnknownLogError
 from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.types import Gap, GapType, Lsn
@@ -32,8 +32,7 @@ def mode(request: pytest.FixtureRequest) -> None:
 @asynccontextmanager
 async def a_client(cluster: RealNodes) -> AsyncIterator[AsyncClient]:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
-    settings = {**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
-    async with AsyncClient(endpoints, settings=settings) as client:
+    async with AsyncClient(quick(endpoints, append_timeout_ms=20_000, call_timeout_ms=20_000)) as client:
         yield client
 
 
@@ -70,7 +69,7 @@ async def append_until_known(client: AsyncClient, payload: bytes) -> None:
 def test_what_was_written_is_read_back_by_two_readers(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         written = [b"%d" % i for i in range(5_000)]
-        async with client.writer("/log", writer_batch_entries=300) as writer:
+        async with client.writer("/log", writer_batch_bytes=1_000) as writer:
             for payload in written:
                 await writer.put(payload)
         (first, gaps), (second, _) = await asyncio.gather(read(client), read(client))

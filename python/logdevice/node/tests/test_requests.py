@@ -176,7 +176,7 @@ def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
 def test_a_body_that_is_too_large_is_refused_and_the_node_lives_on(tmp_path: Path) -> None:
     async def story() -> None:
         settings = replace(
-            FAST, write=WriteSettings(body_bytes_max=1000), wire=WireSettings(message_bytes_max=100_000)
+            FAST, write=WriteSettings(body_bytes_max=1000), wire=WireSettings(message_bytes_max=8 << 20)
         )
         async with real_nodes(tmp_path, 0, settings=settings) as cluster:
             log = await cluster.create(replication=1)
@@ -184,7 +184,7 @@ def test_a_body_that_is_too_large_is_refused_and_the_node_lives_on(tmp_path: Pat
             answer = await cluster.ask(0, Append(log=log, body=b"x" * 1001, entries=1))
             assert answer.status is AppendStatus.TOO_BIG
             with pytest.raises(PayloadTooLargeError):
-                await cluster.ask(0, Append(log=log, body=b"x" * 100_000, entries=1))
+                await cluster.ask(0, Append(log=log, body=bytes(8 << 20), entries=1))
             await cluster.append(log, b"fine")
 
     run(story())

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
 
 from logdevice.errors import InvalidSettingError
-from logdevice.settings import NodeReadSettings, ReadStreamSettings, StorageSettings
+from logdevice.settings import (
+    BatchSettings,
+    ChainSettings,
+    ClientSettings,
+    NodeReadSettings,
+    ReadStreamSettings,
+    StorageSettings,
+)
 from logdevice.settings.declarations import Knob, Settings, changed, declared, duration_ms
 from tools.docs.pages import COMPONENTS
 
@@ -44,6 +52,9 @@ def test_every_setting_explains_itself_and_has_a_valid_default(component: type[S
     assert knob.kind.parse(knob.shown_default) == getattr(component(), knob.field)
     assert knob.text.endswith(".")
     assert "  " not in knob.text
+    assert re.search(r"[.] (Raise|Set) it ", knob.text), "it says when to change the setting"
+    if " Raise it " in knob.text:
+        assert "; lower it " in knob.text
 
 
 def test_a_name_means_one_thing_in_all_components() -> None:
@@ -69,7 +80,7 @@ def test_text_that_would_be_allowed_is_no_value() -> None:
     ("component", "name", "allowed", "outside"),
     [
         (ReadStreamSettings, "window_lsns", "an integer from 1 to 1000000", (0, 1_000_001)),
-        (ReadStreamSettings, "gap_grace_ms", "an integer of at least 0", (-1, 1 << 63)),
+        (ClientSettings, "writer_delay_ms", "an integer of at least 0", (-1, 1 << 63)),
         (StorageSettings, "compact_live_share", "a number from 0 to 0.95", (-0.1, 1, float("nan"))),
         (ReadStreamSettings, "slow_node_detection", "disabled, observe or enabled", ("on",)),
     ],
@@ -85,7 +96,12 @@ def test_an_integer_is_a_number_too() -> None:
     assert StorageSettings(compact_live_share=0).compact_live_share == 0
 
 
-PAIRS = [(component, knob.name) for component, knob in KNOBS if knob.name.endswith("_min")]
+PAIRS = [
+    (component, each.name)
+    for component in COMPONENTS
+    for each in fields(component)
+    if each.name.endswith("_min")
+]
 
 
 @pytest.mark.parametrize(("component", "smaller"), PAIRS)
@@ -115,8 +131,8 @@ def test_a_mapping_may_hold_values_or_their_text(component: type[Settings], knob
 
 def test_what_a_mapping_does_not_name_stays() -> None:
     small = ReadStreamSettings(window_lsns=7, stall_grace_ms=5)
-    assert changed(small, {"gap_grace_ms": "9"}) == ReadStreamSettings(
-        window_lsns=7, stall_grace_ms=5, gap_grace_ms=9
+    assert changed(small, {"window_bytes": "9"}) == ReadStreamSettings(
+        window_lsns=7, stall_grace_ms=5, window_bytes=9
     )
 
 
@@ -134,13 +150,32 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 def test_what_is_for_tuning_is_no_setting() -> None:
-    with pytest.raises(InvalidSettingError, match="no setting 'read_time_ms_max'"):
+    message = "read_time_ms_max is no longer a setting: one read of the store takes at most a second"
+    with pytest.raises(InvalidSettingError, match=message):
         changed(NodeReadSettings(), {"read_time_ms_max": 5})
     assert NodeReadSettings(read_time_ms_max=5).read_time_ms_max == 5
 
 
+def test_what_is_for_tuning_follows_a_setting_that_it_must_not_pass() -> None:
+    """An operator cannot set the other one of the pair."""
+    calls = changed(ClientSettings(), {"call_timeout_ms": 800})
+    assert (calls.call_timeout_ms, calls.attempt_timeout_ms) == (800, 800)
+    assert changed(ClientSettings(), {"call_timeout_ms": 8_000}).attempt_timeout_ms == 5_000
+    streams = changed(ReadStreamSettings(), {"scd_timeout_ms": 60_000})
+    assert (streams.scd_timeout_ms, streams.all_send_all_timeout_ms) == (60_000, 60_000)
+    assert changed(ReadStreamSettings(), {"scd_timeout_ms": 1_000}).all_send_all_timeout_ms == 20_000
+    chains = changed(ChainSettings(), {"chain_fill_ms": 300})
+    assert (chains.chain_fill_ms, chains.chain_look_ms) == (300, 300)
+
+
+def test_two_settings_in_the_wrong_order_are_refused_together() -> None:
+    message = "setting batch_raw_bytes_max must not be below batch_bytes_max, got 268435456 and 268435457"
+    with pytest.raises(InvalidSettingError, match=message):
+        changed(BatchSettings(), {"batch_bytes_max": (256 << 20) + 1})
+
+
 def test_a_name_like_no_other_is_refused_with_all_there_are() -> None:
-    with pytest.raises(InvalidSettingError, match="'qqq'; there are: read_bytes_max, send_queue_bytes_max"):
+    with pytest.raises(InvalidSettingError, match="'qqq'; there are: send_queue_bytes_max"):
         changed(NodeReadSettings(), {"qqq": 5})
 
 

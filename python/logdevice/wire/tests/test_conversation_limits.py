@@ -22,12 +22,13 @@ from logdevice.wire.server import WireServer
 from logdevice.wire.status import error_from
 
 EMPTY = LogsView(())
-SETTINGS = WireSettings(message_bytes_max=10_000)
+SETTINGS = WireSettings(message_bytes_max=8 << 20)
+TOO_LARGE = 9 << 20
 
 
 async def answer(caller: Hello, request: Any) -> Any:
     if isinstance(request, GetStatus):
-        return NodeStatus(node=NodeId(1), started_ms=1, logs="x" * 20_000, metrics="")
+        return NodeStatus(node=NodeId(1), started_ms=1, logs="x" * TOO_LARGE, metrics="")
     return EMPTY
 
 
@@ -52,7 +53,7 @@ def test_a_request_that_is_too_large_fails_alone() -> None:
             talk = Conversation(channel, waiting_bytes_max=1 << 20)
             small = asyncio.create_task(talk.ask(GetLogs("/"), timeout_ms=5000))
             with pytest.raises(PayloadTooLargeError, match="GetLogs has"):
-                await talk.ask(GetLogs("x" * 20_000), timeout_ms=5000)
+                await talk.ask(GetLogs("x" * TOO_LARGE), timeout_ms=5000)
             assert await small == EMPTY
             assert await talk.ask(GetLogs("/"), timeout_ms=5000) == EMPTY
             await talk.close()

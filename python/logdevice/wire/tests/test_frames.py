@@ -17,7 +17,7 @@ from logdevice.records.stored import StoredBody
 from logdevice.settings import WireSettings
 from logdevice.wire.frames import Frame, FrameKind, Frames
 
-SETTINGS = WireSettings(message_bytes_max=1 << 20)
+SETTINGS = WireSettings(message_bytes_max=8 << 20)
 
 
 def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]], *, local: bool = False) -> None:
@@ -108,8 +108,8 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
 
 def test_what_is_too_large_is_neither_sent_nor_taken() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
-        with pytest.raises(PayloadTooLargeError, match="1048577 bytes, allowed are 1048576"):
-            await frames.send(FrameKind.MESSAGE, [bytes(1 << 20), b"x"])
+        with pytest.raises(PayloadTooLargeError, match="8388609 bytes, allowed are 8388608"):
+            await frames.send(FrameKind.MESSAGE, [bytes(8 << 20), b"x"])
         theirs.sendall((0xFFFFFFFF).to_bytes(4, "little") + b"\0")
         with pytest.raises(RemoteProtocolError, match=r"4294967295 bytes.*message_bytes_max"):
             await frames.receive()

@@ -128,15 +128,16 @@ def test_a_message_that_is_too_large_is_not_sent() -> None:
 
 def test_a_message_that_is_too_large_for_the_node_is_refused_and_the_next_one_taken() -> None:
     async def run() -> None:
-        strict = replace(SETTINGS, message_bytes_max=10_000)
+        limit = 8 << 20
+        strict = replace(SETTINGS, message_bytes_max=limit)
         async with serving(settings=strict) as address, connected(address) as channel:
             with pytest.raises(PayloadTooLargeError, match="larger than max"):
-                await call(channel, "echo", bytes(10_001))
+                await call(channel, "echo", bytes(limit + 1))
             stream = await channel.open("echo_stream")
-            await stream.send(bytes(10_001))
+            await stream.send(bytes(limit + 1))
             with pytest.raises(PayloadTooLargeError, match="larger than max"):
                 await stream.receive()
-            assert await call(channel, "echo", bytes(10_000)) == bytes(10_000)
+            assert await call(channel, "echo", bytes(limit)) == bytes(limit)
 
     asyncio.run(run())
 
@@ -146,15 +147,15 @@ def test_an_answer_that_is_too_large_for_the_caller_is_refused_and_the_next_one_
         async def inflate(caller: Hello, request: bytes) -> bytes:
             return bytes(int(request))
 
-        server = WireServer(NODE, replace(SETTINGS, message_bytes_max=20_000))
+        server = WireServer(NODE, replace(SETTINGS, message_bytes_max=9_000_000))
         server.add_stream("inflate", answering(inflate))
         address = f"127.0.0.1:{await server.start(LOOPBACK)}"
-        async with connected(address, settings=replace(SETTINGS, message_bytes_max=10_000)) as channel:
+        async with connected(address, settings=replace(SETTINGS, message_bytes_max=8_400_000)) as channel:
             with pytest.raises(PayloadTooLargeError, match="larger than max"):
-                await call(channel, "inflate", b"10001")
-            with pytest.raises(PayloadTooLargeError, match="allowed are 20000"):
-                await call(channel, "inflate", b"20001")
-            assert await call(channel, "inflate", b"10000") == bytes(10_000)
+                await call(channel, "inflate", b"8400001")
+            with pytest.raises(PayloadTooLargeError, match="allowed are 9000000"):
+                await call(channel, "inflate", b"9000001")
+            assert await call(channel, "inflate", b"8400000") == bytes(8_400_000)
         await server.stop()
 
     asyncio.run(run())

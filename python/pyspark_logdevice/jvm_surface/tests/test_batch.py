@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql.types import StructType
 from pyspark.worker_util import pickleSer
 
-from logdevice.client import Client, connect
-from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, QUICK, SmallCluster
+from logdevice.client import Client
+from logdevice.client.tests.small_cluster import FIRST_RECORD_MS, SmallCluster, quick
 from logdevice.types import Lsn
 from pyspark_logdevice import connections
 from pyspark_logdevice.jvm_surface.planner import plan
@@ -22,7 +22,7 @@ from pyspark_logdevice.source import LogDeviceSource
 @pytest.fixture(scope="module")
 def lsns(cluster: SmallCluster) -> Iterator[dict[str, list[Lsn]]]:
     """Of two logs with two entries in each record."""
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         yield {path: filled(client, path, records) for path, records in (("/a", 6), ("/b", 2))}
     for one in connections._clients.values():
         one.close()

@@ -13,8 +13,8 @@ from pyspark.serializers import SpecialLengths
 from pyspark.sql.streaming import python_streaming_source_runner as spark_runner
 from pyspark.worker_util import pickleSer
 
-from logdevice.client import Client, connect
-from logdevice.client.tests.small_cluster import QUICK, SmallCluster
+from logdevice.client import Client
+from logdevice.client.tests.small_cluster import SmallCluster, quick
 from pyspark_logdevice import connections
 from pyspark_logdevice.jvm_surface import planner
 from pyspark_logdevice.read.rows import SCHEMA
@@ -27,7 +27,7 @@ UNLIMITED = {"_type": "ReadAllAvailable"}
 
 @pytest.fixture(scope="module")
 def client(cluster: SmallCluster) -> Iterator[Client]:
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         client.create_log("/log", {"replication": 2})
         for number in range(5):
             client.append_many("/log", [b"one of %d" % number, b"another"])

@@ -90,8 +90,9 @@ def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
         surface="jvm",
     )
     settings = options.client_settings()
-    assert settings == {"append_timeout_ms": 500, "call_timeout_ms": 500, "attempt_timeout_ms": 500}
-    assert connect("a:1", settings=settings).config.client.call_timeout_ms == 500
+    assert settings == {"append_timeout_ms": 500, "call_timeout_ms": 500}
+    config = connect("a:1", settings=settings).config.client
+    assert (config.call_timeout_ms, config.attempt_timeout_ms) == (500, 500)
     assert connect("a:1", settings=parse(GIVEN).client_settings()).config.client.attempt_timeout_ms == 5000
     assert pickle.loads(pickle.dumps(options)) == options
 

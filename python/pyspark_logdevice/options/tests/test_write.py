@@ -42,11 +42,7 @@ def test_options_become_values() -> None:
     given = {"path": "/x", "checkpointLocation": "/c", "recordBytes": "1m", "retryTimeout": "3s"}
     options = parse({**ENDPOINT, **given}, streaming=True)
     assert options == WriteOptions(endpoint="a:1", log="/x", record_bytes=1 << 20, retry_timeout_ms=3000)
-    assert options.client_settings() == {
-        "append_timeout_ms": 3000,
-        "call_timeout_ms": 3000,
-        "attempt_timeout_ms": 3000,
-    }
+    assert options.client_settings() == {"append_timeout_ms": 3000, "call_timeout_ms": 3000}
 
 
 def test_options_that_do_not_go_together_are_refused() -> None:

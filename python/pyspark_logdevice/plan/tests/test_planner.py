@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from logdevice.client import Client, connect
-from logdevice.client.tests.small_cluster import CLUSTER, FIRST_RECORD_MS, QUICK, SmallCluster
+from logdevice.client import Client
+from logdevice.client.tests.small_cluster import CLUSTER, FIRST_RECORD_MS, SmallCluster, quick
 from logdevice.cuts import Cut, CutEnd, CutKind
 from logdevice.errors import (
     CheckpointAheadError,
@@ -38,7 +38,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def connected(cluster: SmallCluster) -> Iterator[Client]:
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         yield client
 
 

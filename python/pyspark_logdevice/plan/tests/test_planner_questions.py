@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from logdevice.client import Client, connect
+from logdevice.client import Client
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.types import CountedRecord, LogId, Lsn
 from pyspark_logdevice.options.read import parse
 from pyspark_logdevice.options.values import Edge
@@ -17,7 +17,7 @@ from pyspark_logdevice.plan.planner import Planner
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with cluster_in_a_thread() as cluster, connect(cluster.endpoints, settings=QUICK) as client:
+    with cluster_in_a_thread() as cluster, Client(quick(cluster.endpoints)) as client:
         client.create_log("/a", {"replication": 2})
         for number in range(9):
             client.append_many("/a", [b"%d" % number] * 2)

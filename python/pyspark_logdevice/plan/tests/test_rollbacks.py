@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from logdevice.client import Client, connect
+from logdevice.client import Client
 from logdevice.client.tests.cluster_thread import cluster_in_a_thread
-from logdevice.client.tests.small_cluster import FIRST_LINEAGE, QUICK, SmallCluster
+from logdevice.client.tests.small_cluster import FIRST_LINEAGE, SmallCluster, quick
 from logdevice.errors import CheckpointFormatError, InvalidOptionError, RollbackError
 from logdevice.protocol.lineage import shown_id
 from logdevice.types import Epoch, LogId, LogPoint, Lsn
@@ -36,7 +36,7 @@ def cluster() -> Iterator[SmallCluster]:
 @pytest.fixture
 def client(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr(selection, "_LOOK_PAUSE_MS", 1)
-    with connect(cluster.endpoints, settings=QUICK) as client:
+    with Client(quick(cluster.endpoints)) as client:
         monkeypatch.setattr(connections, "client", lambda options: client)
         client.create_log("/a", {"replication": 2})
         yield client

@@ -7,17 +7,27 @@ import pytest
 from logdevice.errors import kinds
 from logdevice.log_attributes import ATTRIBUTES
 from logdevice.settings.declarations import declared
+from logdevice.settings.retired import RETIRED
 from tools.docs.generate import ROOT
 from tools.docs.pages import COMPONENTS, errors_page, knob_table, settings_page, table
 
 
 def test_every_setting_has_a_row() -> None:
     page = settings_page()
-    for component in COMPONENTS:
-        assert f"## {component.__name__}" in page
+    for component in filter(declared, COMPONENTS):
+        assert f"(`{component.__name__}`)\n" in page
         for knob in declared(component).values():
             assert page.count(f"| `{knob.name}` |") == 1
-    assert "`all_send_all_timeout_ms` must be at least `scd_timeout_ms`." in page
+    assert "`batch_raw_bytes_max` must be at least `batch_bytes_max`." in page
+    assert "all_send_all_timeout_ms" not in page
+
+
+def test_every_setting_that_is_gone_is_in_a_row_of_the_page_about_upgrading() -> None:
+    page = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    rows = page.split("<!-- retired settings -->")[1].splitlines()
+    for name, answer in RETIRED.items():
+        (row,) = (line for line in rows if f"`{name}`" in line)
+        assert row.endswith(f"| {answer} |")
 
 
 def test_every_error_has_a_row() -> None:

@@ -7,7 +7,14 @@ import asyncio
 import pytest
 
 from logdevice.client import AsyncClient, ClientConfig, RecordsBatch
-from logdevice.client.tests.small_cluster import CLUSTER, SmallCluster, run_in_loop, running, with_client
+from logdevice.client.tests.small_cluster import (
+    CLUSTER,
+    SmallCluster,
+    quick,
+    run_in_loop,
+    running,
+    with_client,
+)
 from logdevice.client.tests.small_node import SmallNode
 from logdevice.errors import (
     InvalidArgumentError,
@@ -147,8 +154,8 @@ def test_a_port_that_speaks_something_else_is_named() -> None:
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        settings = {"call_timeout_ms": 300, "attempt_timeout_ms": 200, "connect_timeout_ms": 500}
-        async with server, AsyncClient(address, settings=settings) as client:
+        hasty = quick(address, call_timeout_ms=300, attempt_timeout_ms=200, connect_timeout_ms=500)
+        async with server, AsyncClient(hasty) as client:
             with pytest.raises((UnavailableError, RemoteProtocolError), match=address):
                 await client.cluster()
 
@@ -164,12 +171,12 @@ def test_an_address_that_is_none_is_refused(wrong: str) -> None:
 
 
 def test_settings_find_the_component_they_belong_to() -> None:
-    settings = {"window_lsns": 7, "append_timeout_ms": "1000", "batch_codec": "lz4", "connect_timeout_ms": 9}
+    settings = {"window_lsns": 7, "append_timeout_ms": "1000", "batch_codec": "lz4", "data_local": False}
     config = ClientConfig.of("a:1, b:2,a:1", cluster="c", location="eu.one", settings=settings)
     assert config.endpoints == ("a:1", "b:2")
     assert (config.cluster, config.location) == ("c", Location.parse("eu.one"))
     assert (config.stream.window_lsns, config.client.append_timeout_ms) == (7, 1000)
-    assert (config.batch.batch_codec, config.wire.connect_timeout_ms) == ("lz4", 9)
+    assert (config.batch.batch_codec, config.wire.data_local) == ("lz4", False)
     with pytest.raises(InvalidSettingError, match="the nearest is 'append_timeout_ms'"):
         ClientConfig.of("a:1", cluster=None, location="", settings={"append_timout_ms": 1})
     with pytest.raises(InvalidArgumentError, match="region"):

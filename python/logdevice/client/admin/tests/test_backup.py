@@ -13,7 +13,7 @@ import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.admin.backup_files import METADATA
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import CorruptRecordError, InvalidArgumentError, NameTakenError
 from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.types import Lsn
@@ -26,7 +26,7 @@ def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
         async with real_nodes(directory / "nodes", 1, 2, 3) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            async with AsyncClient(endpoints, settings={**QUICK, **PATIENT}) as client:
+            async with AsyncClient(quick(endpoints, **PATIENT)) as client:
                 await client.create_log("/log", {"replication": 2, "backlog_s": 86_400})
                 await test(cluster, client)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.cuts import CutKind, cut_from_json
 from logdevice.errors import (
     ClockAheadError,
@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 
 def connect(cluster: RealNodes) -> AsyncClient:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
-    return AsyncClient(endpoints, settings={**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000})
+    return AsyncClient(quick(endpoints, append_timeout_ms=20_000, call_timeout_ms=20_000))
 
 
 def with_two_clients(directory: Path, test: Test, mode: str = "copyset", **node: Any) -> None:

@@ -56,7 +56,7 @@ class Gate:
 
 def test_entries_share_records_and_stay_in_order() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        async with client.writer("/log", writer_batch_entries=10, writer_delay_ms=LATE) as writer:
+        async with client.writer("/log", writer_delay_ms=LATE) as writer:
             receipts = [await writer.put(b"%d" % i, b"k%d" % i) for i in range(35)]
         positions = [await receipt for receipt in receipts]
         assert positions == [Position(Lsn.of(1, 1 + i // 10), i % 10) for i in range(35)]
@@ -64,7 +64,7 @@ def test_entries_share_records_and_stay_in_order() -> None:
         read = await entries(client)
         assert [(entry.payload, entry.key) for entry in read] == [(b"%d" % i, b"k%d" % i) for i in range(35)]
 
-    with_client(test)
+    with_client(test, writer_batch_entries=10)
 
 
 def test_a_record_is_sent_when_it_is_large_enough() -> None:
@@ -130,7 +130,7 @@ def test_the_order_a_log_promises_decides_how_many_records_are_on_their_way(orde
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.set_attributes("/log", {"writer_order": order})
         gate = Gate(cluster)
-        writer = client.writer("/log", writer_batch_entries=1, writer_in_flight_max=3)
+        writer = client.writer("/log", writer_in_flight_max=3)
         for i in range(9):
             await writer.put(b"%d" % i)
         await gate.reached(most)
@@ -141,24 +141,24 @@ def test_the_order_a_log_promises_decides_how_many_records_are_on_their_way(orde
         await writer.close()
         assert sorted(entry.payload for entry in await entries(client)) == [b"%d" % i for i in range(9)]
 
-    with_client(test)
+    with_client(test, writer_batch_entries=1)
 
 
 def test_records_that_are_tried_again_keep_their_order() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted += [AppendStatus.NO_SEQUENCER, None, AppendStatus.OVERLOADED, None] * 3
-        async with client.writer("/log", writer_batch_entries=2) as writer:
+        async with client.writer("/log") as writer:
             for i in range(20):
                 await writer.put(b"%02d" % i)
         assert [entry.payload for entry in await entries(client)] == [b"%02d" % i for i in range(20)]
 
-    with_client(test)
+    with_client(test, writer_batch_entries=2)
 
 
 def test_an_error_goes_to_the_entries_of_its_record_and_to_the_next_flush() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted += [None, AppendStatus.NO_SPACE]
-        writer = client.writer("/log", writer_batch_entries=2, writer_delay_ms=LATE)
+        writer = client.writer("/log", writer_delay_ms=LATE)
         receipts = [await writer.put(b"%d" % i) for i in range(6)]
         with pytest.raises(NoSpaceError):
             await writer.flush()
@@ -171,7 +171,7 @@ def test_an_error_goes_to_the_entries_of_its_record_and_to_the_next_flush() -> N
         ]
         await writer.close()
 
-    with_client(test)
+    with_client(test, writer_batch_entries=2)
 
 
 def test_an_unknown_log_fails_what_was_put() -> None:
@@ -188,7 +188,7 @@ def test_an_unknown_log_fails_what_was_put() -> None:
 
 def test_a_record_that_cannot_be_encoded_fails_alone() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        writer = client.writer("/log", writer_batch_entries=1)
+        writer = client.writer("/log")
         too_large = await writer.put(bytes(5000))
         fine = await writer.put(b"fine")
         assert await fine == Position(Lsn.of(1, 1), 0)
@@ -197,13 +197,13 @@ def test_a_record_that_cannot_be_encoded_fails_alone() -> None:
         with pytest.raises(Exception, match="allowed are"):
             await writer.close()
 
-    with_client(test, batch_bytes_max=4000, batch_codec="none")
+    with_client(test, writer_batch_entries=1, batch_bytes_max=4000, batch_codec="none")
 
 
 def test_whoever_gives_up_waiting_takes_nobody_along() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         gate = Gate(cluster)
-        writer = client.writer("/log", writer_batch_entries=2)
+        writer = client.writer("/log")
         first, second = await writer.put(b"1"), await writer.put(b"2")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
@@ -212,7 +212,7 @@ def test_whoever_gives_up_waiting_takes_nobody_along() -> None:
         assert await second == Position(Lsn.of(1, 1), 1)
         await writer.close()
 
-    with_client(test)
+    with_client(test, writer_batch_entries=2)
 
 
 def test_a_closed_writer_takes_nothing() -> None:

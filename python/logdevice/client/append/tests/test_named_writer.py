@@ -10,7 +10,7 @@ import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.append.writer_journal import Kept, WriterJournal
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import (
     InvalidArgumentError,
     LocalProtocolError,
@@ -23,12 +23,12 @@ from logdevice.settings import BatchSettings
 from logdevice.types import LogId
 
 Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
-SMALL: dict[str, Any] = {"writer_batch_entries": 10, "writer_delay_ms": 0}
+SMALL: dict[str, Any] = {"writer_delay_ms": 0}
 
 
-def new_client(cluster: RealNodes, **settings: object) -> AsyncClient:
+def new_client(cluster: RealNodes, **fields: object) -> AsyncClient:
     endpoints = ",".join(node.address for node in cluster.nodes.values())
-    return AsyncClient(endpoints, settings={**QUICK, "call_timeout_ms": 20_000, **settings})
+    return AsyncClient(quick(endpoints, call_timeout_ms=20_000, writer_batch_entries=10, **fields))
 
 
 def with_nodes(directory: Path, test: Test, **attributes: Any) -> None:

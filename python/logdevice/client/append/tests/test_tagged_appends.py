@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch, writer_number
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import InvalidArgumentError, WriterFencedError, WriterOutOfOrderError
 from logdevice.node.tests.real_nodes import RealNodes, real_nodes, run
 from logdevice.records import batch as batches
@@ -24,8 +24,8 @@ def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
         async with real_nodes(directory, 1, 2, 3, 4) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            settings = {**QUICK, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
-            async with AsyncClient(endpoints, settings=settings) as client:
+            config = quick(endpoints, append_timeout_ms=20_000, call_timeout_ms=20_000)
+            async with AsyncClient(config) as client:
                 await client.create_log("/log", {"replication": 3})
                 await test(cluster, client)
 

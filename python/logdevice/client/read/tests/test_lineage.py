@@ -15,7 +15,7 @@ import pytest
 from logdevice.client import AsyncClient, Checkpoint, RecordsBatch
 from logdevice.client.read.lineages import Lineages
 from logdevice.client.read.reader import Reader
-from logdevice.client.tests.small_cluster import QUICK
+from logdevice.client.tests.small_cluster import quick
 from logdevice.errors import (
     InvalidArgumentError,
     OutcomeUnknownError,
@@ -42,8 +42,7 @@ def with_nodes(directory: Path, test: Test) -> None:
     async def work() -> None:
         async with real_nodes(directory, *ALL, settings=SETTINGS) as cluster:
             endpoints = ",".join(node.address for node in cluster.nodes.values())
-            settings = {**QUICK, **PATIENT}
-            async with AsyncClient(endpoints, settings=settings) as client:
+            async with AsyncClient(quick(endpoints, **PATIENT)) as client:
                 await client.create_log("/log", {"replication": 2, "sticky_copyset_bytes_max": 1})
                 await test(cluster, client)
 
@@ -272,11 +271,8 @@ def test_without_the_nodes_that_know_nobody_says_that_all_is_well(tmp_path: Path
         others = sorted(set(ALL) - gone - {int(await client.sequencer("/log") or 0)})
         await lose(cluster, client, gone)
         await cluster.kill(others[0])
-        hasty = AsyncClient(
-            ",".join(node.address for node in cluster.nodes.values()),
-            settings={**QUICK, "call_timeout_ms": 1_500},
-        )
-        async with hasty:
+        endpoints = ",".join(node.address for node in cluster.nodes.values())
+        async with AsyncClient(quick(endpoints, call_timeout_ms=1_500)) as hasty:
             with pytest.raises(UnavailableError):
                 await hasty.check(kept)
         await cluster.start(others[0])
