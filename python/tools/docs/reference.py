@@ -26,8 +26,8 @@ from tools.docs.reference_contents import (
     PAGES,
     PARTS,
     RENAMED,
+    Chapter,
     Page,
-    Section,
 )
 from tools.docs.source_text import Member, constructor, members, signature
 
@@ -43,17 +43,17 @@ def pages(root: Path) -> dict[str, str]:
 
 def page_text(page: Page) -> str:
     lines = [NOTE, f"# {page.title}", "", page.text]
-    for section in page.sections:
-        lines += ["", *_section(section)]
+    for chapter in page.chapters:
+        lines += ["", *_chapter(chapter)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
 def entries(page: Page) -> Iterator[tuple[str, Any]]:
     """Name and object of everything on a page but the calls of a client."""
-    for section in page.sections:
-        if section.module != CALLS:
-            module = import_module(section.module)
-            yield from ((name, getattr(module, name.removesuffix("()"))) for name in section.names.split())
+    for chapter in page.chapters:
+        if chapter.module != CALLS:
+            module = import_module(chapter.module)
+            yield from ((name, getattr(module, name.removesuffix("()"))) for name in chapter.names.split())
 
 
 def calls() -> dict[str, Any]:
@@ -77,15 +77,15 @@ def _names(page: Page) -> str:
     return ", ".join(f"`{name.removesuffix('()')}`" for name, _ in entries(page))
 
 
-def _section(section: Section) -> Iterator[str]:
-    if section.title:
-        yield from (f"## {section.title}", "")
-    if section.text:
-        yield from (section.text, "")
-    if section.module == CALLS:
+def _chapter(chapter: Chapter) -> Iterator[str]:
+    if chapter.title:
+        yield from (f"## {chapter.title}", "")
+    if chapter.text:
+        yield from (chapter.text, "")
+    if chapter.module == CALLS:
         yield from _calls()
-    module = section.module
-    for name in section.names.split():
+    module = chapter.module
+    for name in chapter.names.split():
         what = getattr(import_module(module), name.removesuffix("()")) if name else None
         yield from _entry(name, what, module)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Chapter:
     """`names` are functions and classes of `module`; of a class with `()` the constructor is shown, too."""
 
     title: str
@@ -20,10 +20,10 @@ class Section:
 class Page:
     title: str
     text: str
-    sections: tuple[Section, ...]
+    chapters: tuple[Chapter, ...]
 
 
-CALLS: Final = "calls"  # the section with all calls of a client, by the part that does them
+CALLS: Final = "calls"  # the chapter with all calls of a client, by the part that does them
 PARTS: Final = {  # the class that does a group of calls -> the title of the group
     "Appending": "Appending",
     "Writers": "Batching writers",
@@ -67,8 +67,8 @@ PAGES: Final = {
         "API reference: the client",
         "The calls of a client, its readers and its writers. [The client](../client.md) shows their use.",
         (
-            Section("Connecting", "logdevice.client", "connect Client AsyncClient ClientConfig()"),
-            Section(
+            Chapter("Connecting", "logdevice.client", "connect Client AsyncClient ClientConfig()"),
+            Chapter(
                 "Calls",
                 CALLS,
                 "",
@@ -77,44 +77,44 @@ PAGES: Final = {
                 "`AsyncClient` they return the class named here at once, and of `Client` its counterpart\n"
                 "`BlockingReader`, `BlockingLogsReader` or `BlockingWriter`.",
             ),
-            Section("Readers", "logdevice.client", "BlockingReader Reader BlockingLogsReader LogsReader"),
-            Section("Writers", "logdevice.client", "BlockingWriter BatchingWriter BlockingReceipt Receipt"),
-            Section("Undo ring", "logdevice.client", "UndoRing() Change"),
+            Chapter("Readers", "logdevice.client", "BlockingReader Reader BlockingLogsReader LogsReader"),
+            Chapter("Writers", "logdevice.client", "BlockingWriter BatchingWriter BlockingReceipt Receipt"),
+            Chapter("Undo ring", "logdevice.client", "UndoRing() Change"),
         ),
     ),
     "values.md": Page(
         "API reference: values",
         "What calls take and return. All of these are plain, frozen values.",
         (
-            Section(
+            Chapter(
                 "Positions",
                 "logdevice",
                 "Lsn LsnRange Epoch LogId NodeId",
                 "`LSN_OLDEST` is the first LSN of a log, `LSN_MAX` the end of a range that never ends.\n"
                 "`EPOCH_MAX` and `ESN_MAX` are the largest epoch and the largest number in an epoch.",
             ),
-            Section("What a reader hands out", "logdevice.client", "RecordsBatch Entry LogItem Passed"),
-            Section("", "logdevice", "Gap GapType Record RecordFlags"),
-            Section("How to read", "logdevice", "ReadLevel TimeRange"),
-            Section(
+            Chapter("What a reader hands out", "logdevice.client", "RecordsBatch Entry LogItem Passed"),
+            Chapter("", "logdevice", "Gap GapType Record RecordFlags"),
+            Chapter("How to read", "logdevice", "ReadLevel TimeRange"),
+            Chapter(
                 "What becomes of an append",
                 "logdevice.client",
                 "Position TaggedAppend TagStatus writer_number",
             ),
-            Section("", "logdevice.types", "WriterTag"),
-            Section("Where a log is", "logdevice.client", "LogTail"),
-            Section("", "logdevice.types", "LogPoint CountedRecord"),
-            Section("Positions that are kept", "logdevice.client", "Checkpoint Checked"),
-            Section("", "logdevice.protocol.lineage", "Lineage Branch"),
-            Section("Cuts", "logdevice", "Cut CutEnd CutKind"),
-            Section("Chain logs", "logdevice.client", "Point PointStatus Filled"),
-            Section("Logs and nodes", "logdevice.protocol.messages.service", "LogView NodeView ClusterView"),
-            Section("", "logdevice.protocol.messages.service", "NodeStatus NodeStates"),
-            Section("", "logdevice.protocol.messages.rebuilding", "CopiesAre"),
-            Section("", "logdevice.protocol.messages.read", "EpochMetadataIs"),
-            Section("", "logdevice", "AuthoritativeStatus EpochMetadata Replication Location Scope"),
-            Section("Health of a reader", "logdevice.protocol.read_stream.health", "StreamHealth Waiting"),
-            Section("Backups", "logdevice.client.admin.backup_files", "Backup"),
+            Chapter("", "logdevice.types", "WriterTag"),
+            Chapter("Where a log is", "logdevice.client", "LogTail"),
+            Chapter("", "logdevice.types", "LogPoint CountedRecord"),
+            Chapter("Positions that are kept", "logdevice.client", "Checkpoint Checked"),
+            Chapter("", "logdevice.protocol.lineage", "Lineage Branch"),
+            Chapter("Cuts", "logdevice", "Cut CutEnd CutKind"),
+            Chapter("Chain logs", "logdevice.client", "Point PointStatus Filled"),
+            Chapter("Logs and nodes", "logdevice.protocol.messages.service", "LogView NodeView ClusterView"),
+            Chapter("", "logdevice.protocol.messages.service", "NodeStatus NodeStates"),
+            Chapter("", "logdevice.protocol.messages.rebuilding", "CopiesAre"),
+            Chapter("", "logdevice.protocol.messages.read", "EpochMetadataIs"),
+            Chapter("", "logdevice", "AuthoritativeStatus EpochMetadata Replication Location Scope"),
+            Chapter("Health of a reader", "logdevice.protocol.read_stream.health", "StreamHealth Waiting"),
+            Chapter("Backups", "logdevice.client.admin.backup_files", "Backup"),
         ),
     ),
     "spark.md": Page(
@@ -122,25 +122,25 @@ PAGES: Final = {
         'The Python functions beside `spark.readStream.format("logdevice")`. [Spark](../spark.md) has the\n'
         "options of the source and the sink, and the columns of their rows.",
         (
-            Section(
+            Chapter(
                 "The source and the jar",
                 "pyspark_logdevice",
                 "configure jar_path DefaultSource",
                 "`LOAD_ERROR` is `None`, or says why the source could not be loaded.",
             ),
-            Section(
+            Chapter(
                 "LSNs in queries",
                 "pyspark_logdevice.functions",
                 "register lsn_epoch lsn_offset lsn_text lsn_parse",
             ),
-            Section(
+            Chapter(
                 "Lag and losses",
                 "pyspark_logdevice.listener",
                 "LagListener() SourceProgress LogLag observe_gaps of_progress",
             ),
-            Section("Logs into Delta tables", "pyspark_logdevice.etl", "EtlOptions() Target() Etl() Written"),
-            Section("Sessions and queries", "pyspark_logdevice.sessions", "session"),
-            Section("", "pyspark_logdevice.start_query", "start_patiently"),
+            Chapter("Logs into Delta tables", "pyspark_logdevice.etl", "EtlOptions() Target() Etl() Written"),
+            Chapter("Sessions and queries", "pyspark_logdevice.sessions", "session"),
+            Chapter("", "pyspark_logdevice.start_query", "start_patiently"),
         ),
     ),
 }

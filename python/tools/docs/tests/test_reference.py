@@ -15,7 +15,7 @@ from tools.docs.reference_contents import ALIASES, PAGES, RENAMED
 from tools.docs.source_text import types_named
 
 ON_OTHER_PAGES = {"ErrorCode", "ENTRIES_READ"}  # errors.md; the columns of a batch are in client.md
-CONSTANTS = {"EPOCH_MAX", "ESN_MAX", "LSN_MAX", "LSN_OLDEST"}  # named in a section's text
+CONSTANTS = {"EPOCH_MAX", "ESN_MAX", "LSN_MAX", "LSN_OLDEST"}  # named in a chapter's text
 
 
 def documented() -> dict[str, Any]:
