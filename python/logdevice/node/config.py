@@ -11,7 +11,8 @@
     [settings.node]
     ping_interval_ms = 400
 
-A configuration that exists is valid. Nothing is opened here except the file.
+Configurations are checked when they are made, so every `NodeConfig` is valid. Nothing is opened here except
+the file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ NODE_ID_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllSettings:
-    """The settings of every component of a node, by the name they have in a file."""
+    """The settings of every component of a node. The field names are the group names in a file."""
 
     node: NodeSettings = field(default_factory=NodeSettings)
     node_read: NodeReadSettings = field(default_factory=NodeReadSettings)
@@ -63,12 +64,14 @@ COMPONENTS: Final[Mapping[str, type[Settings]]] = get_type_hints(AllSettings)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
+    """Everything that a node is started with. Raises InvalidArgumentError if a value is wrong."""
+
     cluster: str
     node: NodeId
-    address: str  # where to listen; port 0: any that is free
+    address: str  # where to listen; port 0: any free port
     data_directory: Path
     epoch_store: str
-    advertised_address: str = ""  # as others reach it, where that differs
+    advertised_address: str = ""  # where other processes reach the node, if not at `address`
     location: Location = Location()
     roles: tuple[NodeRole, ...] = (NodeRole.SEQUENCER, NodeRole.STORAGE)
     weight: float = 1.0
@@ -86,7 +89,7 @@ class NodeConfig:
         self.entry(int(port) or 1)
 
     def entry(self, port: int, generation: int = 1) -> NodeEntry:
-        """As the node registers itself, listening on this port."""
+        """The entry under which the node registers when it listens on this port."""
         address = self.advertised_address or f"{self.address.rpartition(':')[0]}:{port}"
         try:
             return NodeEntry(
@@ -101,7 +104,10 @@ class NodeConfig:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """What is in a configuration file; TOML if it is called so, else JSON."""
+    """The content of a configuration file: TOML if its name ends in `.toml`, else JSON.
+
+    Raises InvalidArgumentError if the file cannot be read or parsed.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
@@ -115,7 +121,11 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> NodeConfig:
-    """`flags` are settings by name, whatever component they belong to."""
+    """The configuration from a file's content and from flags, which win over the file.
+
+    `flags` are settings by name, of any component. Raises InvalidArgumentError or InvalidSettingError if a
+    name is unknown, a value is wrong, or a required value is missing.
+    """
     known = {"settings", *get_type_hints(NodeConfig)}
     for name in content:
         if name not in known:

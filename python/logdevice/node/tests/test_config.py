@@ -62,7 +62,7 @@ def test_a_flag_wins_over_the_file() -> None:
     assert (settings.node.ping_interval_ms, settings.node.pings_missed_max) == (9, 2)
 
 
-def test_others_may_reach_a_node_under_another_address() -> None:
+def test_a_node_may_register_another_address_than_it_listens_on() -> None:
     config = config_from(with_changes(address="0.0.0.0:7040", advertised_address="n3.example:7040"), {})
     assert config.entry(7040).address == "n3.example:7040"
 
@@ -155,7 +155,7 @@ def write_config(tmp_path: Path, **changes: Any) -> Path:
 def test_a_wrong_configuration_ends_the_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Logging belongs to the whole process, and this one goes on.
+    # `main` sets up logging for the whole process, and this process goes on with other tests.
     monkeypatch.setattr("logdevice.node.logging_setup.configure", lambda level, path: None)
     assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
@@ -163,7 +163,7 @@ def test_a_wrong_configuration_ends_the_program(
     assert "setting data_port must be an integer from -1 to 65535, got 'none'" in capsys.readouterr().err
 
 
-def test_help_tells_of_every_setting_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_lists_every_setting_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     text = parser().format_help()
     for component in COMPONENTS.values():
@@ -187,7 +187,7 @@ def started(config: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) -> None:
+def test_a_process_starts_obeys_signals_and_logs_json(tmp_path: Path) -> None:
     with started(write_config(tmp_path)) as process:
         assert process.stderr is not None
         line = json.loads(process.stderr.readline())
@@ -202,14 +202,14 @@ def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) ->
     assert process.returncode == EXIT_OK
 
 
-def test_the_garbage_collector_of_a_node_passes_over_what_modules_made(
+def test_the_garbage_collector_of_a_node_skips_objects_made_by_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen: list[int] = []
 
     async def asked_to_stop() -> None:
         frozen.append(gc.get_freeze_count())
-        if len(frozen) > 1:  # a second one would end the node at once
+        if len(frozen) > 1:  # a second signal would end the node at once
             await asyncio.Event().wait()
 
     monkeypatch.setattr("logdevice.node.main._asked_to_stop", asked_to_stop)
