@@ -42,7 +42,7 @@ def checked(theirs: object, mine: Hello) -> Hello:
         raise RemoteProtocolError(f"the caller sent {said} instead of a hello", node=node)
     if not PROTOCOL_VERSION_MIN <= theirs.version <= PROTOCOL_VERSION:
         raise RemoteProtocolError(
-            f"the caller speaks protocol version {theirs.version}, this node speaks {PROTOCOL_VERSION_MIN} "
+            f"the caller speaks version {theirs.version}, this node speaks {PROTOCOL_VERSION_MIN} "
             f"to {PROTOCOL_VERSION}",
             node=node,
         )

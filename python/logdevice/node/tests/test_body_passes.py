@@ -2,7 +2,7 @@
 
 One process holds the client and the nodes, so the tests see every pass and every buffer of theirs. Each
 buffer as large as the body that crosses a border (a message, the disk, a socket) is kept alive, so that no
-two share an address: buffers at different addresses are copies. Copies inside gRPC and the kernel stay unseen.
+two share an address: buffers at different addresses are copies. Copies in gRPC and the kernel stay unseen.
 """
 
 from __future__ import annotations

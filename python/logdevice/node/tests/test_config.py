@@ -79,7 +79,7 @@ def test_a_node_may_register_another_address_than_it_listens_on() -> None:
         (with_changes(cluster=5), "cluster must be text"),
         (with_changes(address="nowhere"), "host:port"),
         (with_changes(advertised_address="nowhere"), "host:port"),
-        (with_changes(epoch_store="mysql://x"), "no address of metadata"),
+        (with_changes(epoch_store="mysql://x"), "not an address of an epoch store"),
         (with_changes(location="a b"), "location 'a b'"),
         (with_changes(roles=["king"]), "king"),
         (with_changes(weight=-1.0), "weight"),

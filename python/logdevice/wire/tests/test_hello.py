@@ -58,7 +58,7 @@ def test_both_sides_know_which_process_they_talk_to() -> None:
         (
             replace(CLIENT, version=PROTOCOL_VERSION + 1),
             RemoteProtocolError,
-            f"speaks protocol version {PROTOCOL_VERSION + 1}, this node speaks {PROTOCOL_VERSION}",
+            f"speaks version {PROTOCOL_VERSION + 1}, this node speaks {PROTOCOL_VERSION}",
         ),
     ],
     ids=["cluster", "node", "version"],
@@ -189,9 +189,8 @@ def test_a_grpc_server_that_is_not_a_node_is_a_protocol_error(answer: bytes | No
 
 def test_an_unknown_method_is_a_protocol_error() -> None:
     async def test(channel: WireChannel) -> None:
-        stream = await channel.open(
-            "dance"
-        )  # without a message, which could be in flight when the error arrives
+        # No message is sent: it could still be in flight when the error comes.
+        stream = await channel.open("dance")
         with pytest.raises(RemoteProtocolError, match="unimplemented"):
             await stream.receive()
 
