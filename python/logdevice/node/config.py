@@ -114,7 +114,7 @@ def read_file(path: Path) -> dict[str, Any]:
     except OSError as problem:
         raise InvalidArgumentError(f"{path} cannot be read: {problem.strerror}") from None
     except ValueError as problem:
-        raise InvalidArgumentError(f"{path} cannot be understood: {problem}") from None
+        raise InvalidArgumentError(f"{path} cannot be parsed: {problem}") from None
     if not isinstance(content, dict):
         raise InvalidArgumentError(f"{path} must hold an object, not {type(content).__name__}")
     return content
@@ -136,7 +136,7 @@ def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> Node
         if name not in content
     ]
     if missing:
-        raise InvalidArgumentError(f"the configuration does not say: {', '.join(missing)}")
+        raise InvalidArgumentError(f"the configuration lacks: {', '.join(missing)}")
     try:
         return NodeConfig(**_converted(content), settings=_settings(content.get("settings", {}), flags))
     except UsageError:

@@ -39,7 +39,7 @@ def is_new(directory: Path, cluster: str, node: NodeId, *, store: Path | None) -
         raise UnreadableMetadataError(f"{path} is damaged") from None
     if found != _identity(cluster, node):
         raise InvalidArgumentError(
-            f"{directory} holds the data of {found}, not of {_identity(cluster, node)}"
+            f"{directory} holds the data of {_shown(found)}, not of {_shown(_identity(cluster, node))}"
         )
     return store is not None and not store.exists()
 
@@ -51,6 +51,13 @@ def claim(directory: Path, cluster: str, node: NodeId) -> None:
 
 def _identity(cluster: str, node: NodeId) -> dict[str, object]:
     return {"cluster": cluster, "node": int(node)}
+
+
+def _shown(identity: object) -> str:
+    match identity:
+        case {"cluster": str(name), "node": int(node)}:
+            return f"{NodeId(node)} of cluster {name!r}"
+    return "an unknown node"
 
 
 def _write(path: Path, text: str) -> None:

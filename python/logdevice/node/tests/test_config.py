@@ -70,7 +70,7 @@ def test_a_node_may_register_another_address_than_it_listens_on() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ({"cluster": "ads"}, "does not say: node, address"),
+        ({"cluster": "ads"}, "lacks: node, address"),
         (with_changes(adress="x"), "no 'adress'; the nearest is 'address'"),
         (with_changes(zzz=1), "no 'zzz'; there are"),
         (with_changes(node="three"), "node must be a number"),
@@ -109,8 +109,8 @@ def test_wrong_settings_are_refused_with_a_reason(settings: Any, complaint: str)
         config_from(with_changes(settings=settings), {})
 
 
-def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
-    for text, complaint in (("{", "cannot be understood"), ("[]", "must hold an object")):
+def test_a_file_that_cannot_be_parsed_is_refused(tmp_path: Path) -> None:
+    for text, complaint in (("{", "cannot be parsed"), ("[]", "must hold an object")):
         (tmp_path / "node.json").write_text(text)
         with pytest.raises(InvalidArgumentError, match=complaint):
             read_file(tmp_path / "node.json")
