@@ -86,7 +86,8 @@ class EpochStore(ABC):
     """
 
     @abstractmethod
-    async def get(self, cell: Cell) -> Versioned[bytes] | None: ...
+    async def get(self, cell: Cell) -> Versioned[bytes] | None:
+        """The value of a cell and its version; None if the cell does not exist."""
 
     @abstractmethod
     async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
@@ -100,7 +101,8 @@ class EpochStore(ABC):
         """The names of the cells of a group, sorted. A removed cell may still be listed."""
 
     @abstractmethod
-    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges: ...
+    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
+        """The cells of a group that were written or removed after version `since`."""
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -116,6 +118,7 @@ class EpochStore(ABC):
         return await self._read(_log(log), codec.EPOCHS)
 
     async def write(self, log: LogId, value: EpochState, expected: Version) -> Version:
+        """Writes the epochs of a log, based on version `expected`. Returns the new version."""
         return await self._write(_log(log), codec.EPOCHS.encode(value), expected)
 
     async def next_incarnation(self, writer: str) -> int:
@@ -143,15 +146,19 @@ class EpochStore(ABC):
         return entries
 
     async def read_node(self, node: NodeId) -> Versioned[NodeEntry] | None:
+        """The entry of a node; None if it is not registered."""
         return await self._read(_node(node), codec.NODE)
 
     async def write_node(self, node: NodeId, entry: NodeEntry, expected: Version) -> Version:
+        """Writes the entry of a node, based on version `expected`. Returns the new version."""
         return await self._write(_node(node), codec.NODE.encode(entry), expected)
 
     async def remove_node(self, node: NodeId, expected: Version) -> Version:
+        """Removes the entry of a node, based on version `expected`."""
         return await self._write(_node(node), None, expected)
 
     async def read_directory(self) -> Versioned[LogDirectory]:
+        """The log directory; an empty one for a new cluster."""
         return await self._read(DIRECTORY, codec.DIRECTORY) or Versioned(LogDirectory(), ABSENT)
 
     async def change_directory(
@@ -181,6 +188,7 @@ class EpochStore(ABC):
             return events
 
     async def read_cut(self, name: str) -> Versioned[Cut] | None:
+        """The cut of this name; None if there is none."""
         return await self._read(_cut(name), codec.CUT)
 
     async def cuts(self) -> list[Cut]:
@@ -222,6 +230,7 @@ class EpochStore(ABC):
         return [each for each in found if each is not None]
 
     async def remove_cut(self, name: str) -> None:
+        """Removes the cut of this name, if there is one."""
         while found := await self.read_cut(name):
             with suppress(ConflictError):
                 await self._write(_cut(name), None, found.version)

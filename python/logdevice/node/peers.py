@@ -107,7 +107,7 @@ class Peers:
             else:
                 await self._conversation(node).tell(message)
         except LogDeviceError as error:
-            _logger.debug("%s was not told: %s", node, error)
+            _logger.debug("a message to %s was not sent: %s", node, error)
         finally:
             self._telling[node] -= 1
 

@@ -33,7 +33,7 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import ANSWERS, decode, encode_parts
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import ServerStream
-from logdevice.wire.status import error_from, failure_of, told
+from logdevice.wire.status import error_for_caller, error_from, failure_of
 
 METHOD: Final = "talk"
 _PART: Final = Struct("<QI")
@@ -277,7 +277,7 @@ async def _answer(caller: Hello, number: int, data: memoryview, answer: Answerer
     try:
         result = await answer(caller, decode(data))
     except Exception as error:
-        result = failure_of(told(error, "the request"))
+        result = failure_of(error_for_caller(error, "the request"))
     if number and result is not None:
         try:
             outbox.put(number, result)

@@ -21,7 +21,7 @@ from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import FrameKind, Frames
 from logdevice.wire.hello import Hello, checked
 from logdevice.wire.local_socket import local_name, local_socket
-from logdevice.wire.status import failure_of, told
+from logdevice.wire.status import error_for_caller, failure_of
 
 _logger = logging.getLogger(__name__)
 _HELLO_BYTES_MAX: Final = 64 * 1024
@@ -144,7 +144,7 @@ class DataServer:
 
 async def _tell(frames: Frames, error: Exception) -> None:
     """Ends a stream with an error, if the caller is still connected."""
-    problem = told(error, "a data stream")
+    problem = error_for_caller(error, "a data stream")
     with suppress(LogDeviceError, TimeoutError):
         async with asyncio.timeout(_SETTLE_S):
             await frames.send(FrameKind.FAILURE, (encode(failure_of(problem)),))

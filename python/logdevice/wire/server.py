@@ -20,7 +20,7 @@ from logdevice.records.stored import joined
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello, checked
-from logdevice.wire.status import to_rpc, told
+from logdevice.wire.status import error_for_caller, to_rpc
 from logdevice.wire.transport import (
     FORK_GUARD,
     HELLO_KEY,
@@ -154,6 +154,6 @@ _decoded: Final = lru_cache(maxsize=1024)(decode)
 
 async def _fail(context: Any, method: str, error: Exception) -> None:
     """Ends a call with an error, by raising what gRPC expects. Returns if the caller is gone."""
-    problem = told(error, method)
+    problem = error_for_caller(error, method)
     if not context.done():
         await context.abort(*to_rpc(problem))

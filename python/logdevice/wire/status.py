@@ -50,7 +50,7 @@ def from_rpc(error: grpc.RpcError) -> LogDeviceError:
     return kind(f"{error.code().name.lower()}: {error.details() or 'no details'}"[:MESSAGE_LENGTH_MAX])
 
 
-def told(error: Exception, what: str) -> LogDeviceError:
+def error_for_caller(error: Exception, what: str) -> LogDeviceError:
     """The error that a caller gets if handling `what` raised `error`.
 
     Any other exception than a LogDeviceError is a bug: it is logged, and the caller gets only its name.

@@ -137,7 +137,7 @@ def test_a_bug_in_the_store_is_reported_as_a_failed_write(caplog: pytest.LogCapt
     assert "the store failed to write" in caplog.text
 
 
-def fall_over(answer: object) -> None:
+def raise_a_bug(answer: object) -> None:
     raise ZeroDivisionError("a bug")
 
 
@@ -145,7 +145,7 @@ def test_a_bug_in_the_machine_of_a_log_does_not_stop_the_disk(caplog: pytest.Log
     async def story() -> None:
         disk = Disk(ModelStore(), NodeSettings())
         answers: list[Persisted | PersistFailed] = []
-        disk.write(put(1), fall_over)
+        disk.write(put(1), raise_a_bug)
         disk.write(put(2), answers.append)
         await disk.close()
         assert answers == [Persisted(2)]
@@ -177,7 +177,7 @@ def test_a_machine_is_not_woken_before_its_time_nor_after_its_end() -> None:
     run(story())
 
 
-async def told(epochs: EpochQuestions, effect: ReadEpochStore | WriteEpochStore) -> Any:
+async def answer_to(epochs: EpochQuestions, effect: ReadEpochStore | WriteEpochStore) -> Any:
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     epochs.perform(effect, answer.set_result)
     return await answer
@@ -193,23 +193,23 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_its_first_epoch_is_taken_b
             )
 
     async def take_and_rewrite(epochs: EpochQuestions) -> None:
-        found = await told(epochs, ReadEpochStore(LOG))
+        found = await answer_to(epochs, ReadEpochStore(LOG))
         fresh = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=METADATA)
         assert found == EpochStoreRead(0, fresh)
         tail = LogPoint(lsn=Lsn.of(1, 5), timestamp_ms=3, entry_end=2, byte_end=1)
         taken = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2), tail=tail)
-        written = await told(epochs, WriteEpochStore(LOG, found.version, taken))
+        written = await answer_to(epochs, WriteEpochStore(LOG, found.version, taken))
         assert written.is_done
-        assert await told(epochs, WriteEpochStore(LOG, found.version, taken)) == EpochStoreWritten(False)
-        read = await told(epochs, ReadEpochStore(LOG))
+        assert await answer_to(epochs, WriteEpochStore(LOG, found.version, taken)) == EpochStoreWritten(False)
+        read = await answer_to(epochs, ReadEpochStore(LOG))
         assert read.state is not None
         lineage = read.state.lineage
         # L20: the log's first history now has an id and keeps it.
         assert [(branch.first_epoch, branch.base) for branch in lineage.branches] == [(1, LSN_OLDEST)]
         assert read == EpochStoreRead(written.version, replace(taken, lineage=lineage))
         rewritten = replace(read.state, epoch=Epoch(2))
-        await told(epochs, WriteEpochStore(LOG, read.version, rewritten))
-        assert (await told(epochs, ReadEpochStore(LOG))).state == rewritten
+        await answer_to(epochs, WriteEpochStore(LOG, read.version, rewritten))
+        assert (await answer_to(epochs, ReadEpochStore(LOG))).state == rewritten
         await epochs.close()
 
     run(story())
@@ -221,8 +221,8 @@ def test_a_machine_hears_that_the_epoch_store_does_not_answer(tmp_path: Path) ->
             epochs = EpochQuestions(store, lambda log: (METADATA.nodeset, METADATA.replication))
             state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
             take_epoch_store_away(tmp_path)
-            assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
-            assert await told(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
+            assert await answer_to(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
+            assert await answer_to(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
             await epochs.close()
 
     run(story())
