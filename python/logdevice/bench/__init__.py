@@ -1,1 +1,1 @@
-"""Benchmarks: what `logdevice bench` runs. Developers' ones are in the two folders."""
+"""The benchmarks that `logdevice bench` runs. The two folders hold benchmarks for developers."""

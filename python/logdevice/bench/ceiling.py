@@ -1,7 +1,7 @@
-"""The bare transport: how fast one process gets messages over gRPC, with nothing done to them.
+"""Measures the bare transport: how fast one process receives messages over gRPC and drops them.
 
-As many processes send as there are nodes in the benchmark, each its share, in messages as large as nodes
-make them: the same bytes again and again, which nobody reads from a disk, checks or looks at.
+One process for each node of the benchmark sends its share, in messages as large as those of nodes. They are
+the same bytes again and again: nothing is read from a disk, checked or decoded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Serve = Callable[[Hello, ServerStream], Awaitable[None]]
 
 
 async def transport_rates(megabytes: int, senders: int, rounds: int) -> list[float]:
-    """MB per second, in each round, from so many processes together."""
+    """MB per second in each round, from all sending processes together."""
     share = megabytes * MEGABYTE // senders // MESSAGE_BYTES + 1
     expected = senders * share * MESSAGE_BYTES
     rates = []
@@ -66,8 +66,8 @@ def _sending(messages: int) -> Serve:
 async def served(
     processes: int, method: str, make: Callable[[Argument], Serve], argument: Argument
 ) -> AsyncIterator[list[WireChannel]]:
-    """Channels to so many processes that serve a method, each with what it makes of the argument there."""
-    # Not forked: a copy of this process would inherit its connections.
+    """Channels to `processes` new processes, each of which serves `method` with `make(argument)`."""
+    # Not forked, because a forked child would inherit this process's connections.
     context = multiprocessing.get_context("spawn")
     pipes = [multiprocessing.Pipe() for _ in range(processes)]
     servers = [
@@ -78,7 +78,7 @@ async def served(
     try:
         for server, (_, theirs) in zip(servers, pipes, strict=True):
             server.start()
-            theirs.close()  # so that the end of the process shows
+            theirs.close()  # so that a read fails when the process ends
         for ours, _ in pipes:
             port = await asyncio.to_thread(ours.recv)
             channels.append(WireChannel(f"127.0.0.1:{port}", Hello(cluster=_CLUSTER), WireSettings()))

@@ -1,7 +1,7 @@
-"""Chains against copysets in one run: what an append costs when the client stores the copies by itself.
+"""Compares chain logs with copyset logs: what an append costs if the client itself stores the copies.
 
-Both logs are in the same cluster, and the two modes take turns, so that both meet the same machine. Every
-writer is a client of its own with one append at a time: what one append takes is then seen as it is.
+Both logs are in the same cluster, and the two modes take turns, so that the load of the machine affects both.
+Each writer is a client of its own with one append at a time, so that the latency of single appends is seen.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def batch_of(entries: int) -> pa.RecordBatch:
 
 
 async def chain(cluster: LocalCluster, megabytes: int) -> list[Result]:
-    """`megabytes` is how many appends each writer makes of each kind, near enough."""
+    """Runs the comparison. Each writer makes about `megabytes` appends of each kind."""
     appends = max(_APPENDS_MIN, megabytes // _ROUNDS)
     results: list[Result] = []
     async with AsyncExitStack() as stack:

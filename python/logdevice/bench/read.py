@@ -1,4 +1,4 @@
-"""One reader of one log: its speed against the bare transport, its memory, its pauses, its waste."""
+"""One reader of one log: its speed compared with the bare transport, its memory, its pauses, its traffic."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from logdevice.types import Gap, Lsn
 
 _SENT: Final = "logdevice_bytes_sent_total"
 _SETTLING_S: Final = 0.3
-_ROUNDS: Final = 3  # of which the best counts: whatever else the machine does only makes it slower
+_ROUNDS: Final = 3  # the best one counts: other work of the machine only makes a round slower
 _END: Final = b"the end"
 _WORDS: Final = "/bench-words"
 
 
 async def read(cluster: LocalCluster, megabytes: int) -> list[Result]:
-    """What compresses is not compared: fewer bytes cross the wire than the application gets."""
+    """Speed and memory of a reader.
+
+    Entries that compress are not compared with the bare transport: fewer bytes of them cross the wire.
+    """
     senders = len(cluster.nodes)
     async with AsyncClient(cluster.endpoint) as client:
         await client.create_log(LOG)
         await fill(client, megabytes)
-        # Before anything else has used memory: the most that was ever used is all one can ask for.
+        # First, before anything else has used memory: the system reports only the peak of the whole process.
         memory = await _memory_of_reading(client, megabytes)
         ceiling = max(await transport_rates(megabytes, senders, _ROUNDS))
         rate = max([await _read_rate(client, megabytes) for _ in range(_ROUNDS)])
@@ -42,14 +45,15 @@ async def read(cluster: LocalCluster, megabytes: int) -> list[Result]:
         Result(f"bare gRPC, {senders} senders, {message}", ceiling, "MB/s"),
         Result("reader, 1 KB entries in 256 KB records", rate, "MB/s"),
         Result("reader / bare gRPC", rate / ceiling, "", least=0.6),
-        Result("reader, the same with entries that compress", words_rate, "MB/s"),
+        Result("reader, 1 KB entries that compress", words_rate, "MB/s"),
         *memory,
     ]
 
 
 async def _memory_of_reading(client: AsyncClient, megabytes: int) -> list[Result]:
-    """The most memory after a tenth of the log and after all of it. The window is small, so that a tenth
-    is enough to fill it.
+    """Peak memory after a tenth of the log, and after all of it.
+
+    The window is small, so that a tenth of the log is enough to fill it.
     """
     window_bytes = max(MEGABYTE, megabytes * MEGABYTE // 20)
     tenth = await client.lsn_after(LOG, "oldest", bytes=megabytes * MEGABYTE // 10)
@@ -72,7 +76,7 @@ async def _read_rate(client: AsyncClient, megabytes: int, log: str = LOG) -> flo
 
 
 async def failover(cluster: LocalCluster, megabytes: int) -> list[Result]:
-    """Kills a node when a third of the log is read; the longest time without an item after that."""
+    """Kills a node when a third of the log is read, and measures the longest time without an item after."""
     async with AsyncClient(cluster.endpoint) as client:
         await client.create_log(LOG)
         await fill(client, megabytes)
@@ -82,7 +86,7 @@ async def failover(cluster: LocalCluster, megabytes: int) -> list[Result]:
 
 
 async def wire_bytes(cluster: LocalCluster, megabytes: int) -> list[Result]:
-    """What nodes send to a reader that follows the log while it is written."""
+    """The bytes that nodes send to a reader that follows the log while it is written."""
     async with AsyncClient(cluster.endpoint) as client:
         await client.create_log(LOG)
         ratios = [await _sent_per_byte(cluster, client, megabytes, scd=scd) for scd in (True, False)]
@@ -96,8 +100,8 @@ async def _sent_per_byte(cluster: LocalCluster, client: AsyncClient, megabytes: 
     before = sum((await _sent(cluster)).values())
     body_bytes = 0
     start = (await client.tail(LOG)).next
-    # On a busy machine some node is always slower than the others; each verdict costs a rewind, and what was
-    # on its way is sent again. What failover costs is measured by itself (`failover`).
+    # On a busy machine some node is always slower than the others. Each time the detector finds one, the
+    # stream rewinds and records in flight are sent again. `failover` measures that separately.
     reader = client.read(LOG, start, follow=True, scd=scd, slow_node_detection="disabled")
     async with reader:
         filling = asyncio.create_task(_fill_and_end(client, megabytes))
@@ -107,7 +111,7 @@ async def _sent_per_byte(cluster: LocalCluster, client: AsyncClient, megabytes: 
                 if item.columns["payload"][-1].as_py() == _END:
                     break
         await filling
-        # With all sending all, the second and third copies may still be on their way.
+        # In all-send-all, the second and third copies may still be in flight.
         total = before
         while (now := sum((await _sent(cluster)).values())) > total:
             total = now
@@ -123,7 +127,7 @@ async def _fill_and_end(client: AsyncClient, megabytes: int) -> None:
 async def read_through(
     client: AsyncClient, until: Lsn | None = None, *, log: str = LOG, **options: Any
 ) -> int:
-    """Reads the log; how many bytes of bodies were in it."""
+    """Reads the log, and returns how many bytes of bodies it had."""
     body_bytes = 0
     async with client.read(log, "oldest", until, **options) as reader:
         async for item in reader:
@@ -166,7 +170,7 @@ async def _sent_while_reading(cluster: LocalCluster, client: AsyncClient) -> dic
 
 
 async def _sent(cluster: LocalCluster) -> dict[int, float]:
-    """Bytes of records that each node has ever sent to readers."""
+    """The bytes of records that each node has sent to readers since it started."""
     addresses = {entry.address: int(node) for node, entry in cluster.nodes.items()}
     statuses = await ask_each_node.ask_for_statuses(cluster.name, list(addresses))
     return {
@@ -176,6 +180,6 @@ async def _sent(cluster: LocalCluster) -> dict[int, float]:
 
 
 def _rss_max_mb() -> float:
-    """The most memory this process ever had. Linux counts in KiB, macOS in bytes."""
+    """The peak memory of this process. Linux counts in KiB, macOS in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE

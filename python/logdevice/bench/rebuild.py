@@ -1,9 +1,9 @@
-"""Restoring a lost disk, measured against a bare copy from one store to another, and what readers feel of it.
+"""Restoring a lost disk: its speed compared with a bare copy between two stores, and its effect on readers.
 
-The bare copy does what must be done at least: one process reads records from its store and sends them, a
-second one writes and syncs them, with as many on their way as a donor has. Rebuilding besides finds out
-which records are missing, from whom each comes, and leaves nobody waiting who reads or writes. The disk is
-lost twice: once nobody reads, once a reader goes through the log all the time.
+The bare copy does only the necessary work: one process reads records from its store and sends them, and
+another writes and syncs them, with as many in flight as a donor has. Rebuilding must also find out which
+records are missing and which node copies each, and it must not hold up readers and writers. The disk is lost
+twice: once without a reader, once while a reader reads the log all the time.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from logdevice.wire import conversation
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import ServerStream
 
-# Without the limit in bytes: that one is chosen for a network, not for this machine.
+# Without the limit in bytes per second, which is chosen for a network, not for one machine.
 SETTINGS: Final = {"rebuild": {"rebuild_bytes_per_s_max": 1 << 40}}
 _LOST: Final = 3
-_PASSES: Final = 3  # through the log, for the reader alone
+_PASSES: Final = 3  # how often the reader reads the log when it is alone
 _PATIENCE_S: Final = 300
 _WAITING_BYTES_MAX: Final = 1 << 28
 _DEFAULTS: Final = RebuildSettings()
@@ -54,7 +54,7 @@ async def rebuild(cluster: LocalCluster, megabytes: int) -> list[Result]:
     await asyncio.to_thread(store_rate, directory / "source", megabytes)
     raw = await copy_rate(directory)
     async with AsyncClient(cluster.endpoint) as client:
-        # Every record has a copyset of its own, so that the lost node had its share of all of them.
+        # Each record has a copyset of its own, so that the lost node had an even share of the copies.
         await client.create_log(LOG, {"sticky_copyset_bytes_max": 0})
         await fill(client, megabytes)
         rate = await _rebuild_rate(cluster, client)
@@ -72,7 +72,7 @@ async def rebuild(cluster: LocalCluster, megabytes: int) -> list[Result]:
 
 
 async def _rebuild_rate(cluster: LocalCluster, client: AsyncClient) -> float:
-    """What all donors together have copied, over the time that the slowest of them took."""
+    """MB per second: the bytes that all donors have copied, over the time of the slowest donor."""
     await asyncio.to_thread(_lose_disk, cluster)
     await _restored(client)
     addresses = [entry.address for node, entry in cluster.nodes.items() if node != NodeId(_LOST)]
@@ -81,13 +81,14 @@ async def _rebuild_rate(cluster: LocalCluster, client: AsyncClient) -> float:
     copied = sum(each["logdevice_rebuild_bytes"] for each in metrics)
     seconds = max((each["logdevice_rebuild_seconds_total"] for each in metrics), default=0.0)
     if not copied or not seconds:
-        raise UnavailableError(f"{len(metrics)} donors answer, and have copied {copied:.0f} bytes")
+        raise UnavailableError(f"{len(metrics)} donors answer, but they have copied {copied:.0f} bytes")
     return float(copied / MEGABYTE / seconds)
 
 
 def _lose_disk(cluster: LocalCluster) -> None:
-    """The others have noticed that the node is gone before it comes back, so that none of them tries to reach
-    it meanwhile: copying is to be measured, not waiting.
+    """Restarts a node without its store, after the other nodes have noticed that it is gone.
+
+    Otherwise they would try to reach it meanwhile, and the measurement would contain their waiting.
     """
     cluster.kill(_LOST)
     shutil.rmtree(cluster.find(_LOST).directory / "store")
@@ -99,7 +100,7 @@ def _lose_disk(cluster: LocalCluster) -> None:
         return len(alive) == len(others) and not any(NodeId(_LOST) in nodes for nodes in alive)
 
     if not wait_until(is_seen_dead, clusters.READY_TIMEOUT_MS):
-        raise UnavailableError(f"{NodeId(_LOST)} was killed and is still taken for alive")
+        raise UnavailableError(f"{NodeId(_LOST)} was killed, but other nodes still believe it alive")
     clusters.start(cluster)
 
 
@@ -110,11 +111,11 @@ async def _restored(client: AsyncClient) -> None:
                 await asyncio.sleep(0.1)
     except TimeoutError:
         states = (await client.node_states()).nodes
-        raise UnavailableError(f"nothing was restored within {_PATIENCE_S} s: {states}") from None
+        raise UnavailableError(f"the copies were not restored within {_PATIENCE_S} s: {states}") from None
 
 
 async def _read_rate(client: AsyncClient, is_over: Callable[[int], bool]) -> float:
-    """MB per second of a reader that goes through the log again and again; asked after how many passes."""
+    """MB per second of a reader that reads the log again and again, until `is_over(passes)` is true."""
     started, body_bytes, passes = time.monotonic(), 0, 0
     while not is_over(passes):
         body_bytes += await read_through(client)
@@ -123,14 +124,14 @@ async def _read_rate(client: AsyncClient, is_over: Callable[[int], bool]) -> flo
 
 
 async def _read_rate_while_restoring(client: AsyncClient) -> float:
-    """Until everything is restored, and at least once."""
+    """MB per second of a reader until everything is restored; it reads the log at least once."""
     async with asyncio.TaskGroup() as tasks:
         restoring = tasks.create_task(_restored(client))
         return await _read_rate(client, lambda passes: bool(passes) and restoring.done())
 
 
 async def copy_rate(directory: Path) -> float:
-    """MB per second from the store `source` to a new one in another process."""
+    """MB per second of a copy from the store `source` to a new store in another process."""
     source = SegmentLogStore(directory / "source", StorageSettings())
     try:
         async with served(1, conversation.METHOD, _storing, str(directory / "target")) as (channel,):

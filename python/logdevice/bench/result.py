@@ -1,4 +1,4 @@
-"""What a benchmark measured, and whether it is what is wanted."""
+"""One measured number of a benchmark, and whether it is within its target."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`least` and `most` bound what is wanted; without both it is for information."""
+    """A measured number. `least` and `most` are its target; without them it is only information."""
 
     what: str
     value: float

@@ -1,7 +1,7 @@
-"""Appends, measured against one store that writes and syncs alone.
+"""The speed of appends, compared with one store that writes and syncs alone.
 
-Every record is stored R times, and all nodes share this machine's disk and processors. So what one
-store manages, divided by R, is what a cluster without any cost of its own would reach.
+Every record is stored R times, and all nodes share this machine's disk and processors. So a cluster without
+any cost of its own would reach the rate of one store divided by R.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TAGGED_LOG: Final = "/bench-tagged"
 ROUNDS: Final = 6
 _IN_FLIGHT: Final = 16
 REPLICATION: Final = 3
-Append = Callable[[int, int, pa.RecordBatch], Awaitable[object]]  # by which writer, its how manieth, what
-_GROUP: Final = 16  # records of one synced write of the bare store: as many as are in flight
+Append = Callable[[int, int, pa.RecordBatch], Awaitable[object]]  # arguments: writer, sequence number, batch
+_GROUP: Final = 16  # records in one synced write of the bare store: as many as are in flight
 
 
 def batches(megabytes: int) -> Iterator[pa.RecordBatch]:
@@ -55,13 +55,13 @@ async def append(cluster: LocalCluster, megabytes: int) -> list[Result]:
         Result("one store, synced writes", raw, "MB/s"),
         Result("appends, 256 KB records, 3 copies", rate, "MB/s"),
         Result("appends * 3 / one store", rate * REPLICATION / raw, "", least=0.4),
-        Result("the same appends with tags", tagged_rate, "MB/s"),
+        Result("appends with tags", tagged_rate, "MB/s"),
         Result("with tags / without", tagged_rate / rate, "", least=0.9),
     ]
 
 
 async def best_of_both(client: AsyncClient, megabytes: int) -> tuple[float, float]:
-    """The rates without tags and with them; rounds take turns, because the machine is never idle for long."""
+    """The best rates without tags and with tags. Rounds take turns, because other work disturbs both."""
     plain, tagged = 0.0, 0.0
     for number in range(ROUNDS):
         plain = max(plain, await fill(client, megabytes // ROUNDS))
@@ -70,7 +70,7 @@ async def best_of_both(client: AsyncClient, megabytes: int) -> tuple[float, floa
 
 
 def wordy(megabytes: int) -> Iterator[pa.RecordBatch]:
-    """As many entries of the same size, which compress to about a quarter."""
+    """Batches like those of `batches`, but with entries that compress to about a quarter."""
     for number in range(megabytes * MEGABYTE // BATCH_BYTES):
         random = Random(number)
         text = "".join(f'{{"user": {random.getrandbits(128)}, "event": "click"}}, ' for _ in range(4_500))
@@ -78,14 +78,14 @@ def wordy(megabytes: int) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(content: bytes) -> pa.RecordBatch:
-    """Of as much of the content as a batch has."""
+    """A batch of entries of 1 KB, cut from the beginning of the content."""
     return from_entries(None, [content[at : at + ENTRY_BYTES] for at in range(0, BATCH_BYTES, ENTRY_BYTES)])
 
 
 async def fill(
     client: AsyncClient, megabytes: int, log: str = LOG, content: Iterator[pa.RecordBatch] | None = None
 ) -> float:
-    """Appends that much, several records at a time; MB of payload per second."""
+    """Appends this amount, with several records in flight. Returns MB of payload per second."""
 
     def append(writer: int, seq: int, batch: pa.RecordBatch) -> Awaitable[object]:
         return client.append_batch(log, batch)
@@ -94,7 +94,7 @@ async def fill(
 
 
 async def fill_tagged(client: AsyncClient, megabytes: int, name: str) -> float:
-    """The same with tags."""
+    """Appends this amount with tags, with several records in flight. Returns MB of payload per second."""
 
     def append(writer: int, seq: int, batch: pa.RecordBatch) -> Awaitable[object]:
         tag = WriterTag(writer_number(f"{name} {writer}"), 1, seq, 1, seq)
@@ -104,7 +104,7 @@ async def fill_tagged(client: AsyncClient, megabytes: int, name: str) -> float:
 
 
 async def _fill(client: AsyncClient, log: str, content: Iterator[pa.RecordBatch], append: Append) -> float:
-    """By as many writers as records are on their way, each with one at a time."""
+    """Appends the content by several writers, each with one append in flight. Returns MB per second."""
     count = 0
 
     async def write(writer: int) -> None:
@@ -122,7 +122,7 @@ async def _fill(client: AsyncClient, log: str, content: Iterator[pa.RecordBatch]
 
 
 def store_rate(directory: Path, megabytes: int) -> float:
-    """What one store writes and syncs, in MB of bodies per second."""
+    """MB of bodies per second that one store writes and syncs."""
     body = encode(next(batches(1)), Codec.NONE, BatchSettings())
     store = SegmentLogStore(directory, StorageSettings())
     count = megabytes * MEGABYTE // BATCH_BYTES

@@ -1,5 +1,5 @@
-"""What a cluster must agree on: epochs, nodes, the log directory, writers' incarnations.
+"""The epoch store: what a cluster must agree on, such as epochs, nodes, the log directory, incarnations.
 
-`EpochStore` is the interface, `open_epoch_store` chooses a backend by its address; `LogDirectory` is the tree
-of logs, a pure value. docs/metadata.md says what is kept where, and why.
+`EpochStore` is the interface, and `open_epoch_store` chooses a backend by its address. `LogDirectory` is the
+tree of logs, an immutable value. docs/metadata.md says what is kept where, and why.
 """

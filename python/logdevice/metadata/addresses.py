@@ -1,10 +1,10 @@
-"""Where the metadata is: the address of an epoch store, as one writes it in a configuration.
+"""The address of an epoch store, as it is written in a configuration.
 
     sqlite:/var/lib/logdevice/metadata.db
     zookeeper://host:2181,host:2181/root
-    zookeeper://user:password@host:2181/root     only this user may look at it and change it
+    zookeeper://user:password@host:2181/root     only this user may read and change it
 
-Pure: nothing is opened here. A password is never shown.
+Nothing is opened here. A password is never shown.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ _SERVER = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?")
 
 @dataclass(frozen=True, slots=True)
 class SqliteAddress:
+    """The file of an epoch store in SQLite."""
+
     path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZookeeperAddress:
+    """The servers of an epoch store in ZooKeeper, and its place there."""
+
     servers: str  # host:port,host:port
-    root: str = ROOT  # the znode under which everything is
-    user: str = ""  # empty: everybody may do everything
+    root: str = ROOT  # the znode that holds everything of the store
+    user: str = ""  # empty: without a login, and any user may read and change everything
     password: str = field(default="", repr=False)
 
 
@@ -39,6 +43,7 @@ Address = SqliteAddress | ZookeeperAddress
 
 
 def parse_address(text: str) -> Address:
+    """The address in `text`. Raises InvalidArgumentError if it is not an address of an epoch store."""
     scheme, _, rest = text.partition(":")
     if scheme == "sqlite" and rest and not rest.startswith("//"):
         return SqliteAddress(Path(rest))
@@ -49,7 +54,7 @@ def parse_address(text: str) -> Address:
                 servers=servers, root=root or ROOT, user=unquote(user), password=unquote(password)
             )
     raise InvalidArgumentError(
-        f"{_without_password(text)!r} is no address of metadata; write sqlite:PATH or "
+        f"{_without_password(text)!r} is not an address of an epoch store; write sqlite:PATH or "
         "zookeeper://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/ROOT]"
     )
 

@@ -1,8 +1,8 @@
-"""How metadata values are written down: msgpack, with the number of the format in front.
+"""Encodes and decodes the values of an epoch store: msgpack, with the number of the format in front.
 
-A stored value is the array [format, fields]. Fields are a map by name, so that a later version may
-add one with a default. A higher format than this process knows is refused, never guessed at: a
-process that writes back what it only half understood would destroy the rest.
+A stored value is the array [format, fields]. Fields are a map by name, so that a later version may add a
+field with a default. A format that this process does not know is refused: a process that wrote back a value
+that it understands only in part would destroy the rest.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueCodec(Generic[Value]):
-    """How values of one kind are written down, and read: by their fields."""
+    """Encodes and decodes values of one kind, by their fields."""
 
     fields: Callable[[Value], Fields]
     build: Callable[[Fields], Value]
-    # Where names and attributes repeat a lot: compressed, a cell holds about ten times as many logs.
+    # For the log directory: its names and attributes repeat, so that compression fits ten times as many logs.
     is_compressed: bool = False
 
     def encode(self, value: Value) -> bytes:
@@ -46,7 +46,7 @@ class ValueCodec(Generic[Value]):
         return zlib.compress(packed) if self.is_compressed else packed
 
     def decode(self, data: bytes, what: str) -> Value:
-        """UnreadableMetadataError, which says `what` it is, if no such value was written."""
+        """The value in `data`. Raises UnreadableMetadataError, with the name `what`, if it is damaged."""
         try:
             stored_format, fields = msgpack.unpackb(zlib.decompress(data) if self.is_compressed else data)
         except Exception as error:  # msgpack raises many kinds for damaged bytes
@@ -71,7 +71,7 @@ def _epochs_fields(state: EpochState) -> Fields:
         "nodeset": [int(node) for node in metadata.nodeset],
         "replication": str(metadata.replication),
         "bridges": metadata.bridges,
-        # Nothing depends on these two; earlier versions do not read a value without them.
+        # These two have no effect, but earlier versions do not read a value without them.
         "metadata_version": 1,
         "is_metadata_written": False,
         "last_clean_epoch": state.last_clean,
@@ -94,7 +94,7 @@ def _epochs(fields: Fields) -> EpochState:
         metadata=metadata,
         last_clean=Epoch(fields["last_clean_epoch"]),
         tail=_tail(fields["tail"]),
-        # Absent where a version wrote it that did not know lineages.
+        # Absent in values written by a version without lineages.
         lineage=Lineage(
             tuple(Branch(id, Epoch(epoch), Lsn(base)) for id, epoch, base in fields.get("branches", ())),
             fields.get("branches_dropped", 0),
@@ -111,7 +111,8 @@ def _tail(data: bytes) -> LogPoint:
 def _checked(state: EpochState) -> EpochState:
     if not 1 <= state.metadata.first_epoch <= state.epoch:
         raise ValueError(
-            f"metadata from epoch {state.metadata.first_epoch} on cannot hold for epoch {state.epoch}"
+            f"epoch metadata that starts at epoch {state.metadata.first_epoch} cannot belong to epoch "
+            f"{state.epoch}"
         )
     if not 0 <= state.last_clean < state.epoch:
         raise ValueError(f"epoch {state.last_clean} cannot be clean before epoch {state.epoch} began")
@@ -121,7 +122,10 @@ def _checked(state: EpochState) -> EpochState:
 def _derived(
     kind: type[Value], convert: Callable[[Fields], Fields] = lambda fields: fields
 ) -> ValueCodec[Value]:
-    """Of a dataclass whose fields are stored as they are. `convert` is for what older versions wrote."""
+    """The codec of a dataclass whose fields are stored unchanged.
+
+    `convert` adapts fields that older versions have written.
+    """
     form = named_fields_of(kind)
     return ValueCodec(
         lambda value: form.pack(value, []),
@@ -130,7 +134,7 @@ def _derived(
 
 
 EPOCHS: Final = ValueCodec(_epochs_fields, _epochs)
-# The weight may have been written as a whole number.
+# Older versions may have stored the weight as a whole number.
 NODE: Final = _derived(NodeEntry, lambda fields: {**fields, "weight": float(fields["weight"])})
 CLUSTER: Final[ValueCodec[str]] = ValueCodec(lambda name: {"name": name}, lambda fields: str(fields["name"]))
 EVENTS: Final = _derived(NodeEvents)

@@ -1,11 +1,12 @@
 """The epoch store: small values that a whole cluster agrees on, changed by compare-and-set.
 
-Every value is in a cell. Cells have versions that grow with each change, and a write names the
-version it was decided on: if the cell has moved on, ConflictError is raised and nothing is written. A
-backend provides the cells (SQLite, ZooKeeper); what is kept in them is written down here once.
+Every value is in a cell. A cell's version grows with each change, and a write names the version that it is
+based on. If the cell has another version by then, ConflictError is raised and nothing is written. A backend
+(SQLite, ZooKeeper) provides the cells; this module defines what they hold.
 
-Every method may raise MetadataUnavailableError (nothing was changed); one that writes may also raise
-MetadataOutcomeUnknownError (read again and decide anew). Reads see every earlier finished write.
+Every method may raise MetadataUnavailableError: nothing was changed. Methods that write may also raise
+MetadataOutcomeUnknownError: the caller must read again and decide anew. Reads see every write that was
+finished before them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from logdevice.types import LogId, Lsn, NodeId
 
 Value = TypeVar("Value")
 
-# ZooKeeper refuses messages above 1 MiB. Held everywhere, so that a cluster can change its backend.
+# ZooKeeper refuses messages above 1 MiB. All backends have this limit, so that a cluster can change its own.
 CELL_BYTES_MAX: Final = 1_000_000
 WRITER_NAME_BYTES_MAX: Final = 500
 
@@ -49,12 +50,14 @@ class CellGroup(Enum):
     CONFIGURATION = "configuration"  # the cluster's name, its nodes, the log directory, the event log
     LOGS = "logs"  # the epochs of each log
     WRITERS = "writers"  # the incarnations of each writer
-    PURGES = "purges"  # up to where deletions of each keyed log may be gone
-    CUTS = "cuts"  # the cuts that have a name
+    PURGES = "purges"  # the purged end of each keyed log
+    CUTS = "cuts"  # the named cuts
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
+    """The place of one value in an epoch store."""
+
     group: CellGroup
     name: str
 
@@ -70,28 +73,36 @@ NODE_PREFIX: Final = "node."
 
 @dataclass(frozen=True, slots=True)
 class CellChanges:
-    """The cells of a group that were written since some version, and the version to ask from next."""
+    """The cells of a group that were written since some version, and the version from which to ask next."""
 
     version: Version
     names: tuple[str, ...]
 
 
 class EpochStore(ABC):
-    """Opened by the backend's `open`; used by one event loop; closed by `close` or by `async with`."""
+    """A store of small values, changed by compare-and-set.
+
+    `open_epoch_store` opens it; `close` or `async with` closes it. One event loop uses it.
+    """
 
     @abstractmethod
-    async def get(self, cell: Cell) -> Versioned[bytes] | None: ...
+    async def get(self, cell: Cell) -> Versioned[bytes] | None:
+        """The value of a cell and its version; None if the cell does not exist."""
 
     @abstractmethod
     async def put(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
-        """Writes, or with None removes, a cell whose version is `expected`; returns its new version."""
+        """Writes a cell, or removes it if `value` is None, and returns its new version.
+
+        Raises ConflictError unless its version is `expected`.
+        """
 
     @abstractmethod
     async def names(self, group: CellGroup) -> list[str]:
-        """The names in use in a group, sorted. A removed cell may still be listed."""
+        """The names of the cells of a group, sorted. A removed cell may still be listed."""
 
     @abstractmethod
-    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges: ...
+    async def cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
+        """The cells of a group that were written or removed after version `since`."""
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -107,19 +118,20 @@ class EpochStore(ABC):
         return await self._read(_log(log), codec.EPOCHS)
 
     async def write(self, log: LogId, value: EpochState, expected: Version) -> Version:
+        """Writes the epochs of a log, based on version `expected`. Returns the new version."""
         return await self._write(_log(log), codec.EPOCHS.encode(value), expected)
 
     async def next_incarnation(self, writer: str) -> int:
-        """A number for this writer that nobody got before: 1, 2, ... Some may never be used."""
+        """The next incarnation of a writer: 1, 2, ... No number is returned twice; some may be skipped."""
         return (await self._changed(_writer(writer), codec.INCARNATION, 0, lambda latest: latest + 1)).value
 
     async def advance_purge(self, log: LogId, end: Lsn) -> Lsn:
-        """Moves the log's `purged_end` on to `end`, never back; gives where it is then."""
+        """Moves a log's purged end forward to `end`, never back. Returns the purged end."""
         cell = Cell(CellGroup.PURGES, str(int(log)))
         return (await self._changed(cell, codec.PURGE, Lsn(0), lambda latest: max(latest, end))).value
 
     async def join_cluster(self, name: str) -> None:
-        """Names the cluster if it has no name yet; WrongClusterError if it has another."""
+        """Gives the cluster its name if it has none yet. Raises WrongClusterError if it has another."""
         found = await self._changed(CLUSTER, codec.CLUSTER, "", lambda known: known or name)
         if found.value != name:
             raise WrongClusterError(f"the metadata belongs to cluster {found.value!r}, not to {name!r}")
@@ -134,29 +146,33 @@ class EpochStore(ABC):
         return entries
 
     async def read_node(self, node: NodeId) -> Versioned[NodeEntry] | None:
+        """The entry of a node; None if it is not registered."""
         return await self._read(_node(node), codec.NODE)
 
     async def write_node(self, node: NodeId, entry: NodeEntry, expected: Version) -> Version:
+        """Writes the entry of a node, based on version `expected`. Returns the new version."""
         return await self._write(_node(node), codec.NODE.encode(entry), expected)
 
     async def remove_node(self, node: NodeId, expected: Version) -> Version:
+        """Removes the entry of a node, based on version `expected`."""
         return await self._write(_node(node), None, expected)
 
     async def read_directory(self) -> Versioned[LogDirectory]:
+        """The log directory; an empty one for a new cluster."""
         return await self._read(DIRECTORY, codec.DIRECTORY) or Versioned(LogDirectory(), ABSENT)
 
     async def change_directory(
         self, change: Callable[[LogDirectory], LogDirectory]
     ) -> Versioned[LogDirectory]:
-        """Applies `change`, again to the newer directory when somebody else was faster."""
+        """Applies `change` to the directory. If another process was faster, applies it to the newer one."""
         return await self._changed(DIRECTORY, codec.DIRECTORY, LogDirectory(), change)
 
     async def read_events(self) -> Versioned[NodeEvents]:
-        """What became of the data of nodes, summed up."""
+        """The state of the nodes' data, from all events."""
         return await self._read(EVENTS, codec.EVENTS) or Versioned(NodeEvents(), ABSENT)
 
     async def record_event(self, event: NodeEvent) -> NodeEvents:
-        """Adds an event to the event log, unless it says nothing new; gives the sum of all."""
+        """Adds an event to the event log, unless it changes nothing. Returns the state from all events."""
         while True:
             found = await self.read_events()
             storage = [
@@ -168,19 +184,22 @@ class EpochStore(ABC):
             try:
                 await self._write(EVENTS, codec.EVENTS.encode(events), found.version)
             except (ConflictError, MetadataOutcomeUnknownError):
-                continue  # an event that is there already says nothing new
+                continue  # if the event was written after all, it changes nothing the second time
             return events
 
     async def read_cut(self, name: str) -> Versioned[Cut] | None:
+        """The cut of this name; None if there is none."""
         return await self._read(_cut(name), codec.CUT)
 
     async def cuts(self) -> list[Cut]:
-        """Those that have a name, by name."""
+        """All named cuts, sorted by name."""
         return sorted((each.value for each in await self._cuts()), key=lambda cut: cut.cookie)
 
     async def keep_cut(self, cut: Cut, cuts_max: int) -> None:
-        """Under its cookie; NameTakenError if another cut has that name, or OutOfRangeError if there are too
-        many. T24: of those who write at the same time, who comes too late takes its own back.
+        """Keeps a cut, with its cookie as the name.
+
+        Raises NameTakenError if another cut has that name, and OutOfRangeError if there are too many cuts.
+        T24: if several processes write at the same time, those that exceed the limit remove their own again.
         """
         found = await self.read_cut(cut.cookie)
         if found is None:
@@ -190,17 +209,17 @@ class EpochStore(ABC):
                 version = await self._write(_cut(cut.cookie), codec.CUT.encode(cut), ABSENT)
             except ConflictError:
                 raise NameTakenError(f"there is already a cut named {cut.cookie!r}") from None
-        elif found.value == cut:  # whoever asked did not get the answer
+        elif found.value == cut:  # sent again, because the first answer was lost
             version = found.version
         else:
             raise NameTakenError(f"there is already a cut named {cut.cookie!r}")
         if await self._is_full(cuts_max, version):
-            with suppress(ConflictError):  # somebody has removed it
+            with suppress(ConflictError):  # another process has removed it
                 await self._write(_cut(cut.cookie), None, version)
             raise _too_many(cuts_max)
 
     async def _is_full(self, cuts_max: int, before: Version | None = None) -> bool:
-        """Whether there are so many, counting those that were written before this version."""
+        """Whether there are `cuts_max` cuts; with `before`, counting those written before this version."""
         if len(await self.names(CellGroup.CUTS)) < cuts_max:
             return False
         found = await self._cuts()
@@ -211,12 +230,13 @@ class EpochStore(ABC):
         return [each for each in found if each is not None]
 
     async def remove_cut(self, name: str) -> None:
+        """Removes the cut of this name, if there is one."""
         while found := await self.read_cut(name):
             with suppress(ConflictError):
                 await self._write(_cut(name), None, found.version)
 
     async def changes_since(self, version: Version) -> CellChanges:
-        """Which cells of the configuration to read again. Cheap when nothing changed: meant for polling."""
+        """The cells of the configuration to read again. Made for polling: it is cheap if nothing changed."""
         return await self.cell_changes(CellGroup.CONFIGURATION, version)
 
     async def _read(self, cell: Cell, kind: codec.ValueCodec[Value]) -> Versioned[Value] | None:
@@ -226,8 +246,9 @@ class EpochStore(ABC):
     async def _changed(
         self, cell: Cell, kind: codec.ValueCodec[Value], absent: Value, change: Callable[[Value], Value]
     ) -> Versioned[Value]:
-        """Applies `change`, again to the newer value where another process was faster. What `change` gives
-        back as it was is not written; a cell that is not there counts as `absent`.
+        """Applies `change` to a cell's value, and again to the newer value if another process was faster.
+
+        If `change` returns the same object, nothing is written. `absent` is the value of a missing cell.
         """
         while True:
             found = await self._read(cell, kind) or Versioned(absent, ABSENT)
@@ -239,18 +260,20 @@ class EpochStore(ABC):
 
     async def _write(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         if value is not None and len(value) > CELL_BYTES_MAX:
-            raise PayloadTooLargeError(f"{cell} would take {len(value)} bytes, allowed are {CELL_BYTES_MAX}")
+            raise PayloadTooLargeError(
+                f"{cell} would take {len(value)} bytes, at most {CELL_BYTES_MAX} are allowed"
+            )
         return await self.put(cell, value, expected)
 
 
 def conflict(cell: Cell, expected: Version, found: Version) -> ConflictError:
-    """What a backend raises when a cell is not in the version the writer expects."""
+    """The error that a backend raises if a cell does not have the expected version."""
     words = [f"version {version}" if version else "absent" for version in (expected, found)]
-    return ConflictError(f"{cell} was expected to be {words[0]} and is {words[1]}")
+    return ConflictError(f"{cell} was expected to be {words[0]} but is {words[1]}")
 
 
 def _too_many(cuts_max: int) -> OutOfRangeError:
-    return OutOfRangeError(f"there are {cuts_max} named cuts, as many as cuts_max allows; remove some")
+    return OutOfRangeError(f"there are {cuts_max} named cuts, the most that cuts_max allows; remove some")
 
 
 def _log(log: LogId) -> Cell:
@@ -263,7 +286,7 @@ def _node(node: NodeId) -> Cell:
 
 def _number(name: str) -> int:
     if not name.isdecimal():
-        raise UnreadableMetadataError(f"there is a cell {name!r} where a number was expected")
+        raise UnreadableMetadataError(f"a cell is named {name!r}, but its name must be a number")
     return int(name)
 
 
@@ -272,15 +295,15 @@ def _cut(name: str) -> Cell:
 
 
 def _writer(writer: str) -> Cell:
-    """Writers choose their names freely; cells are named by what every backend can store."""
+    """The cell of a writer. Its name is quoted, because writers may have any name but cells may not."""
     try:
-        # A lone "." or ".." is no name to ZooKeeper, and "/" would be a path.
+        # ZooKeeper does not allow the names "." and "..", and "/" would be a path.
         name = quote(writer, safe="").replace(".", "%2E")
     except UnicodeEncodeError:
         name = ""
     if not 0 < len(name) <= WRITER_NAME_BYTES_MAX:
         raise InvalidArgumentError(
             f"writer name {writer!r} must be text of 1 to {WRITER_NAME_BYTES_MAX} bytes, "
-            "of which all but letters, digits, '_', '-' and '~' count three times"
+            "where all bytes except letters, digits, '_', '-' and '~' count three times"
         )
     return Cell(CellGroup.WRITERS, name)

@@ -1,9 +1,9 @@
 """The directory tree of logs, as a value: names like /ads/clicks, numbers, inherited attributes.
 
-Immutable: every change returns a new directory or raises, so that a change is decided on one version
-and written by compare-and-set. A log keeps its number under every name it is given; numbers grow
-and are never given out twice, also not after a removal. What exists is valid: every attribute is
-allowed, and the attributes that hold for a log do not contradict each other.
+A directory is immutable: every change returns a new one or raises, so that a change is decided on one version
+and written by compare-and-set. A log keeps its number when it is renamed. Numbers grow and are never reused,
+not even after a removal. A directory is always valid: every attribute is allowed, and the attributes of a log
+do not contradict each other.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from logdevice.types import LogId
 
 FORMAT: Final = 1
 ROOT: Final = "/"
-DEFAULT: Final = "default"  # where a value comes from that was set nowhere
+DEFAULT: Final = "default"  # the source of a value that was set nowhere
 PATH_ALLOWED: Final = "parts of letters, digits, '_', '-' and '.', each after a '/', such as /ads/clicks"
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_.-]{1,100}){1,20}")
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """A log, or a directory if `log` is None, and what was set on it itself."""
+    """A log, or a directory if `log` is None, with the attributes that were set on itself."""
 
     log: LogId | None = None
     attributes: Mapping[str, Value] = field(default_factory=dict)
@@ -44,6 +44,8 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
+    """All logs and directories by path, and the number of the next log."""
+
     entries: Mapping[str, DirectoryEntry] = field(default_factory=lambda: {ROOT: DirectoryEntry()})
     next_log: LogId = LogId(1)
 
@@ -52,7 +54,7 @@ class LogDirectory:
         return {path: entry.log for path, entry in sorted(self.entries.items()) if entry.log is not None}
 
     def find(self, path: str) -> DirectoryEntry:
-        """UnknownLogError, with the nearest path there is, if there is nothing of this name."""
+        """The entry of a path. Raises UnknownLogError, with the most similar path, if there is none."""
         if path not in self.entries:
             nearest = get_close_matches(path, sorted(self.entries), n=1)
             hint = f"; the nearest is {nearest[0]!r}" if nearest else ""
@@ -74,35 +76,34 @@ class LogDirectory:
         return LogAttributes(**values)
 
     def with_log(self, path: str, attributes: Mapping[str, object] | None = None) -> LogDirectory:
-        """A new log under the next number. Directories on the way to it are made."""
+        """Adds a log with the next number. Missing directories above it are made."""
         made = self._with_entry(path, DirectoryEntry(self.next_log, _checked(path, attributes or {})))
         return replace(made, next_log=LogId(self.next_log + 1))._sensible(path)
 
     def with_directory(self, path: str, attributes: Mapping[str, object] | None = None) -> LogDirectory:
+        """Adds a directory. Missing directories above it are made."""
         return self._with_entry(path, DirectoryEntry(None, _checked(path, attributes or {})))._sensible(path)
 
     def without(self, path: str, *, recursive: bool = False) -> LogDirectory:
-        """Removes a log, or a directory; with what is in it only if that is asked for."""
+        """Removes a log or a directory. A directory that is not empty is removed only if `recursive`."""
         self.find(path)
         gone = set(self._subtree(path))
         if path == ROOT:
             raise InvalidArgumentError("the root '/' cannot be removed")
         if len(gone) > 1 and not recursive:
-            raise InvalidArgumentError(
-                f"{path}: the directory is not empty, {len(gone) - 1} entries are in it"
-            )
+            raise InvalidArgumentError(f"{path}: the directory is not empty; entries in it: {len(gone) - 1}")
         return replace(
             self, entries={other: entry for other, entry in self.entries.items() if other not in gone}
         )
 
     def renamed(self, path: str, new_path: str) -> LogDirectory:
-        """Moves a log, or a directory with all that is in it. Numbers stay; inherited values may change."""
+        """Moves a log, or a directory with its content. Numbers stay; inherited values may change."""
         self.find(path)
         if path == ROOT:
             raise InvalidArgumentError("the root '/' cannot be renamed")
         if new_path == path or new_path.startswith(path + "/"):
             raise InvalidArgumentError(
-                f"{path}: cannot be moved to {new_path!r}, which is itself or inside it"
+                f"{path}: cannot be moved to {new_path!r}, which is the same path or inside it"
             )
         moved = {new_path + other.removeprefix(path): self.entries[other] for other in self._subtree(path)}
         rest = self.without(path, recursive=True)._with_entry(new_path, moved.pop(new_path))
@@ -111,13 +112,13 @@ class LogDirectory:
         return replace(rest, entries={**rest.entries, **moved})._sensible(new_path)
 
     def with_attributes(self, path: str, attributes: Mapping[str, object]) -> LogDirectory:
-        """Sets attributes of a log, or of a directory for everything in it that sets none itself."""
+        """Sets attributes of a log or directory. What is in a directory inherits those it does not set."""
         entry = self.find(path)
         changed = replace(entry, attributes={**entry.attributes, **_checked(path, attributes)})
         return replace(self, entries={**self.entries, path: changed})._sensible(path)
 
     def without_attribute(self, path: str, name: str) -> LogDirectory:
-        """Unsets an attribute: what is above it holds again."""
+        """Unsets an attribute: the value from the directories above holds again."""
         entry = self.find(path)
         if name not in entry.attributes:
             there = ", ".join(sorted(entry.attributes)) or "none"
@@ -127,7 +128,7 @@ class LogDirectory:
         return replace(self, entries={**self.entries, path: changed})._sensible(path)
 
     def to_plain(self) -> dict[str, Any]:
-        """What JSON and msgpack can write down; `from_plain` reads it."""
+        """The directory as plain values, for JSON and msgpack; `from_plain` reads them."""
         entries = {}
         for path, entry in sorted(self.entries.items()):
             plain: dict[str, Any] = {} if entry.log is None else {"log": int(entry.log)}
@@ -136,7 +137,10 @@ class LogDirectory:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> LogDirectory:
-        """KeyError, TypeError, ValueError or InvalidArgumentError if `to_plain` cannot have made this."""
+        """The directory from the values that `to_plain` returns.
+
+        Raises KeyError, TypeError, ValueError or InvalidArgumentError for any other values.
+        """
         if plain["format"] != FORMAT:
             raise ValueError(
                 f"this version reads format {FORMAT} of a log directory, not {plain['format']!r}"
@@ -178,7 +182,7 @@ class LogDirectory:
         return [other for other in sorted(self.entries) if other == path or other.startswith(inside)]
 
     def _sensible(self, changed: str) -> LogDirectory:
-        """Itself, if no path at or below `changed` has attributes that contradict each other."""
+        """Returns itself. Raises if attributes of a path at or below `changed` contradict each other."""
         for path in self._subtree(changed):
             if reason := contradiction(self.attributes(path)):
                 raise InvalidArgumentError(f"{path}: {reason}")
@@ -194,7 +198,7 @@ def _ancestors(path: str) -> Iterator[str]:
 
 def _check_path(path: str) -> None:
     if not isinstance(path, str) or not _PATH.fullmatch(path):
-        raise InvalidArgumentError(f"{path!r} is no path of a log; it must be {PATH_ALLOWED}")
+        raise InvalidArgumentError(f"{path!r} is not a path of a log; it must be {PATH_ALLOWED}")
 
 
 def _checked(path: str, attributes: Mapping[str, object]) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""Opens the epoch store that an address names: the only place that knows all of its backends."""
+"""Opens the epoch store that an address names: the only module that knows all backends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from logdevice.settings import MetadataSettings
 
 
 async def open_epoch_store(address: str, settings: MetadataSettings) -> EpochStore:
-    """`sqlite:PATH` or `zookeeper://[USER:PASSWORD@]HOST:PORT,.../ROOT`; see `addresses.py`."""
+    """The epoch store at `address`, opened.
+
+    The address is `sqlite:PATH` or `zookeeper://[USER:PASSWORD@]HOST:PORT,.../ROOT`. Raises
+    InvalidArgumentError for any other address, and MetadataUnavailableError if the store cannot be reached.
+    """
     parsed = parse_address(address)
     if isinstance(parsed, SqliteAddress):
         return await SqliteEpochStore.open(parsed.path, settings)

@@ -1,9 +1,9 @@
-"""An epoch store in one SQLite file, shared by all processes of one machine: the embedded default.
+"""An epoch store in one SQLite file, shared by all processes of one machine: the default without ZooKeeper.
 
-Every write is one transaction that takes the file's write lock before it looks at the version, so
-exactly one of several racing processes wins. A write that was answered is on disk (WAL, synchronous
-FULL); a process killed in between leaves nothing half done. The file must be on a local disk: SQLite's
-locks and shared memory do not work over a network file system.
+Every write is one transaction that takes the file's write lock before it reads the version, so exactly one
+of several racing processes wins. A write is on disk before it is answered (WAL, synchronous FULL), and a
+process killed during one leaves nothing half done. The file must be on a local disk: SQLite's locks and
+shared memory do not work over a network file system.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from logdevice.settings import MetadataSettings
 
 Result = TypeVar("Result")
 
-# The file says which program it belongs to, and in which layout it is.
+# The file stores which program it belongs to, and the version of its layout.
 APPLICATION_ID = 0x4C4F4744  # "LOGD"
 LAYOUT = 1
-# A removed cell stays, with a value of NULL: its version is still needed to report the change, and
-# the highest version in the table must never go down.
+# A removed cell stays, with a value of NULL: its version is needed to report the removal, and the highest
+# version in the table must never go down.
 TABLES = """
 CREATE TABLE cells (
     cell_group TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, value BLOB,
@@ -44,14 +44,20 @@ CREATE UNIQUE INDEX cells_by_version ON cells (version);
 
 
 class SqliteEpochStore(EpochStore):
+    """An epoch store in a SQLite file; `open` opens it."""
+
     def __init__(self, connection: sqlite3.Connection, executor: ThreadPoolExecutor, path: Path) -> None:
         self._connection = connection
-        self._executor = executor  # of one thread: SQLite blocks, and a connection is used by one at a time
+        self._executor = executor  # of one thread: SQLite blocks, and only one thread may use a connection
         self._path = path
 
     @classmethod
     async def open(cls, path: Path, settings: MetadataSettings) -> SqliteEpochStore:
-        """Opens the file, and makes it if it is not there. Its folder must exist."""
+        """Opens the file, and makes it if it does not exist. Its folder must exist.
+
+        Raises MetadataUnavailableError if it cannot be opened, and UnreadableMetadataError if it is damaged
+        or was written by another program or in another layout.
+        """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqlite-epoch-store")
         try:
             connection = await asyncio.get_running_loop().run_in_executor(executor, _connect, path, settings)
@@ -110,7 +116,7 @@ class SqliteEpochStore(EpochStore):
         return [name for (name,) in rows]
 
     def _cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
-        # In this order: what is written in between has a higher version and is found the next time.
+        # In this order, so that a write in between has a higher version and is found the next time.
         version = max(since, self._newest())
         rows = self._connection.execute(
             "SELECT name FROM cells WHERE cell_group = ? AND version > ? AND version <= ? ORDER BY name",
@@ -124,7 +130,7 @@ class SqliteEpochStore(EpochStore):
 
 
 def _connect(path: Path, settings: MetadataSettings) -> sqlite3.Connection:
-    """A connection to the file, which is made and laid out if need be."""
+    """A connection to the file, which is created with its tables if it does not exist."""
     with _errors_named(path):
         timeout_s = settings.sqlite_busy_timeout_ms / 1000
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
@@ -164,7 +170,7 @@ def _lay_out(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that has the file's write lock from the start: what is read in it stays true."""
+    """A transaction that has the file's write lock from the start, so that what it reads stays true."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -175,12 +181,12 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         _roll_back(connection)
-        # Part of it may have reached the disk, and count after a crash.
+        # The change may have reached the disk, and may be there after a crash.
         raise MetadataOutcomeUnknownError(f"a change could not be made durable: {error}") from error
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # SQLite has already done it after some errors, and a second time is an error of its own.
+    # After some errors SQLite has already rolled back, and a second rollback is an error.
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
@@ -190,7 +196,7 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """What kind of error it is: the low byte; the rest tells variants of it apart."""
+    """The primary error code: the low byte. The other bytes distinguish variants of it."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 

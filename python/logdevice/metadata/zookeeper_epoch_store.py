@@ -1,10 +1,10 @@
-"""An epoch store in ZooKeeper, for a cluster of many machines.
+"""An epoch store in ZooKeeper, for a cluster of several machines.
 
-A cell is the znode ROOT/GROUP/NAME; its data is a stamp and the value. A cell's version is the number
-of the transaction that wrote it last (mzxid): it grows over the whole store and never comes back,
-even if a cell is removed and made anew. Every write also touches the znode of its group, in the same
-transaction, so that a poll costs one small read. Connections and sessions are renewed by themselves; nothing
-here depends on a session, so the end of one loses nothing.
+A cell is the znode ROOT/GROUP/NAME; its data is a stamp and the value. A cell's version is the number of the
+transaction that wrote it last (mzxid). This number grows over the whole store and is never reused, even if a
+cell is removed and created again. Every write also touches the znode of its group in the same transaction, so
+that a poll costs one small read. Connections and sessions are renewed automatically. Nothing here depends on
+a session, so nothing is lost when a session ends.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from logdevice.settings import MetadataSettings
 
 Result = TypeVar("Result")
 
-# Calls block; a few at a time keep one slow answer from holding up the others.
+# Calls block. With several threads, one slow answer does not hold up the others.
 THREADS: Final = 4
-# A short pause at most: a store that is back should be used at once.
+# Pauses are short, so that a store that is back is soon used again.
 RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
-# What happens when the way to the servers is lost, before or after they acted on a request.
+# The errors of a lost connection; the servers may have acted on the request or not.
 LOST: Final = (
     ConnectionLoss,
     KazooTimeoutError,
@@ -67,15 +67,17 @@ LOST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Znode:
-    """A znode as it was read; `value` is None for a cell that was removed."""
+    """A znode as it was read. `value` is None for a cell that was removed."""
 
-    stamp: bytes  # unique for every attempt to write
+    stamp: bytes  # unique for each attempt to write
     value: bytes | None
     zxid: Version
-    count: int  # of the writes to this znode: what ZooKeeper itself compares
+    count: int  # the number of writes to this znode, which ZooKeeper itself compares
 
 
 class ZookeeperEpochStore(EpochStore):
+    """An epoch store in ZooKeeper; `open` opens it."""
+
     def __init__(self, client: KazooClient, address: ZookeeperAddress, settings: MetadataSettings) -> None:
         self._client = client
         self._root = address.root
@@ -84,7 +86,11 @@ class ZookeeperEpochStore(EpochStore):
 
     @classmethod
     async def open(cls, address: ZookeeperAddress, settings: MetadataSettings) -> ZookeeperEpochStore:
-        """Connects, and makes the root and the groups if they are not there."""
+        """Connects, and makes the root and the groups if they do not exist.
+
+        Raises MetadataUnavailableError if no server answers in time, and AccessError if the user may not use
+        the root.
+        """
         login = (address.user, address.password)
         client = KazooClient(
             hosts=address.servers,
@@ -123,7 +129,7 @@ class ZookeeperEpochStore(EpochStore):
             try:
                 return work()
             except NoAuthError as error:
-                raise AccessError(f"ZooKeeper does not let this user use {self._root}") from error
+                raise AccessError(f"ZooKeeper denies this user access to {self._root}") from error
             except (KazooException, KazooTimeoutError) as error:
                 raise MetadataUnavailableError(f"ZooKeeper does not answer: {error!r}") from error
 
@@ -150,7 +156,7 @@ class ZookeeperEpochStore(EpochStore):
             return self._find_out(cell, stamp, before, error)
 
     def _commit(self, cell: Cell, data: bytes, before: _Znode | None) -> Version:
-        """One attempt to write. All operations of a transaction carry its number."""
+        """Makes one attempt to write, and returns the new version: the number of the transaction."""
         transaction = self._client.transaction()
         if before is None:
             transaction.create(self._path(cell.group, cell.name), data)
@@ -161,7 +167,7 @@ class ZookeeperEpochStore(EpochStore):
         for result in results:
             if isinstance(result, BadVersionError | NodeExistsError):
                 raise conflict(cell, before.zxid if before else ABSENT, self._version(cell)) from result
-            # These only say that another operation of the transaction failed.
+            # The other two errors only say that another operation of the transaction failed.
             if isinstance(result, Exception) and not isinstance(
                 result, RolledBackError | RuntimeInconsistency
             ):
@@ -169,10 +175,10 @@ class ZookeeperEpochStore(EpochStore):
         return Version(results[-1].mzxid)
 
     def _find_out(self, cell: Cell, stamp: bytes, before: _Znode | None, lost: Exception) -> Version:
-        """After an attempt without an answer: was it made?
+        """Finds out whether a write that got no answer was made, and returns its version if so.
 
-        Requests of a session are processed in order, and a server that a session has left can no longer
-        speak for it: once a later read is answered, the attempt has been made or never will be.
+        ZooKeeper processes the requests of a session in order, also if the session moves to another server.
+        So once a later read is answered, the write has been made or never will be.
         """
         try:
             found = self._fetch(cell)
@@ -182,13 +188,13 @@ class ZookeeperEpochStore(EpochStore):
             return found.zxid
         if (found and found.zxid) == (before and before.zxid):
             raise MetadataUnavailableError(f"a change of {cell} was not made: {lost!r}") from lost
-        # Somebody wrote since: before this attempt, or over it.
+        # Another process has written since: before this write, or over it.
         raise MetadataOutcomeUnknownError(
-            f"a change of {cell} got no answer, then others changed it: {lost!r}"
+            f"a change of {cell} got no answer, and another process has changed it since: {lost!r}"
         ) from lost
 
     def _fetch(self, cell: Cell) -> _Znode | None:
-        # Without this, a server that lags behind could answer with what was true a while ago.
+        # Without the sync, a server that lags behind could answer with an old value.
         self._ask(self._client.sync_async, self._root)
         try:
             data, stat = self._ask(self._client.get_async, self._path(cell.group, cell.name))
@@ -206,7 +212,7 @@ class ZookeeperEpochStore(EpochStore):
 
     def _cell_changes(self, group: CellGroup, since: Version) -> CellChanges:
         self._ask(self._client.sync_async, self._root)
-        # In this order: what is written after the group was looked at is found again the next time.
+        # In this order, so that a write after the group was read is found the next time.
         version = Version(self._ask(self._client.get_async, self._path(group))[1].mzxid)
         if version <= since:
             return CellChanges(since, ())
@@ -216,7 +222,7 @@ class ZookeeperEpochStore(EpochStore):
         return CellChanges(version, tuple(changed))
 
     def _ask(self, request: Callable[..., Any], path: str) -> Any:
-        """The answer to a request that may be repeated, asked again after a lost connection."""
+        """The answer to a request that may be repeated; it is sent again after a lost connection."""
         retrying = Retrying(
             retry=retry_if_exception_type(LOST),
             stop=stop_after_delay(self._timeout_s),

@@ -1,7 +1,7 @@
-"""A node, put together: the only file that names all concrete parts.
+"""Builds a node from its parts: the only file that names all concrete parts.
 
-`start` returns when the node answers; `stop` lets it finish what it has begun; `kill` drops everything,
-as a crash would, for tests. Several nodes may live in one event loop.
+`start` returns when the node answers requests. `stop` lets it finish the work it has begun. `kill`, for
+tests, drops everything as a crash would. Several nodes may live in one event loop.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ _logger = logging.getLogger(__name__)
 READ_METHOD: Final = "read"
 _REGISTRATIONS_MAX: Final = 10
 _LAST_ANSWERS_S: Final = 0.05
-# Often enough for space to be free soon after a trim, seldom enough to leave the disk to others.
+# Often enough for space to be free soon after a trim, seldom enough to leave the disk to other work.
 _RECLAIM_INTERVAL_MS: Final = 5_000
 
 
 class Node(NodeContext):
+    """One node of a cluster, to be started and stopped in an event loop."""
+
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
-        self.address = ""  # as others reach it, once it has started
+        self.address = ""  # where others reach it; set by `start`
         self._disk: Disk | None = None
         self._rebuilds: Rebuilds | None = None
         self._periodic = Tasks()
@@ -66,7 +68,7 @@ class Node(NodeContext):
         self._open = AsyncExitStack()  # how to close what is open, last opened first
 
     async def start(self) -> None:
-        """Restores what is on disk, listens, registers, and takes part; or leaves nothing open."""
+        """Restores what is on disk, listens, registers, and takes part. If it fails, nothing is left open."""
         try:
             await self._start()
         except BaseException:
@@ -75,15 +77,15 @@ class Node(NodeContext):
         _logger.info("%s listens on %s", self.id, self.address)
 
     async def stop(self) -> None:
-        """Takes no more appends, finishes those that are on their way, tells the others, and flushes."""
+        """Takes no more appends, finishes those in flight, tells the other nodes, and writes to disk."""
         await self.sequencers.drain(self.settings.node.shutdown_timeout_ms)
         await self.membership.leave()
-        # What was just answered is still on its way out.
+        # The last answers may not have left the process yet.
         await asyncio.sleep(_LAST_ANSWERS_S)
         await self._open.aclose()
 
     async def kill(self) -> None:
-        """As if the process had died, as far as others can tell."""
+        """Drops everything at once. To other nodes this looks as if the process had died."""
         await self._open.aclose()
 
     async def _start(self) -> None:
@@ -131,7 +133,7 @@ class Node(NodeContext):
         self.metrics.storage.commit_groups.set_function(lambda: store.stats().groups_written)
 
     def _assemble_parts(self) -> None:
-        """Who there is, and what became of their data: needed before this node may open its store."""
+        """Makes the parts that this node needs before it may open its store: peers, membership, event log."""
         self.started_ms = wall_ms()
         self._hello = Hello(cluster=self.config.cluster, caller=self.id, location=self.config.location)
         self.peers = Peers(self.id, Channels(self._hello, self.settings.wire), self.settings.node)
@@ -141,7 +143,7 @@ class Node(NodeContext):
         self.event_log = EventLog(self)
 
     def _assemble(self) -> None:
-        # Peers give up earlier, except on what a node asks itself.
+        # Longer than the time-out of peers, so it matters only for what a node asks itself.
         self.metadata_log = MetadataLogHost(self.id, self.peers, 3 * self.settings.node.peer_timeout_ms)
         self.epochs = EpochQuestions(self.epoch_store, self._unprovisioned)
         self.lineages = NodeLineages(self)
@@ -177,7 +179,7 @@ class Node(NodeContext):
             except (ConflictError, MetadataOutcomeUnknownError):
                 continue
             return
-        raise ConflictError("somebody else keeps registering under this number", node=self.id)
+        raise ConflictError("another process keeps registering under this node number", node=self.id)
 
     def _begin(self) -> None:
         settings = self.settings.node
@@ -191,18 +193,18 @@ class Node(NodeContext):
         )
         self._open.push_async_callback(self.compaction.close)
         self._open.push_async_callback(self._periodic.stop)  # before what these use
-        self._repeat("the look at the configuration", settings.configuration_poll_ms, self.event_log.poll)
+        self._repeat("reading the configuration", settings.configuration_poll_ms, self.event_log.poll)
         self._repeat("compaction", settings.compaction_interval_ms, self.compaction.compact_all)
-        self._repeat("the activation of sequencers", settings.activation_check_ms, self.sequencers.nudge)
+        self._repeat("activating sequencers", settings.activation_check_ms, self.sequencers.nudge)
         self._watch()
         if self._disk is not None:
-            self._repeat("the reclaiming of space", _RECLAIM_INTERVAL_MS, self._disk.reclaim)
+            self._repeat("reclaiming space", _RECLAIM_INTERVAL_MS, self._disk.reclaim)
         if self.logs is not None:
             self._repeat("retention", settings.retention_interval_ms, self.logs.trim_expired)
             self._begin_rebuilding(self.logs)
 
     def _repeat(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        """`work` is done after every interval, whatever came of it last time, as long as the node lives."""
+        """Calls `work` after every interval as long as the node lives, even if the last call failed."""
 
         async def repeat() -> None:
             while True:
@@ -217,7 +219,7 @@ class Node(NodeContext):
         self._periodic.start(repeat())
 
     def _keyed_logs(self) -> dict[LogId, int]:
-        """Those that this node numbers, and how long each keeps deletions."""
+        """The keyed logs that this node numbers, and for how many milliseconds each keeps deletions."""
         mine = [log for log, host in self.sequencers.known().items() if host.epoch is not None]
         found = ((log, self.cluster_view.attributes(log)) for log in mine)
         return {log: known.tombstone_grace_ms for log, known in found if known.compaction == "keyed"}
@@ -226,8 +228,8 @@ class Node(NodeContext):
         self._rebuilds = Rebuilds(self, logs)
         self._open.push_async_callback(self._rebuilds.close)
         interval_ms = self.settings.node.activation_check_ms
-        self._repeat("the watch for lost nodes", interval_ms, self.event_log.watch)
-        self._repeat("the copying of metadata logs", interval_ms, partial(self._adopt, logs))
+        self._repeat("watching for lost nodes", interval_ms, self.event_log.watch)
+        self._repeat("copying metadata logs", interval_ms, partial(self._adopt, logs))
         self._rebuilds.follow()
 
     def _watch(self) -> None:
@@ -278,7 +280,7 @@ class Node(NodeContext):
         return nodeset_for(log, self.cluster_view, self.cluster_view.attributes(log))
 
     async def _adopt(self, logs: Logs) -> None:
-        """Copies the metadata logs to this node, from every other storage node once it is there."""
+        """Copies the metadata logs to this node from every other storage node that is alive."""
         known = tuple(self.cluster_view.directory.logs().values())
         alive = frozenset(filter(self.membership.is_alive, self.cluster_view.storage_nodes))
         logs.has_metadata = await self.metadata_log.adopt(AdoptMetadataLogs(known, alive))

@@ -1,7 +1,8 @@
 """What the cluster has agreed on, as this node last read it: its nodes, its logs, and the event log.
 
-Read from the epoch store at the start, then whenever something there has changed; the node is called after
-each change. Lives as long as the process; between two looks it may be a little behind.
+The view is read from the epoch store at the start, and again whenever something there has changed;
+`on_change` is called after each change. Between two reads it may be out of date. It lives as long as the
+process.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class NodeClusterView:
         return self.directory.attributes(self.path(log))
 
     async def require(self, log: LogId) -> None:
-        """UnknownLogError unless there is such a log. One that was made a moment ago is looked for."""
+        """Raises UnknownLogError unless the log exists. For an unknown log, reads the epoch store again."""
         if log not in self._paths:
             await self.refresh()
             self.path(log)

@@ -11,7 +11,8 @@
     [settings.node]
     ping_interval_ms = 400
 
-A configuration that exists is valid. Nothing is opened here except the file.
+Configurations are checked when they are made, so every `NodeConfig` is valid. Nothing is opened here except
+the file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ NODE_ID_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllSettings:
-    """The settings of every component of a node, by the name they have in a file."""
+    """The settings of every component of a node. The field names are the group names in a file."""
 
     node: NodeSettings = field(default_factory=NodeSettings)
     node_read: NodeReadSettings = field(default_factory=NodeReadSettings)
@@ -64,12 +65,14 @@ GROUPS: Final = tuple(name for name, component in COMPONENTS.items() if declared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
+    """Everything that a node is started with. Raises InvalidArgumentError if a value is wrong."""
+
     cluster: str
     node: NodeId
-    address: str  # where to listen; port 0: any that is free
+    address: str  # where to listen; port 0: any free port
     data_directory: Path
     epoch_store: str
-    advertised_address: str = ""  # as others reach it, where that differs
+    advertised_address: str = ""  # where other processes reach the node, if not at `address`
     location: Location = Location()
     roles: tuple[NodeRole, ...] = (NodeRole.SEQUENCER, NodeRole.STORAGE)
     weight: float = 1.0
@@ -87,7 +90,7 @@ class NodeConfig:
         self.entry(int(port) or 1)
 
     def entry(self, port: int, generation: int = 1) -> NodeEntry:
-        """As the node registers itself, listening on this port."""
+        """The entry under which the node registers when it listens on this port."""
         address = self.advertised_address or f"{self.address.rpartition(':')[0]}:{port}"
         try:
             return NodeEntry(
@@ -102,21 +105,28 @@ class NodeConfig:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """What is in a configuration file; TOML if it is called so, else JSON."""
+    """The content of a configuration file: TOML if its name ends in `.toml`, else JSON.
+
+    Raises InvalidArgumentError if the file cannot be read or parsed.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as problem:
         raise InvalidArgumentError(f"{path} cannot be read: {problem.strerror}") from None
     except ValueError as problem:
-        raise InvalidArgumentError(f"{path} cannot be understood: {problem}") from None
+        raise InvalidArgumentError(f"{path} cannot be parsed: {problem}") from None
     if not isinstance(content, dict):
         raise InvalidArgumentError(f"{path} must hold an object, not {type(content).__name__}")
     return content
 
 
 def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> NodeConfig:
-    """`flags` are settings by name, whatever component they belong to."""
+    """The configuration from a file's content and from flags, which win over the file.
+
+    `flags` are settings by name, of any component. Raises InvalidArgumentError or InvalidSettingError if a
+    name is unknown, a value is wrong, or a required value is missing.
+    """
     known = {"settings", *get_type_hints(NodeConfig)}
     for name in content:
         if name not in known:
@@ -127,7 +137,7 @@ def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> Node
         if name not in content
     ]
     if missing:
-        raise InvalidArgumentError(f"the configuration does not say: {', '.join(missing)}")
+        raise InvalidArgumentError(f"the configuration lacks: {', '.join(missing)}")
     try:
         return NodeConfig(**_converted(content), settings=_settings(content.get("settings", {}), flags))
     except UsageError:

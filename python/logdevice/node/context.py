@@ -1,6 +1,6 @@
-"""What a node is made of: its parts by name, as they reach each other.
+"""The parts of a node by name, through which the parts reach each other.
 
-The assembly sets every part before the first one that uses it runs. Lives as long as the node.
+The assembly sets each part before any other part uses it. A context lives as long as the node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NodeContext:
-    started_ms: int  # also tells this process from earlier ones of the node
+    started_ms: int  # also distinguishes this process from earlier processes of the node
     epoch_store: EpochStore
     peers: Peers
     cluster_view: NodeClusterView

@@ -1,8 +1,8 @@
-"""The node's store on threads: one that writes, with group commit, and a few that read.
+"""The node's store on threads: one thread writes, with group commit, and a few threads read.
 
-What machines ask to be written while a sync runs is written together with the next one. Writes keep the
-order in which they were asked for; each ends in one event, on the event loop. The disk lives as long as
-the process and closes the store when it is closed, after everything that was asked for is written.
+Writes that arrive during a sync are written together, with the next sync. Writes keep the order in which
+they arrived. Each ends in one event, on the event loop. The disk lives as long as the process. When it is
+closed, it first writes everything that is queued, then closes the store.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ Result = TypeVar("Result")
 
 
 class Disk:
+    """The store, called from the event loop and used on threads."""
+
     def __init__(self, store: LogStore, settings: NodeSettings) -> None:
         self.store = store
         self._settings = settings
@@ -54,18 +56,18 @@ class Disk:
             self._writing = asyncio.create_task(self._write())
 
     def read(self, read: StoreRead, done: Read, *, leaves_bodies: bool = False) -> None:
-        # Not a task of its own: this is what a node does most often while it is read.
+        # Not an asyncio task per read: while a node is being read, this is its most frequent work.
         self._readers.submit(self._scan, read, done, leaves_bodies, asyncio.get_running_loop())
 
     async def ask(self, question: Callable[[LogStore], Result]) -> Result:
-        """Anything else one may want to know of the store."""
+        """The result of `question`, which is called with the store on a thread that reads."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, question, self.store)
 
     async def close(self) -> None:
         while self._writing is not None:
             await self._writing
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._writer, self._readers.shutdown)  # waits for what is being read
+        await loop.run_in_executor(self._writer, self._readers.shutdown)  # waits for reads that run
         await loop.run_in_executor(self._writer, self.store.close)
         self._writer.shutdown()
 
@@ -92,12 +94,12 @@ class Disk:
         try:
             return self.store.write(batches)
         except Exception:
-            # A mistake of ours; to whoever waits it is a broken disk.
+            # This is a bug in the store. The machines that wait are told that the disk failed.
             _logger.exception("the store failed to write")
             return [PersistFailed(batch.write_id, PersistError.IO_ERROR) for batch in batches]
 
     async def reclaim(self) -> None:
-        """Step by step on the thread that writes, so that no write waits for more than one of them."""
+        """Reclaims space in steps on the thread that writes, so that no write waits longer than one step."""
         loop = asyncio.get_running_loop()
         while await loop.run_in_executor(self._writer, self.store.reclaim):
             pass
@@ -105,7 +107,7 @@ class Disk:
     def _scan(
         self, read: StoreRead, done: Read, leaves_bodies: bool, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """On a thread that reads; the answer is given on the loop."""
+        """Runs on a thread that reads; `done` is called on the event loop."""
         try:
             result = self.store.scan(read, leaves_bodies=leaves_bodies)
         except Exception:
@@ -115,7 +117,7 @@ class Disk:
 
 
 def _report(done: Callable[[Result], None], answer: Result) -> None:
-    """A mistake in the machine of one log must not stop the disk for all others."""
+    """Calls `done`. A bug in the machine of one log must not stop the disk for all other logs."""
     try:
         done(answer)
     except Exception:

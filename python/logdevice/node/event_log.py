@@ -1,8 +1,8 @@
-"""The event log as one node follows it: what it says about others, and what this node has to say.
+"""The event log as one node reads and writes it.
 
-Lives as long as the process. What is known follows the configuration, which is looked at every so often,
-so it may be a little behind; a node speaks about itself before it serves anybody. What follows from an event
-is decided in `protocol/rebuilding/node_status.py`.
+The node reads it with the configuration, at intervals, so what it knows may be out of date. It writes its
+own events before it serves any request. `protocol/rebuilding/node_status.py` decides what follows from an
+event. Lives as long as the process.
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ class EventLog:
 
     @property
     def is_rebuilding(self) -> bool:
-        """Whether this node lacks data that it had once, so that its word is worth nothing.
+        """Whether this node lacks data that it once had, so that its silence about a record proves nothing.
 
-        Not so if it was drained: what it had is elsewhere (P74).
+        False if it was drained: its data is on other nodes then (P74).
         """
         return self._me in self.events.refilled
 
     @property
     def is_fenced(self) -> bool:
-        """Whether this node is drained as far as others know: it takes no more copies (P74)."""
+        """Whether other nodes see this node as drained, so that it takes no more copies (P74)."""
         return self._me in self.events.fenced
 
     @property
     def is_given_up(self) -> bool:
-        """Whether others take this node's data for lost, though it is here."""
+        """Whether other nodes believe that this node's data is lost, although it is here."""
         mine = self.mine
         return mine is not None and mine.mode is CaseMode.RESTORE and not mine.is_ready
 
     async def poll(self) -> None:
-        """From time to time: follows the configuration, and objects if this node is taken for lost."""
+        """Called at intervals: reads the configuration, and objects if this node's data is believed lost."""
         await self._cluster_view.refresh()
         if self.is_given_up:
             await self._return()
 
     async def watch(self) -> None:
-        """From time to time: looks whether a node has been away for so long that its copies are to be
-        restored elsewhere. Every storage node watches; the lowest that is alive writes into the event log.
+        """Called at intervals: checks whether a node has been away long enough for its copies to be restored
+        on other nodes. Every storage node watches; the lowest one alive writes to the event log.
         """
         storage, now = self._cluster_view.storage_nodes, wall_ms()
         away = [node for node in storage if not self._node.membership.is_alive(node)]
@@ -100,9 +100,9 @@ class EventLog:
             await self.record(event.kind, event.node)
 
     async def begin(self, *, is_empty: bool) -> None:
-        """Before this node answers anybody: says whether it is back with its data or without.
+        """Called before this node answers any request: records whether it is back with its data or without.
 
-        A node that came back empty before and is still being restored has nothing new to say.
+        A node that came back empty earlier and is still being restored records nothing new.
         """
         await self._cluster_view.refresh()
         if is_empty:
@@ -119,7 +119,7 @@ class EventLog:
     async def record(
         self, kind: EventKind, node: NodeId | None = None, *, version: int = 0, is_authoritative: bool = True
     ) -> None:
-        """Adds an event, by default about this node, and follows it."""
+        """Adds an event, by default about this node, and reads the event log again."""
         about = self._me if node is None else node
         await self._store.record_event(
             NodeEvent(kind=kind, node=about, version=version, is_authoritative=is_authoritative)
@@ -127,7 +127,7 @@ class EventLog:
         await self._cluster_view.refresh()
 
     async def change(self, request: ChangeNode) -> NodeStates:
-        """What an operator orders."""
+        """Carries out an operator's order. Raises InvalidArgumentError if the node's state forbids it."""
         await self._cluster_view.refresh()
         self._check(request)
         node = request.node
@@ -146,7 +146,7 @@ class EventLog:
         return self.view()
 
     async def _give_up(self, node: NodeId) -> None:
-        """L30: what may be gone by it is known to readers before any of them is told that it is gone."""
+        """L30: the logs that may lose records branch before any reader learns that the data is lost."""
         storage = self._cluster_view.storage_nodes
         event = NodeEvent(kind=EventKind.UNRECOVERABLE, node=node)
         lost = given_up(self.events, apply(self.events, event, storage))
@@ -165,33 +165,33 @@ class EventLog:
         if entry is None or NodeRole.STORAGE not in entry.roles:
             there = ", ".join(str(node) for node in self._cluster_view.storage_nodes)
             raise InvalidArgumentError(
-                f"{request.node} is no storage node of this cluster; there are: {there}", node=request.node
+                f"{request.node} is not a storage node of this cluster; there are: {there}", node=request.node
             )
         problem = self._problem(request.change, request.node)
         if problem:
             raise InvalidArgumentError(f"{request.node} {problem}", node=request.node)
 
     def _problem(self, change: NodeChange, node: NodeId) -> str:
-        """Why it cannot be done; empty if it can."""
+        """Why the change cannot be made; empty if it can."""
         case, is_alive = self.events.case(node), self._node.membership.is_alive(node)
         is_lost = case is not None and case.mode is CaseMode.RESTORE
         match change:
             case NodeChange.MARK_UNRECOVERABLE if not is_lost and is_alive:
-                return "is alive and has its data; stop it first if its data shall be given up"
+                return "is alive and has its data; to give up its data, stop it first"
             case NodeChange.REBUILD if not is_lost and is_alive:
                 return "is alive and has its data; `logdevice drain` moves it elsewhere"
             case NodeChange.DRAIN if is_lost:
-                return "has lost its data, there is nothing to move"
+                return "has lost its data; there is nothing to move"
             case NodeChange.UNDRAIN if case is None or case.mode is not CaseMode.DRAIN:
                 return "is not drained"
             case NodeChange.REMOVE if is_alive:
                 return "is alive; stop it first"
             case NodeChange.REMOVE if case is None or not case.is_settled:
-                return "may hold data that is nowhere else; drain it, or rebuild it, before it is removed"
+                return "may hold data that no other node has; drain it or rebuild it before you remove it"
         return ""
 
     def view(self) -> NodeStates:
-        """Every node that is not as it should be."""
+        """The state of every node that lost its data, may have lost it, or is drained."""
         events, found = self.events, self.by_node
         donors = events.donors(self._cluster_view.storage_nodes)
         done = dict(events.done)

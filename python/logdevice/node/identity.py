@@ -1,8 +1,9 @@
-"""Whose data a data directory holds: written once, checked at every start.
+"""The file that says which node a data directory belongs to: written once, checked at every start.
 
-A node that starts on the disk of another would answer for records it does not have. A directory without
-the file, or without the store, is new: a node that was there before then comes back as another one (its
-generation grows), and says so in the event log before the file is written and before it answers anybody.
+A node that started on the disk of another node would answer for records it does not have. A directory
+without this file, or without the store, is new. If the node was registered before, it then comes back with
+a higher generation: it writes this to the event log before it writes the file and before it answers any
+request.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ FILE = "identity.json"
 
 
 def is_new(directory: Path, cluster: str, node: NodeId, *, store: Path | None) -> bool:
-    """Whether nothing is in the directory yet. InvalidArgumentError if it belongs to somebody else.
+    """Whether the directory holds no data of this node yet.
 
-    Without the store's files it is new, too: what the node promised about its records is gone. A node
-    that stores nothing has no such files.
+    A directory without the store's files is new, too: the records that the node promised to keep are gone.
+    `store` is None for a node that stores nothing, which has no such files. Raises InvalidArgumentError if
+    the directory belongs to another node or cluster.
     """
     path = directory / FILE
     try:
@@ -37,18 +39,25 @@ def is_new(directory: Path, cluster: str, node: NodeId, *, store: Path | None) -
         raise UnreadableMetadataError(f"{path} is damaged") from None
     if found != _identity(cluster, node):
         raise InvalidArgumentError(
-            f"{directory} holds the data of {found}, not of {_identity(cluster, node)}"
+            f"{directory} holds the data of {_shown(found)}, not of {_shown(_identity(cluster, node))}"
         )
     return store is not None and not store.exists()
 
 
 def claim(directory: Path, cluster: str, node: NodeId) -> None:
-    """From here on the directory is the node's own."""
+    """Marks the directory as belonging to this node."""
     _write(directory / FILE, json.dumps(_identity(cluster, node)))
 
 
 def _identity(cluster: str, node: NodeId) -> dict[str, object]:
     return {"cluster": cluster, "node": int(node)}
+
+
+def _shown(identity: object) -> str:
+    match identity:
+        case {"cluster": str(name), "node": int(node)}:
+            return f"{NodeId(node)} of cluster {name!r}"
+    return "an unknown node"
 
 
 def _write(path: Path, text: str) -> None:

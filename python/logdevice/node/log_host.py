@@ -1,8 +1,8 @@
-"""The logs of a storage node: a LogState for each, fed with requests and with what the disk says.
+"""The logs of a storage node: a LogState for each, fed with requests and with the disk's answers.
 
-Logs that are in the store are restored when the node starts; others are made when somebody first stores
-something. A log lives as long as the process. Read streams of a log are told what is released and
-trimmed, in the order in which the log state says it.
+Logs that are in the store are restored when the node starts; the first store for any other log makes its
+LogState. A log lives as long as the process. Its read streams hear what is released and trimmed in the
+order in which the LogState says it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CORRUPT = int(RecordFlags.CORRUPT)
 
 
 class LogHost(Host[LogState]):
-    """One log."""
+    """One log of a storage node."""
 
     def __init__(self, log: LogId, stored: StoredLog, logs: Logs) -> None:
-        self.listeners: dict[int, Listener] = {}  # read streams, by a number of their own
-        # Metadata logs are on every node and brought up to date by themselves.
+        self.listeners: dict[int, Listener] = {}  # read streams, by the number of their session
+        # Rebuilding does not restore metadata logs: every storage node copies them from the others.
         self._is_restorable = not is_metadata_log(log)
         node, is_rebuilding = logs.node, logs.is_rebuilding and self._is_restorable
         super().__init__(
@@ -57,7 +57,7 @@ class LogHost(Host[LogState]):
         return self.machine.stored
 
     async def request(self, request: Request) -> Any:
-        """The answer; None at once for what has none."""
+        """The answer to a request. Returns None at once for a message that has no answer."""
         if isinstance(request, Release | Delete | KeepWriters):
             self.tell(request)
             return None
@@ -78,12 +78,12 @@ class Logs:
         self.node = node
         self.disk = disk
         self.is_rebuilding = False  # the node lacks data that it should have
-        self.is_fenced = False  # the node is drained, and takes no more copies
-        self.has_metadata = False  # it holds the metadata logs as they are on the other nodes
+        self.is_fenced = False  # the node is drained and takes no more copies
+        self.has_metadata = False  # the node holds every entry of the metadata logs
         self._hosts: dict[LogId, LogHost] = {}
 
     async def restore(self) -> None:
-        """Everything that is in the store, before the first request."""
+        """Restores every log that is in the store. Called before the first request."""
         for log, stored in await self.disk.ask(_restored):
             self._open(log, stored)
 
@@ -113,17 +113,18 @@ class Logs:
         return answer
 
     def _refusal(self, store: Store) -> Stored | None:
-        """Before the log state sees it."""
+        """The answer to a store that is refused before the log state sees it; None if it is not."""
         if self.is_fenced and not is_metadata_log(store.log):
             return store.answer(StoreStatus.REBUILDING)  # P74
         if self.disk.is_overloaded:
             return store.answer(StoreStatus.OVERLOADED)
-        # Damaged on its way here: whoever sent it still has it whole.
+        # The record was damaged on its way here: the sender still has it undamaged.
         return store.answer(StoreStatus.FAILED) if store.record.flags & _CORRUPT else None
 
     async def trim_expired(self) -> None:
-        """Retention: trims what is older than its log keeps it, by a TRIM to the log state, so that readers
-        hear of it before anything goes.
+        """Retention: trims the records that are older than their log keeps them.
+
+        The trim is a TRIM to the log state, so that readers hear of it before any record is deleted.
         """
         directory = self.node.cluster_view.directory
         for path, log in directory.logs().items():
@@ -132,11 +133,11 @@ class Logs:
                 await self._trim(log, wall_ms() - backlog_s * 1000)
 
     async def _trim(self, log: LogId, before_ms: int) -> None:
-        """Up to the last record held that is too old: behind it may be younger ones that only others hold."""
+        """Trims up to the last record here that is too old. After it may be newer ones on other nodes."""
         older = await self.disk.ask(lambda store: store.find_time(log, before_ms))
         stored = self.host(log).stored
         if older < max(stored.trim_end, LSN_OLDEST):
-            return  # nothing that is held is too old
+            return  # no record on this node is too old
         end = min(older.next, stored.released_end)
         if end > stored.trim_end:
             await self.answer(Trim(log, end))

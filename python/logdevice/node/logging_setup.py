@@ -10,7 +10,7 @@ from typing import Final
 
 from logdevice.errors import InvalidArgumentError
 
-# What every LogRecord has; whatever else is on one was put there to be seen.
+# The attributes that every LogRecord has. Any other attribute was added by the caller, to be logged.
 _KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 

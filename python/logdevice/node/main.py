@@ -1,7 +1,8 @@
 """`logdeviced`: one node as a process.
 
-Runs until SIGTERM or SIGINT, which let it finish what it has begun; a second one ends it at once. Exit
-codes: 0 stopped as asked, 2 wrong configuration or command line, 3 could not start, 1 a mistake of ours.
+It runs until SIGTERM or SIGINT. The first signal lets it finish the work it has begun; a second signal ends
+it at once. Exit codes: 0 stopped by a signal, 2 wrong configuration or command line, 3 could not start, 1 a
+bug in LogDevice.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every setting is a flag; one that is not given is taken from the file."""
+    """The command line. Every setting is a flag; a flag that is not given is taken from the file."""
     made = argparse.ArgumentParser(prog="logdeviced", description="A node of a LogDevice cluster.")
     made.add_argument("--config", type=Path, required=True, help="The node's configuration, JSON or TOML.")
     made.add_argument("--log-file", type=Path, help="Where to log instead of stderr.")
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if sys.flags.optimize:
-        # The machines assert what they rely on; without that a mistake would go on unnoticed.
+        # The machines assert what they rely on. Without assertions a bug would go unnoticed.
         sys.stderr.write("logdeviced does not run under python -O\n")
         return EXIT_USAGE
     try:
@@ -87,8 +88,8 @@ async def run(config: NodeConfig) -> int:
         _logger.error("the node could not start: %s", error)
         sys.stderr.write(f"logdeviced: {error}\n")
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_START
-    # What modules made stays as long as the process. Now and then the collector would go through all of it,
-    # and the node would not answer for some 20 ms.
+    # Objects made while modules were imported live as long as the process. Without the freeze, the garbage
+    # collector would now and then visit them all, and the node would not answer for some 20 ms.
     gc.collect()
     gc.freeze()
     await _asked_to_stop()

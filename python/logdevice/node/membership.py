@@ -1,6 +1,6 @@
-"""The membership machine's shell: says who died and who came, and takes leave of the others.
+"""The shell of the membership machine: reports which nodes died or came up, and announces this node's stop.
 
-Lives as long as the process. What follows from a change is the business of whoever listens.
+Lives as long as the process. The listener decides what follows from a change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class MembershipHost(Host[Membership]):
-    """`changed` is called with a node that came, or None if one died."""
+    """Which nodes are alive. `changed` is called with a node that came up, or with None if a node died."""
 
     def __init__(self, node: NodeContext, changed: Callable[[NodeId | None], None]) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class MembershipHost(Host[Membership]):
         self.feed(NodesChanged(nodes))
 
     async def leave(self) -> None:
-        """Tells the other nodes, so that none has to find out by waiting."""
+        """Tells the other nodes that this node stops, so that they need not wait for missing pings."""
         self.close()
         node = self._node
         ping = Ping(node.id, -node.started_ms)
@@ -57,7 +57,7 @@ class MembershipHost(Host[Membership]):
         await asyncio.gather(*telling, return_exceptions=True)
 
     def _came(self, effect: DeclareAlive) -> None:
-        _logger.info("%s is there", effect.node, extra={"node": int(effect.node)})
+        _logger.info("%s is alive", effect.node, extra={"node": int(effect.node)})
         self._changed(effect.node)
 
     def _died(self, effect: DeclareDead) -> None:
@@ -65,6 +65,6 @@ class MembershipHost(Host[Membership]):
         self._changed(None)
 
     def _lost(self, effect: Ask[Any], error: LogDeviceError) -> None:
-        # A queue that is full here says nothing about the other node.
+        # A full queue on this node says nothing about the other node.
         if not isinstance(error, OverloadedError):
             super()._lost(effect, error)

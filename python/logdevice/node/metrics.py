@@ -1,7 +1,7 @@
-"""The numbers of a node, for Prometheus and for `logdevice status`: the same ones in both.
+"""The metrics of a node. Prometheus and `logdevice status` show the same ones.
 
-Each node has a registry of its own, so that several fit into one process. The page is served on a port
-of its own if one is set. What is counted elsewhere (the store, read streams) is fetched when asked for.
+Each node has its own registry, so that several nodes fit into one process. If a metrics port is set, the
+page is served there. Numbers that are counted elsewhere (the store, read streams) are fetched on demand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from logdevice.storage.log_store import StoreStats
 
 
 class _Family:
-    """Declares metrics of one registry under the names that monitoring knows."""
+    """Declares the metrics of one registry, with the prefix that all their names have."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -45,7 +45,7 @@ class SequencerMetrics:
 class StorageMetrics:
     def __init__(self, of: _Family) -> None:
         self.stores = of.counter("stores", "Copies this storage node was asked to keep.")
-        self.store_bytes = of.counter("store_bytes", "Bytes of bodies in those.")
+        self.store_bytes = of.counter("store_bytes", "Bytes of bodies this node was asked to keep.")
         self.stores_refused = of.counter(
             "stores_refused", "Copies that were not kept, by reason.", ("status",)
         )
@@ -72,10 +72,10 @@ class RebuildMetrics:
         self.share = of.gauge("rebuild_share", "How much of its part in a rebuilding is done, 0 to 1.")
         self.elapsed = of.gauge(
             "rebuild_elapsed_seconds",
-            "How long this node has been at its part in a rebuilding; 0: it is done.",
+            "How long this node has worked on its part in a rebuilding; 0: it is done.",
         )
         self.bytes = of.gauge("rebuild_bytes", "Bytes of records copied to other nodes by rebuilding.")
-        self.seconds = of.counter("rebuild_seconds", "Time spent on that, each log counted for itself.")
+        self.seconds = of.counter("rebuild_seconds", "Time spent copying for rebuilding, summed over logs.")
 
 
 class Metrics:
@@ -86,7 +86,7 @@ class Metrics:
         self.storage = StorageMetrics(family)
         self.read = ReadMetrics(family)
         self.rebuild = RebuildMetrics(family)
-        self.nodes_alive = family.gauge("nodes_alive", "Nodes this one can count on, itself included.")
+        self.nodes_alive = family.gauge("nodes_alive", "Nodes this node believes alive, itself included.")
         self.requests_failed = family.counter("requests_failed", "Requests answered by an error.", ("error",))
         self._server: Any = None
 
@@ -94,7 +94,7 @@ class Metrics:
         self.registry.register(_StoreCollector(stats))
 
     def serve(self, host: str, port: int) -> None:
-        """The page, on this host; port 0: none."""
+        """Serves the metrics page on this host and port; does nothing if the port is 0."""
         if port:
             try:
                 self._server, _ = start_http_server(port, host, self.registry)
@@ -110,7 +110,7 @@ class Metrics:
             self._server = None
 
     def values(self) -> dict[str, float]:
-        """Every sample by its name and labels."""
+        """Every sample, by its name with its labels."""
         return {
             _sample_name(sample.name, sample.labels): sample.value
             for metric in self.registry.collect()

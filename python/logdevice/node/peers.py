@@ -1,8 +1,8 @@
-"""Other nodes: a conversation with each, and this node itself without one.
+"""Requests to other nodes, through a conversation with each, and to this node itself, by a local call.
 
-Every request ends in exactly one call back: with the answer, or with the reason why there is none. What
-has no answer is sent if it can be. Peers live as long as the process; a conversation is opened when it is
-first needed and again after it broke.
+Every request ends in exactly one callback: with the answer, or with the reason why there is none. A message
+that has no answer is sent if that is possible, and dropped otherwise. Peers live as long as the process. A
+conversation is opened when it is first needed, and again after it breaks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Lost = Callable[[LogDeviceError], None]
 
 
 class Peers:
-    """`local` answers what this node asks itself."""
+    """All nodes of the cluster, as this node reaches them. `local` answers its requests to itself."""
 
     def __init__(self, me: NodeId, channels: Channels, settings: NodeSettings) -> None:
         self.local: Local | None = None
@@ -43,14 +43,14 @@ class Peers:
         self._telling: Counter[NodeId] = Counter()  # messages without an answer that wait to be sent
 
     def set_addresses(self, addresses: dict[NodeId, str]) -> None:
-        """Where nodes are now. A conversation with where one was before ends."""
+        """Takes the nodes' current addresses. Conversations with earlier addresses are closed."""
         self._addresses = addresses
         for node, address in list(self._conversations):
             if addresses.get(node) != address:
                 self._tasks.start(self._conversations.pop((node, address)).close())
 
     def heard_from(self, node: NodeId) -> None:
-        """It is there, perhaps again: whoever asks it something now need not be refused by an old failure."""
+        """The node is alive: a new request to it must not be refused because an earlier connection failed."""
         address = self._addresses.get(node)
         if address is not None and node != self._me:
             self._channels.get(address, node).try_now()
@@ -59,19 +59,23 @@ class Peers:
         self._tasks.start(self._ask(node, request, done, lost))
 
     def tell(self, node: NodeId, message: object) -> None:
-        """If it can be sent soon: to a node that cannot be reached not much is kept waiting."""
+        """Sends a message without an answer; drops it if too many already wait for this node."""
         if self._telling[node] < _TELLS_WAITING_MAX:
             self._telling[node] += 1
             self._tasks.start(self._tell(node, message))
 
     async def request(self, node: NodeId, request: Request[Any], timeout_ms: int | None = None) -> Any:
-        """The answer, or an error: UnavailableError if the request certainly did not get there."""
+        """The node's answer.
+
+        Raises UnavailableError if the request certainly did not arrive, OutcomeUnknownError if no answer
+        came in time, or the error with which the node answered.
+        """
         if node == self._me:
             assert self.local is not None, "the node is assembled"
             return await self.local(request)
         timeout_ms = timeout_ms or self._settings.peer_timeout_ms
         try:
-            # Around it all: requests that wait for a connection take turns, and each turn takes its time.
+            # This limits the whole call: requests wait in turn for a connection, before their own time-out.
             async with asyncio.timeout(2 * timeout_ms / 1000):
                 return await self._conversation(node).ask(request, timeout_ms=timeout_ms, idempotent=False)
         except TimeoutError:
@@ -89,7 +93,7 @@ class Peers:
             lost(error)
             return
         except Exception as error:
-            # A mistake of ours. Whoever asked would wait for ever.
+            # This is a bug. Without a call of `lost`, the machine that asked would wait for ever.
             _logger.exception("%s could not be asked %s", node, type(request).__name__)
             lost(LogDeviceError(f"{node} could not be asked: {type(error).__name__}", node=node))
             return
@@ -103,7 +107,7 @@ class Peers:
             else:
                 await self._conversation(node).tell(message)
         except LogDeviceError as error:
-            _logger.debug("%s was not told: %s", node, error)
+            _logger.debug("a message to %s was not sent: %s", node, error)
         finally:
             self._telling[node] -= 1
 

@@ -1,7 +1,7 @@
-"""A storage node's parts in rebuilding: donor, and node that gets its data back or leaves.
+"""A storage node's two parts in rebuilding: it is a donor, and it gets its own data back or gives it away.
 
-The shells of two machines that follow the event log, and what operators see of them. Lives as long as the
-process.
+Here are the shells of the two machines, which follow the event log, and the progress that operators see.
+They live as long as the process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Rebuilds:
         self._progress = _Progress(self._donor.machine, node.metrics)
 
     def follow(self) -> None:
-        """The event log has moved."""
+        """Called when the event log has changed."""
         moved = EventLogMoved(
             self._node.event_log.events, tuple(sorted(self._node.cluster_view.directory.logs().values()))
         )
@@ -95,9 +95,9 @@ class Rebuilds:
         try:
             sight = await self._sight(effect.log)
         except LogDeviceError as error:
-            _logger.info("log %s cannot be looked at: %s", effect.log, error)
+            _logger.info("the state of log %s cannot be read: %s", effect.log, error)
         except Exception:
-            _logger.exception("log %s could not be looked at", effect.log)
+            _logger.exception("the state of log %s could not be read", effect.log)
         self._donor.feed(LogSeen(effect.id, sight))
 
     async def _sight(self, log: LogId) -> LogSight:
@@ -106,7 +106,7 @@ class Rebuilds:
         history = () if found is None else await node.metadata_log.history(log)
         if found is not None and found.value.metadata not in history:
             history = (*history, found.value.metadata)  # it may not be in the metadata log yet
-        # As it is after all that waiting; nothing is made here for a log without copies.
+        # Read after the awaits, so it is current. No LogState is made for a log that has no epoch yet.
         stored = self._logs.host(log).stored if history else None
         is_alive = node.membership.is_alive
         return LogSight(
@@ -123,7 +123,7 @@ class Rebuilds:
         try:
             self._node.cluster_view.path(log)
         except UnknownLogError:
-            return False  # it was removed meanwhile
+            return False  # the log was removed meanwhile
         return True
 
     async def _record(self, host: Host[Donor] | Host[OwnData], effect: RecordEvent) -> None:
@@ -149,13 +149,13 @@ class Rebuilds:
         _logger.info("log %s cannot be copied now: %s", effect.log, effect.why)
 
     async def _measure(self) -> None:
-        """How large the logs of a rebuilding are, so that one can tell how much of it is done."""
+        """Measures the logs of a rebuilding, so that operators can see which share of it is done."""
         for log in sorted(self._donor.machine.left):
             self._progress.sizes[log] = await self._logs.disk.ask(partial(_size, log))
 
 
 class _Progress:
-    """What operators see of a donor."""
+    """What operators see of a donor: its share done, and its elapsed time."""
 
     def __init__(self, donor: Donor, metrics: Metrics) -> None:
         self.sizes: dict[LogId, int] = {}  # of the logs of this rebuilding, in bytes of records
@@ -167,28 +167,28 @@ class _Progress:
         metrics.rebuild.bytes.set_function(lambda: donor.bytes_copied)
 
     def has_begun(self) -> bool:
-        """Whether the donor works on another rebuilding than before."""
+        """Whether the donor has begun another rebuilding since the last call."""
         if self._donor.version is None or self._donor.version == self._version:
             return False
         self._version, self._began_ms = self._donor.version, wall_ms()
         self.sizes = dict.fromkeys(self._donor.left, 0)
-        _logger.info("copies what lost nodes held, version %s", self._version)
+        _logger.info("restores the copies of lost nodes, version %s", self._version)
         return True
 
     @property
     def share(self) -> float:
-        """How much of what this donor has to look at it has looked at; 1 if there is nothing to do."""
+        """The share of its logs' bytes that this donor has gone through; 1 if there is nothing to do."""
         left = self._donor.left
         if not left:
             return 1.0
-        # A log without records is something to do, too.
+        # One more for each log, so that a log without records counts, too.
         size_left = sum(self.sizes[log] + 1 for log in left)
         begun = sum(min(self._donor.bytes_passed(log), self.sizes[log]) for log in left)
         return 1 - (size_left - begun) / (sum(self.sizes.values()) + len(self.sizes))
 
     @property
     def elapsed_s(self) -> float:
-        """For how long it has been at it; 0 if there is nothing to do."""
+        """For how long the donor has worked on this rebuilding; 0 if there is nothing to do."""
         return (wall_ms() - self._began_ms) / 1000 if self._donor.left else 0.0
 
 
@@ -197,7 +197,7 @@ def _size(log: LogId, store: LogStore) -> int:
 
 
 async def seal_like_others(logs: Logs, store: EpochStore, all_logs: list[LogId]) -> None:
-    """An empty disk has forgotten what was sealed: nothing more is taken for epochs that are over."""
+    """Seals every earlier epoch again on a node with an empty disk, which has forgotten its seals."""
     for log in all_logs:
         found = await store.read(log)
         if found is not None and found.value.epoch > 1:

@@ -1,5 +1,5 @@
-"""What a storage node keeps: records by log and LSN, behind one small interface.
+"""The store of a storage node: records by log and LSN, with one small interface.
 
-A store knows headers well enough to skip records that others send, and nothing of what epochs,
-quorums or readers mean.
+A store reads headers only to skip records that other nodes send. It knows nothing of epochs, quorums or
+readers.
 """

@@ -1,10 +1,9 @@
 """The index of a store: which records a node has and where their bodies are, in RocksDB.
 
-RocksDB keeps no log of its own here: the segments are that log. Every group's changes are written to it
-as one batch together with the position behind the group, so whatever RocksDB has kept after a crash is
-the state at some earlier position, and the rest is replayed. An index that is gone or unreadable is
-rebuilt. What is small (trim points, seals, bridges, how much of each segment is in use) is also held in
-memory.
+RocksDB's own write-ahead log is off: the segments are that log. The changes of a group are written to RocksDB
+as one batch, together with the position after the group. So after a crash RocksDB has the state at some
+earlier position, and the rest is replayed. An index that is missing or unreadable is rebuilt. Small data
+(trim points, seals, bridges, how much of each segment is in use) is also held in memory.
 """
 
 from __future__ import annotations
@@ -34,29 +33,29 @@ from logdevice.storage import index_layout as layout
 from logdevice.storage.index_layout import IndexPosition, Usage
 from logdevice.types import LSN_MAX, LogId, Lsn, LsnRange
 
-# The name under which the ranges are kept in which this store may have lost records.
+# The name of the state that holds the ranges in which this store may have lost records.
 UNDER_REPLICATED: Final = "store.under_replicated"
-# A file of this name in the index's directory: do not trust it, rebuild it.
+# If the index's directory has a file of this name, the index is not trusted and is rebuilt.
 _DISTRUST: Final = "rebuild"
 
 
 @dataclass(slots=True)
 class LogFacts:
-    """What is small about one log."""
+    """The small data of one log, which is also held in memory."""
 
     trim_end: Lsn = field(default_factory=Lsn)
-    reclaimed_end: Lsn = field(default_factory=Lsn)  # up to here the entries below the trim point are gone
+    reclaimed_end: Lsn = field(default_factory=Lsn)  # the index entries below it have been removed
     states: dict[str, bytes] = field(default_factory=dict)
-    bridges: tuple[Lsn, ...] = ()  # in LSN order; replaced as a whole, scans may be looking at it
+    bridges: tuple[Lsn, ...] = ()  # in LSN order; replaced as a whole, because scans may be reading it
     under_replicated: tuple[LsnRange, ...] = ()
-    highest: Lsn | None = None  # nothing was stored above it; None: not looked up yet
+    highest: Lsn | None = None  # no record was stored above it; None: not looked up yet
 
 
 _NOTHING: Final = LogFacts()
 
 
 class IndexFailedError(OSError):
-    """RocksDB could not do what it was asked to. Its own errors are of no class of their own."""
+    """A call of RocksDB failed. rocksdict raises a plain Exception for it."""
 
 
 @contextmanager
@@ -69,7 +68,7 @@ def _asking() -> Iterator[None]:
 
 
 class Index:
-    """Any thread may read; one at a time may write."""
+    """The index in RocksDB. Any thread may read it; one thread at a time may write it."""
 
     def __init__(self, directory: Path, settings: StorageSettings) -> None:
         self._directory = directory
@@ -87,28 +86,28 @@ class Index:
             self._open()
             is_open = True
         if not is_open:
-            # Damaged in whatever way: it can be rebuilt, so there is nothing to lose. Not in an `except`: an
-            # iterator that the exception still refers to would keep RocksDB's lock.
+            # The index is damaged. It can be rebuilt, so wiping it loses nothing. This is not in an `except`:
+            # an iterator that the exception still refers to would keep RocksDB's lock.
             self.wipe()
 
     def wipe(self) -> None:
-        """Forgets everything, to be filled again from the segments."""
+        """Removes everything, so that the index can be filled again from the segments."""
         if getattr(self, "_db", None) is not None:
             self._db.close()
         shutil.rmtree(self._directory, ignore_errors=True)
         self._open()
 
     def distrust(self) -> None:
-        """Has the index rebuilt when the store is opened next."""
+        """Marks the index to be rebuilt when the store is next opened."""
         with suppress(OSError):
             (self._directory / _DISTRUST).touch()
 
     def known(self, log: LogId) -> LogFacts:
-        """To look at, not to change."""
+        """The small data of a log, to be read only."""
         return self.facts.get(log) or _NOTHING
 
     def log(self, log: LogId) -> LogFacts:
-        """To change: a log that is not known yet is from now on."""
+        """The small data of a log, to be changed. If the log is not known yet, it is added."""
         facts = self.facts.get(log)
         return self.facts.setdefault(log, LogFacts()) if facts is None else facts
 
@@ -118,7 +117,7 @@ class Index:
         return value
 
     def entries(self, log: LogId, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and entries of the records of [start, end), also of those that are trimmed but still here."""
+        """Keys and entries of the records of [start, end), including trimmed ones not yet removed."""
         return self._items(layout.record_key(log, start), layout.record_key(log, end))
 
     def first(self, log: LogId, start: int, end: int) -> tuple[Lsn, bytes] | None:
@@ -148,12 +147,12 @@ class Index:
             self._db.delete(key, self._no_log)
 
     def flush(self, *, wait: bool) -> None:
-        """Has RocksDB write what it holds in memory. Other threads run meanwhile."""
+        """Makes RocksDB write to disk what it holds in memory. Other threads run meanwhile."""
         with _asking():
             self._db.flush(wait)
 
     def close(self) -> None:
-        # What cannot be flushed is replayed.
+        # What cannot be flushed is replayed at the next opening.
         with suppress(IndexFailedError):
             self.flush(wait=True)
         self._db.close()
@@ -171,7 +170,7 @@ class Index:
         self._load()
 
     def _load(self) -> None:
-        """Reads what is small into memory."""
+        """Reads the small data into memory."""
         for key, value in self._prefixed(layout.SEGMENT_KEYS):
             self.usage[int.from_bytes(key[1:], "big")] = Usage(*layout.USAGE.unpack(value))
         for key, value in self._prefixed(layout.TRIM_KEYS):
@@ -186,7 +185,7 @@ class Index:
         self._find_logs()
 
     def _find_logs(self) -> None:
-        """Notes every log that has a record, by one seek for each."""
+        """Adds every log that has a record, with one seek for each."""
         iterator = self._db.iter()
         iterator.seek(layout.RECORD_KEYS)
         while iterator.valid() and iterator.key().startswith(layout.RECORD_KEYS):
@@ -199,12 +198,12 @@ class Index:
         return self._items(prefix, bytes([prefix[0] + 1]))
 
     def _items(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        # With a bound, because behind it may be thousands of entries that were deleted but are not gone yet.
+        # With a bound, because after it there may be thousands of entries deleted but not yet removed.
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
         items: Iterator[Any] = self._db.items(from_key=start, read_opt=options)
-        # RocksDB looks at the bound through `options`, which rocksdict does not keep alive: this frame must,
-        # for longer than the iterator.
+        # RocksDB reads the bound through `options`, which rocksdict does not keep alive. So this frame must
+        # keep it alive for longer than the iterator.
         last = start
         try:
             with _asking():
@@ -216,8 +215,9 @@ class Index:
             del items
 
     def _check_end(self, last: bytes, options: ReadOptions) -> None:
-        """Raises if there should be more behind `last`: rocksdict ends its loops at a damaged block as if
-        nothing followed, and a node must not say so.
+        """Raises if the iteration ended at a damaged block instead of the end.
+
+        At a damaged block rocksdict ends its loops as if nothing followed. A node must not claim that.
         """
         iterator = self._db.iter(options)
         iterator.seek(last)
@@ -236,7 +236,7 @@ def _options(settings: StorageSettings) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_write_buffer_size(settings.index_memory_bytes)
     options.set_max_open_files(256)
-    # Its own log of what it does: enough for a look back, not more.
+    # RocksDB's log files for humans: two small ones are enough.
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1024 * 1024)
     return options

@@ -1,8 +1,8 @@
-"""Every byte of the index: keys that sort by log and position, and what they say.
+"""Every byte of the index: keys that sort by log and position, and their values.
 
-Pure, like layout.py. A record's entry starts with its *route*, copyset and flags, which is all that is
-looked at to decide whether this node sends the record; where its parts are comes next, then its header as
-record_format encodes it. Everything in an index can be rebuilt from the segments.
+Pure functions, as in layout.py. A record's entry starts with its *route*, its copyset and flags: they alone
+decide whether this node sends the record. Then come the places of its parts, and its header as record_format
+encodes it. Everything in an index can be rebuilt from the segments.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class BodyLocation(NamedTuple):
     body_segment: int
     body_offset: int
     body_bytes: int
-    header_segment: int  # of the last change of its header: the body's, until it is amended
+    header_segment: int  # the segment of the last change of its header: the body's, until it is amended
 
 
-# The first byte of a key says what it is about.
+# The first byte of a key says what kind of key it is.
 POSITION_KEY: Final = b"p"
 RECORD_KEYS, BRIDGE_KEYS, SEGMENT_KEYS, STATE_KEYS, TRIM_KEYS = b"r", b"b", b"s", b"n", b"t"
 _LONG_KEY: Final = Struct(">cQQ")
@@ -32,7 +32,7 @@ _SHORT_KEY: Final = Struct(">cQ")
 
 _LOCATION: Final = Struct("<QQIQ")
 USAGE: Final = Struct("<QQQQ")  # the fields of a Usage
-POSITION: Final = Struct("<QQQQ")  # those of an IndexPosition
+POSITION: Final = Struct("<QQQQ")  # the fields of an IndexPosition
 LSN: Final = Struct("<Q")
 _ROUTE_HEAD: Final = Struct("<BH")
 
@@ -82,7 +82,7 @@ def route_bytes(entry: bytes) -> int:
 
 @lru_cache(maxsize=4096)
 def decode_route(route: bytes) -> tuple[tuple[NodeId, ...], int]:
-    """Copyset and flags."""
+    """The copyset and flags of a route."""
     count, flags = _ROUTE_HEAD.unpack_from(route)
     return tuple(NodeId(node) for node in _nodes(count).unpack_from(route, _ROUTE_HEAD.size)), flags
 
@@ -102,14 +102,14 @@ def _nodes(count: int) -> Struct:
 class Usage(NamedTuple):
     """How much of a segment is still needed."""
 
-    records: int = 0  # whose body or latest header is in it
-    live_bytes: int = 0  # of records whose body is in it
-    put_bytes: int = 0  # the same, of all that ever were
-    deletes: int = 0  # they keep records of older segments away when an index is rebuilt
+    records: int = 0  # records whose body or latest header is in it
+    live_bytes: int = 0  # bytes of the records whose body is in it
+    put_bytes: int = 0  # bytes of all records that were ever written to it
+    deletes: int = 0  # deletions in it; without them a rebuilt index would bring back older records
 
 
 class IndexPosition(NamedTuple):
-    """Up to where the index has seen the segments."""
+    """The place in the segments up to which all changes are in the index."""
 
     store: int
     segment: int

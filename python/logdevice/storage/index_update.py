@@ -1,9 +1,8 @@
 """Turns the changes of a group into one write to the index.
 
-It lives for one group: while the group is being written, or when it is replayed. Both ways must come to
-the same index, so this is the only place where changes are given their meaning. It also keeps the books:
-how many records each segment still holds, and which bodies are now dead. Nothing of it shows before
-`commit`; an update that is not committed has not happened.
+An update lives for one group, while the group is written or replayed. Both must lead to the same index, so
+this is the only module that applies changes. It also counts how many records each segment still holds, and
+collects the bodies that are now dead. Nothing of it is visible before `commit`.
 """
 
 from __future__ import annotations
@@ -29,18 +28,21 @@ _RECORDS, _LIVE_BYTES, _PUT_BYTES, _DELETES = range(4)
 
 
 class IndexUpdate:
-    """`is_replay`: the changes come out of a segment, where trims are written with their real ends."""
+    """The update of the index for one group.
+
+    With `is_replay` the changes come from a segment, in which trims have their final ends.
+    """
 
     def __init__(self, index: Index, *, is_replay: bool = False) -> None:
         self._index = index
         self._is_replay = is_replay
-        self._facts: dict[LogId, LogFacts] = {}  # of logs that change
-        self._values: dict[bytes, bytes | None] = {}  # what keys will say; None: nothing
-        self._usage: dict[int, list[int]] = {}  # what is added to the use of each segment
+        self._facts: dict[LogId, LogFacts] = {}  # of the logs that change
+        self._values: dict[bytes, bytes | None] = {}  # the new values of keys; None: deleted
+        self._usage: dict[int, list[int]] = {}  # what is added to the Usage of each segment
         self._segment = 0
         self._body_offset = 0
         self.dead: list[BodyLocation] = []
-        self.moved_trims: dict[int, TrimLog] = {}  # by their place among the changes
+        self.moved_trims: dict[int, TrimLog] = {}  # by their index among the changes
 
     def apply(self, changes: Iterable[Change], segment: int, bodies_offset: int) -> None:
         self._segment = segment
@@ -59,7 +61,7 @@ class IndexUpdate:
                     self._on_trim(number, change)
 
     def remove(self, key: bytes, entry: bytes) -> None:
-        """The record of this key goes."""
+        """Removes the record of this key."""
         location = layout.entry_location(entry)
         self._values[key] = None
         self._count(entry, location, -1)
@@ -67,8 +69,9 @@ class IndexUpdate:
         self._note_bridge(layout.key_log(key), layout.key_lsn(key), 0)
 
     def commit(self, position: IndexPosition | None = None) -> None:
-        """Writes everything at once. `position`: up to where the segments are in the index with it. If it
-        raises, nothing has changed and it may be called again.
+        """Writes everything at once. After an error nothing has changed, and it may be called again.
+
+        `position` is the place in the segments up to which all changes are then in the index.
         """
         usage = {segment: self._usage_with(segment, added) for segment, added in self._usage.items()}
         batch = WriteBatch(raw_mode=True)
@@ -138,10 +141,10 @@ class IndexUpdate:
         self._values[layout.state_key(put.log, put.name)] = put.value
 
     def _on_trim(self, number: int, trim: TrimLog) -> None:
-        """Moves the trim point; the entries below it go later, in steps."""
+        """Moves the trim point. The Reclaimer removes the entries below it later, in steps."""
         facts = self._log(trim.log)
-        # In a replay the answer could differ: a bridge that was replaced may be back, because the segment
-        # that replaced it is gone. So the end is decided once, and written.
+        # A replay could find another end: a bridge that was replaced may be back, because the segment that
+        # replaced it is gone. So the end is decided once, and written.
         end = trim.end if self._is_replay else trimmed_to(trim.end, facts.bridges)
         if end != trim.end:
             self.moved_trims[number] = TrimLog(trim.log, end)
@@ -153,7 +156,7 @@ class IndexUpdate:
             self._values[layout.trim_key(trim.log)] = layout.LSN.pack(end)
 
     def _log(self, log: LogId) -> LogFacts:
-        """What is small about a log, as it will be."""
+        """The small data of a log as it will be after the commit."""
         facts = self._facts.get(log)
         if facts is None:
             known = self._index.known(log)
@@ -161,7 +164,7 @@ class IndexUpdate:
         return facts
 
     def _highest(self, log: LogId, facts: LogFacts) -> Lsn:
-        """At least the highest LSN of the log in the index: above it nothing has to be looked up."""
+        """An LSN above which the index has no record of the log, so that puts there need no lookup."""
         if facts.highest is None:
             last = self._index.last(log, 0, 1 << 63)
             facts.highest = Lsn(0) if last is None else last[0]
@@ -175,7 +178,7 @@ class IndexUpdate:
         self._count(entry, location, 1)
 
     def _count(self, entry: bytes, location: BodyLocation, sign: int) -> None:
-        """Adds a record to the segments that hold its parts, or takes it away from them."""
+        """Adds a record to the counts of the segments that hold its parts, or subtracts it."""
         body_segment, _, body_bytes, header_segment = location
         usage = self._usage_of(body_segment)
         usage[_RECORDS] += sign
@@ -191,7 +194,7 @@ class IndexUpdate:
         return self._usage.setdefault(segment, [0, 0, 0, 0])
 
     def _note_bridge(self, log: LogId, lsn: Lsn, flags: int) -> None:
-        """Notes that the record at this LSN is a bridge now, or is not."""
+        """Notes whether the record at this LSN is now a bridge."""
         facts, is_bridge = self._log(log), bool(flags & _BRIDGE)
         bridges = facts.bridges
         if not is_bridge and not bridges:

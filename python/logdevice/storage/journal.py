@@ -1,8 +1,8 @@
-"""The way of every change: into a segment, then into the index, in that order.
+"""Applies every change first to a segment, then to the index.
 
-What is durable in a segment will be in the index, at the latest when the store is opened again: opening
-replays what the index has not seen. So the journal alone decides what the segments and the index may
-disagree about, which is nothing but the last few groups before a crash. One thread at a time.
+A change that is durable in a segment gets into the index, at the latest when the store is opened again:
+opening replays the changes that are not in the index yet. So segments and index can differ only in the last
+few groups before a crash. Only one thread at a time may use a journal.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ class Journal:
     def __init__(self, index: Index, segments: Segments) -> None:
         self._index = index
         self._segments = segments
-        self._unpublished: IndexUpdate | None = None  # durable, but the index could not take it yet
-        # Bodies that nothing refers to any more, for who gives space back. Those that are forgotten are
-        # given back with their segment.
+        self._unpublished: IndexUpdate | None = None  # durable, but not in the index yet
+        # Bodies that nothing refers to any more; the Reclaimer gives their space back. If there are too many,
+        # the oldest are forgotten here: their space is given back with their segment.
         self.dead: deque[BodyLocation] = deque(maxlen=_DEAD_MAX)
         self.counts: Counter[str] = Counter()  # by the names of StoreStats
 
     def append(
         self, changes: Sequence[Change], bodies: Sequence[Buffer], *, keeps_floor: bool, bodies_crc: int = 0
     ) -> PersistError | None:
-        """Makes the changes durable as one group, with the bodies of its RecordPut in their order.
+        """Makes the changes durable as one group. `bodies` are the bodies of its RecordPuts, in their order.
 
-        `bodies_crc` is the checksum of all bodies together; 0: it is to be computed.
+        `bodies_crc` is the checksum of all bodies together; if it is 0, it is computed. Returns the error, or
+        None.
         """
         error = self.publish()
         if error is not None:
@@ -64,14 +65,16 @@ class Journal:
         self._unpublished = update
         error = self.publish()
         if error is None and place.segment != newest:
-            # So that not much has to be replayed; if it cannot be, more has to.
+            # With a flush, opening the store has less to replay. If the flush fails, it has more.
             with suppress(OSError):
                 self._index.flush(wait=False)
         return error
 
     def publish(self) -> PersistError | None:
-        """Has the index know what is durable. Where it cannot (its disk is full too), nothing more is
-        written until it can; what was written meanwhile appears late, or when the store is opened again.
+        """Writes the changes that are durable into the index. Returns the error, or None.
+
+        If the index cannot be written, for example on a full disk, no more changes are accepted until it can.
+        The durable changes then appear late, or when the store is opened again.
         """
         if self._unpublished is None:
             return None
@@ -84,7 +87,7 @@ class Journal:
         return None
 
     def recover(self) -> None:
-        """Brings the index up to the end of the segments; nothing may be appended before."""
+        """Replays the segments into the index, up to their end. Nothing may be appended before that."""
         position = self._index.position
         if position is not None and position.store != self._segments.store:
             self._index.wipe()
@@ -101,7 +104,7 @@ class Journal:
             self._segments.continue_at(number)
             update = IndexUpdate(self._index, is_replay=True)
             update.apply(decode_changes(group.changes), group.segment, group.bodies_offset)
-            # Behind a damaged place the index goes on only together with the confession.
+            # After damage, the position of the index moves on only together with the confession.
             after = IndexPosition(self._segments.store, group.segment, group.end, number)
             update.commit(None if is_damaged else after)
         if is_damaged:
@@ -113,7 +116,7 @@ class Journal:
         return PersistError.NO_SPACE if is_full else PersistError.IO_ERROR
 
     def _confess(self) -> None:
-        """Changes that were durable are lost, nobody knows of which log: each may miss something."""
+        """Marks all logs as under-replicated: durable changes are lost, and of which log is unknown."""
         lost = []
         for log, facts in self._index.facts.items():
             last = self._index.last(log, 0, LSN_MAX)
@@ -125,7 +128,7 @@ class Journal:
         update.commit(self._segments.position)
 
     def _snapshot(self) -> list[bytes]:
-        """The small state of every log, with which a new segment starts."""
+        """The trim points and states of all logs, with which a new segment starts."""
         changes: list[Change] = []
         for log, facts in sorted(self._index.facts.items()):
             if facts.trim_end:

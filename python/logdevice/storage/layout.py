@@ -1,10 +1,9 @@
 """Every byte of a segment: its header, the groups in it, the changes in a group.
 
-Pure: bytes in, values out; nothing here opens a file. A segment is one sector of header and then groups.
-A group is what one write made durable, all or none, and starts at a sector: a head, the changes, the
-bodies of the records among them. Changes and bodies are kept apart so that an index can be rebuilt
-without reading a body. Numbers are little-endian. docs/storage.md draws it;
-the vectors in tests/test_layout.py freeze it.
+Pure functions; nothing here opens a file. A segment is one sector of header, then groups. A group is what one
+write made durable, all or none. It starts at a sector: a head, the changes, then the bodies of the records
+among them. Changes and bodies are kept apart, so that an index can be rebuilt without reading bodies. Numbers
+are little-endian. docs/storage.md has a picture; the vectors in tests/test_layout.py freeze the format.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from logdevice.types import LogId, Lsn, NodeId
 
 Buffer = bytes | bytearray | memoryview
 
-# The smallest piece a disk promises to write whole or not at all. No two groups share one, so that
-# writing a group cannot damage an earlier one.
+# The smallest piece that a disk promises to write completely or not at all. No two groups share a sector,
+# so that writing a group cannot damage an earlier one.
 SECTOR: Final = 512
 VERSION: Final = 1
 
@@ -37,9 +36,9 @@ GROUP_HEAD_BYTES: Final = _GROUP.size + _CRC.size
 class SegmentHeader(NamedTuple):
     """The first sector of a segment."""
 
-    store: int  # random, the same in all segments of a store: tells ours from a stranger's
+    store: int  # random, the same in all segments of a store: recognises segments of another store
     segment: int
-    previous_end: int  # where the segment before ends: what is behind that was never acknowledged
+    previous_end: int  # where the segment before ends: nothing after that was acknowledged
 
 
 class GroupHead(NamedTuple):
@@ -56,13 +55,13 @@ class GroupHead(NamedTuple):
 
 
 class RecordPut(NamedTuple):
-    """A record came; its body is in the group's bodies, `body_bytes` long, behind those that came before."""
+    """A record was stored. Its body is `body_bytes` long and follows those of the RecordPuts before it."""
 
     log: LogId
     lsn: Lsn
     header: bytes  # as record_format encodes it
     body_bytes: int
-    route: bytes | None = None  # as index_layout encodes it, where it is known already; not written
+    route: bytes | None = None  # as index_layout encodes it, if it is known already; not written
 
 
 Change = RecordPut | AmendRecord | DeleteRecords | PutState | TrimLog
@@ -78,7 +77,7 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 
 def decode_segment_header(buffer: Buffer) -> SegmentHeader | None:
-    """None if there is no whole header of this version."""
+    """The header at the start of `buffer`; None if there is no complete header of this version."""
     if len(buffer) < SECTOR:
         return None
     magic, version, store, segment, previous_end = _SEGMENT.unpack_from(buffer)
@@ -94,7 +93,7 @@ def encode_group_head(head: GroupHead, *, store: int, segment: int, offset: int)
 
 
 def decode_group_head(buffer: Buffer, *, store: int, segment: int, offset: int) -> GroupHead | None:
-    """None if no group head is at the start of `buffer`, which was read at `offset` of a segment."""
+    """The group head at the start of `buffer`, which was read at `offset` of a segment; None without one."""
     if len(buffer) < GROUP_HEAD_BYTES or bytes(buffer[:4]) != _GROUP_MAGIC:
         return None
     expected = _CRC.unpack_from(buffer, _GROUP.size)[0]
@@ -104,7 +103,7 @@ def decode_group_head(buffer: Buffer, *, store: int, segment: int, offset: int) 
 
 
 def _head_crc(fields: Buffer, store: int, segment: int, offset: int) -> int:
-    # The place is part of the checksum: what looks like a head inside a body is none.
+    # The place is part of the checksum, so that bytes in a body that look like a head are not taken for one.
     return crc32c(fields, crc32c(_PLACE.pack(store, segment, offset)))
 
 

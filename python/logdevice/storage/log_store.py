@@ -1,9 +1,9 @@
-"""What a storage node's shell asks of its store, whatever the store keeps things in.
+"""The interface between a storage node's shell and its store, in memory or on disk.
 
-One thread at a time may change a store; any number may read it meanwhile. A write that failed and a scan
-that failed are answers; the other questions raise OSError when the disk does not let them be answered. A
-record below the trim point is taken and forgotten at once. The words (record, entry, segment) are
-explained in docs/glossary.md and docs/storage.md.
+One thread at a time may change a store; any number of threads may read it meanwhile. A failed write or scan
+is reported in its answer; the other calls raise OSError when the disk fails. A record below the trim point
+is accepted and dropped at once. docs/glossary.md and docs/storage.md explain the words (record, entry,
+segment).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logdevice.types import CountedRecord, LogId, Lsn, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStats:
-    """How a store is doing. Counts start at zero when it is opened."""
+    """The numbers that a store reports about itself. Counts start at zero when it is opened."""
 
     logs: int = 0
     segments: int = 0
@@ -29,7 +29,7 @@ class StoreStats:
     groups_written: int = 0  # each is one sync of the disk
     bytes_written: int = 0
     body_bytes_written: int = 0
-    writes_refused: int = 0  # for want of space
+    writes_refused: int = 0  # because the disk was full
     writes_failed: int = 0
     reads: int = 0
     reads_failed: int = 0
@@ -42,45 +42,55 @@ class StoreStats:
 
 
 class LogStore(Protocol):
+    """A store of records, and of small states by name for each log."""
+
     def write(self, batches: Sequence[Persist]) -> list[Persisted | PersistFailed]:
-        """Makes the batches durable by one sync, in order, each all or none; one answer for each."""
+        """Makes the batches durable with one sync, in order. Each batch is stored whole or not at all.
+
+        Returns one answer for each batch.
+        """
 
     def scan(self, read: StoreRead, *, leaves_bodies: bool = False) -> RecordsRead | ReadFailed:
-        """With `leaves_bodies` some bodies may be a StoredBody: one that lies in memory already is
+        """The records of a range that this node sends.
+
+        With `leaves_bodies`, a body that the system has in memory may be returned as a StoredBody, which is
         neither read nor checked.
         """
 
     def states(self, log: LogId) -> dict[str, bytes]:
-        """Everything PutState stored for a log, by name."""
+        """Everything that PutState stored for a log, by name."""
 
     def newest(self, log: LogId) -> list[Record]:
-        """The header of the last record held of every epoch, newest epoch first."""
+        """The header of the last record of every epoch in the store, newest epoch first."""
 
     def logs(self) -> tuple[LogId, ...]:
-        """Every log of which there is a record, a trim point or a state."""
+        """Every log that has a record, a trim point or a state in the store."""
 
     def trim_end(self, log: LogId) -> Lsn: ...
 
     def tail(self, log: LogId) -> Lsn | None:
-        """The last LSN held."""
+        """The last LSN in the store; None if the log has no record here."""
 
     def find_time(self, log: LogId, timestamp_ms: int) -> Lsn:
-        """The last record held that is older, so that the first of this time or later is above; the LSN below
-        the trim point if none is.
+        """The LSN of the last record in the store that is older than this time. All later records are newer.
+
+        If no record is older: the LSN below the trim point.
         """
 
     def find_record(
         self, log: LogId, start: Lsn, *, entries: int | None = None, body_bytes: int | None = None
     ) -> CountedRecord | None:
-        """The first record held from `start` on with which the log has more than so many entries, or more
-        than so many bytes, whichever comes first; without both, the first record. None if none is held.
+        """The first record from `start` on at which the log's counters pass a number of entries or bytes.
+
+        If both numbers are given, the record at which either is passed; if none is, the first record. None
+        if the store has no such record.
         """
 
     def size(self, log: LogId, start: Lsn, end: Lsn) -> int:
-        """About how many bytes of bodies the log has in [start, end), by the same counters."""
+        """About how many bytes of bodies the log has in [start, end), by the log's counters."""
 
     def reclaim(self) -> bool:
-        """Does a bounded piece of giving trimmed space back. True: there is more to do."""
+        """Gives some trimmed space back, in a bounded piece of work. Returns whether there is more to do."""
 
     def stats(self) -> StoreStats: ...
 

@@ -1,8 +1,7 @@
-"""The few calls to the operating system that a store makes, in one place.
+"""The calls to the operating system with which a store reaches its segment files, in one place.
 
-A store reaches its segment files through here only, so that a test can hand it a disk that is full,
-slow or broken. Errors are OSError, as the system reports them. Holds nothing but the function it had to
-look up in the C library: Python has no call that gives a stretch of a file back.
+Tests can replace them by a disk that is full, slow or broken. Errors are raised as OSError. One function is
+looked up in the C library: Python has no call that frees a part of a file.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from pathlib import Path
 
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
-# How many buffers one call may write; Linux's own limit.
+# How many buffers one call may write: the limit of Linux.
 _BUFFERS_MAX = 1024
 
-# Not every system has the cheaper call.
+# fdatasync is cheaper, but not every system has it.
 _sync = getattr(os, "fdatasync", os.fsync)
 
 Buffer = bytes | bytearray | memoryview
@@ -35,14 +34,14 @@ class RawDisk:
         return os.open(path, flags, 0o640)
 
     def read(self, file: int, length: int, offset: int) -> bytes:
-        """Up to `length` bytes; less only at the end of the file."""
+        """`length` bytes; fewer only at the end of the file."""
         data = os.pread(file, length, offset)
         if len(data) in (length, 0):
             return data
         return data + self.read(file, length - len(data), offset + len(data))
 
     def is_cached(self, file: int, length: int, offset: int) -> bool:
-        """Whether a stretch is in memory, as far as its first and its last byte tell."""
+        """Whether these bytes are in memory, judged by the first and the last of them."""
         flag = getattr(os, "RWF_NOWAIT", None)
         if flag is None or length == 0:
             return False
@@ -50,7 +49,7 @@ class RawDisk:
         try:
             return all(os.preadv(file, (byte,), place, flag) for place in (offset, offset + length - 1))
         except OSError:
-            return False  # it would have to be waited for, or this file system cannot tell
+            return False  # the read would wait for the disk, or this file system cannot tell
 
     def write(self, file: int, buffers: Sequence[Buffer], offset: int) -> None:
         for first in range(0, len(buffers), _BUFFERS_MAX):
@@ -70,7 +69,7 @@ class RawDisk:
         _sync(file)
 
     def sync_directory(self, path: Path) -> None:
-        """Makes it durable that files were made or removed."""
+        """Makes the creation and removal of files in this directory durable."""
         file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(file)
@@ -84,7 +83,7 @@ class RawDisk:
             os.ftruncate(file, offset + length)
 
     def punch(self, file: int, offset: int, length: int) -> bool:
-        """Gives the space of a stretch back; from then on it reads as zeros. False: not possible here."""
+        """Frees the space of these bytes, which read as zeros afterwards. False if that is not supported."""
         if self._fallocate is None:
             return False
         mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
@@ -102,6 +101,6 @@ class RawDisk:
         path.unlink(missing_ok=True)
 
     def free_bytes(self, path: Path) -> int:
-        """What an ordinary user may still take on the file system of `path`."""
+        """The free bytes of the file system of `path`, as far as ordinary users may use them."""
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize

@@ -1,7 +1,7 @@
-"""What every store must decide alike when it answers a read: what is outside, what is silence.
+"""Decisions that every store must make in the same way when it answers a read.
 
-Pure functions over one StoreRead, shared by the store in memory, which the simulator uses, and the store
-on disk, so that what is proven about the one holds for the other.
+Pure functions over one StoreRead. The store in memory, which the simulator uses, and the store on disk share
+them, so that what the simulator shows also holds on disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HOLE: Final = int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 
 def is_outside(record: Record, read: StoreRead) -> bool:
     """Whether the reader asked not to see records of this time."""
-    # Holes and bridges are about the log, not about a time: the reader needs them all.
+    # Holes and bridges belong to the log, not to a time: the reader needs them all.
     return (
         read.time_range is not None
         and not record.flags & _HOLE
@@ -27,8 +27,8 @@ def is_outside(record: Record, read: StoreRead) -> bool:
 
 
 def counted(record: Record, body_length: int) -> CountedRecord:
-    """Where a record is, by its header."""
-    # What recovery keeps in a hole or a bridge is no data: the log's counters pass it by.
+    """The place of a record in the log's counters, from its header."""
+    # The body that recovery stores in a hole or a bridge is not data: the log's counters leave it out.
     own_bytes = 0 if record.flags & RecordFlags.HOLE else body_length
     return CountedRecord(
         lsn=record.lsn,
@@ -41,12 +41,12 @@ def counted(record: Record, body_length: int) -> CountedRecord:
 
 
 def amended_flags(held: int, amended: int) -> int:
-    """K23: what a body is stays with the body, whatever others say about their copies."""
+    """K23: the flags after an amend. Flags that describe the body stay as they are with this copy's body."""
     return amended & ~BODY_FLAGS | held & BODY_FLAGS
 
 
 def add_filtered_out(items: list[Record | FilteredOut], lsn: Lsn) -> None:
-    """Adds an LSN to the FilteredOut at the end of the items, or begins one."""
+    """Adds an LSN to the FilteredOut at the end of the items, or appends a new one."""
     last = items[-1] if items else None
     if isinstance(last, FilteredOut) and last.end == lsn:
         items[-1] = FilteredOut(last.start, lsn.next)
@@ -55,7 +55,7 @@ def add_filtered_out(items: list[Record | FilteredOut], lsn: Lsn) -> None:
 
 
 def silence_end(read: StoreRead, next_record: Lsn | None, under_replicated: Iterable[LsnRange]) -> Lsn:
-    """Up to where there is nothing behind a read: the next record, or region with another answer."""
+    """Up to where there is no record after a read: the next record, or the edge of a lost region."""
     ends = [read.gap_end] if next_record is None else [read.gap_end, next_record]
     for lost in under_replicated:
         ends += (lost.start, lost.end)
@@ -63,13 +63,13 @@ def silence_end(read: StoreRead, next_record: Lsn | None, under_replicated: Iter
 
 
 def is_behind_bridge(start: Lsn, bridges: Sequence[Lsn]) -> bool:
-    """Whether one of these bridges, in LSN order, is in the epoch of `start` and below it."""
+    """Whether one of these bridges is in the epoch of `start` and below it. `bridges` are in LSN order."""
     below = bisect_left(bridges, start)
     return below > 0 and bridges[below - 1].epoch == start.epoch
 
 
 def trimmed_to(end: Lsn, bridges: Iterable[Lsn]) -> Lsn:
-    """Where a trim to `end` really ends: behind a bridge nothing was ever, so that goes with it."""
+    """Where a trim to `end` really ends: if it trims a bridge, it also trims the rest of that epoch."""
     for bridge in bridges:
         if bridge < end:
             end = max(end, epoch_start(bridge.epoch + 1))
@@ -77,5 +77,5 @@ def trimmed_to(end: Lsn, bridges: Iterable[Lsn]) -> Lsn:
 
 
 def is_under_replicated(read: StoreRead, next_lsn: Lsn, under_replicated: Iterable[LsnRange]) -> bool:
-    """Whether something of what was looked at may have been lost."""
+    """Whether records of the range that was read may have been lost."""
     return any(lost.start < next_lsn and read.start < lost.end for lost in under_replicated)

@@ -1,9 +1,9 @@
-"""Giving the space of dead records back to the disk.
+"""Gives the space of dead records back to the disk.
 
-A trim only moves the trim point. What follows is done here, a bounded piece at a time: index entries
-below the trim point go, stretches of dead bodies are punched out of their segments, segments that nothing
-needs any more are dropped, and one that is mostly dead is rewritten so that it can be. A segment is
-dropped only when the index on disk no longer needs it to be replayed.
+A trim only moves the trim point. The rest is done here, in bounded pieces of work: index entries below the
+trim point are removed, dead bodies that lie together are punched out of their segments, and segments that
+are no longer needed are dropped. A segment that is mostly dead is rewritten, so that it can be dropped. A
+segment is dropped only when the index on disk no longer needs to replay it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from logdevice.types import LogId, Lsn
 
 _ENTRIES_AT_ONCE: Final = 4096
 _MOVE_BYTES_AT_ONCE: Final = 8 * 1024 * 1024
-# What disks give back comes in whole blocks.
+# File systems free whole blocks.
 _BLOCK: Final = 4096
 
 
 class Reclaimer:
+    """Does the work of one store in steps; only one thread at a time may call it."""
+
     def __init__(self, index: Index, segments: Segments, journal: Journal, settings: StorageSettings) -> None:
         self._index = index
         self._segments = segments
@@ -42,7 +44,7 @@ class Reclaimer:
         self.counts: Counter[str] = Counter()  # by the names of StoreStats
 
     def step(self) -> bool:
-        """One piece of work. True if there was something to do."""
+        """Does one piece of work. Returns whether there was something to do."""
         if self._journal.publish() is not None:
             return False
         self._punch(self._journal.dead)
@@ -50,12 +52,12 @@ class Reclaimer:
         return self._remove_entries() or self._drop_dead() or self._compact_one()
 
     def _punch(self, dead: Iterable[BodyLocation]) -> None:
-        """Gives back what dead bodies took, where enough of them lie together."""
+        """Gives back the space of dead bodies where enough of them lie together."""
         newest = self._segments.position.segment
         for segment, start, end in _stretches(dead):
             start, end = -(-start // _BLOCK) * _BLOCK, end // _BLOCK * _BLOCK
             file = self._segments.file(segment)
-            # Not in the newest: whether its last group is whole is read from its bodies.
+            # Not in the newest: after a crash, the bodies of its last group show whether it is complete.
             if file is None or segment == newest or end - start < self._settings.punch_stretch_bytes:
                 continue
             if file.punch(start, end - start):
@@ -84,7 +86,7 @@ class Reclaimer:
         dead = [number for number in numbers[:-1] if self._is_dead(number, numbers[0])]
         if not dead:
             return False
-        # First the index: what RocksDB has on disk must not refer to, or have to be replayed from, these.
+        # First flush the index: RocksDB's files must not refer to these segments, nor need their replay.
         self._index.flush(wait=True)
         self._segments.drop(dead)
         for number in dead:
@@ -95,7 +97,7 @@ class Reclaimer:
 
     def _is_dead(self, number: int, oldest: int) -> bool:
         usage = self._index.usage.get(number, Usage())
-        # A delete keeps older copies away in a rebuild; once there is nothing older, it may go.
+        # In a rebuild, a deletion keeps older copies from coming back: not needed without older segments.
         return not usage.records and (not usage.deletes or number == oldest)
 
     def _compact_one(self) -> bool:
@@ -114,12 +116,12 @@ class Reclaimer:
                 moved, size = [], 0
         self._move(moved)
         if self._index.usage.get(number, Usage()).records:
-            # Part of it cannot be read; what is left stays until it is trimmed.
+            # Part of the segment cannot be read. Its remaining records stay until they are trimmed.
             self._stuck.add(number)
         return True
 
     def _move(self, records: Sequence[tuple[RecordPut, bytes]]) -> None:
-        """Appends records as they are, header and body, so that their old segment can go."""
+        """Appends records unchanged, header and body, so that their old segment can be dropped."""
         puts, bodies = [put for put, _ in records], [body for _, body in records]
         if puts and self._journal.append(puts, bodies, keeps_floor=False) is not None:
             raise OSError(errno.EIO, "records could not be moved")
@@ -131,8 +133,8 @@ class Reclaimer:
         file = self._segments.file(number)
         if file is None:
             return False
-        # Against what it takes now, holes not counted, but never for overhead alone: what was just
-        # rewritten must not look worth rewriting.
+        # Compared with the space it takes now, without holes, but at most with the bytes of its records: a
+        # segment with much overhead would otherwise be rewritten again and again.
         taken = min(usage.put_bytes, file.occupied_bytes)
         return usage.live_bytes <= self._settings.compact_live_share * taken
 
@@ -147,7 +149,7 @@ class Reclaimer:
                 continue
             body = self._segments.read_body(location)
             if body is not None and len(body) == location.body_bytes:
-                # A body with a wrong checksum moves as it is, and stays as wrong as it was.
+                # A body with a wrong checksum moves unchanged, so a read still finds it corrupt.
                 self.counts["bytes_compacted"] += len(body)
                 route = entry[: layout.route_bytes(entry)]
                 yield RecordPut(log, lsn, layout.entry_header(entry), len(body), route), body
@@ -161,7 +163,7 @@ class Reclaimer:
 
 
 def _stretches(dead: Iterable[BodyLocation]) -> Iterator[tuple[int, int, int]]:
-    """Segment, start and end of dead bodies that lie side by side, taken together."""
+    """Segment, start and end of each stretch of dead bodies that lie side by side."""
     pieces = sorted((place.body_segment, place.body_offset, place.body_bytes) for place in dead)
     segment, start, end = -1, 0, 0
     for piece_segment, offset, length in pieces:

@@ -1,8 +1,8 @@
-"""Finding a position in a log by what its records carry: append times and cumulative counters.
+"""Finds a position in a log by the append times and cumulative counters of its records.
 
-All of these grow with the LSN, so a search halves the range of LSNs in every step and asks the index for
-the first record of the upper half. A node holds only some of a log's records, but the counters count all
-of them: an answer is exact to the nearest record held. LSNs themselves are never counted: epochs leave
+Both grow with the LSN, so a search halves the range of LSNs in every step and asks the index for the first
+record of the upper half. A node holds only some of a log's records, but the counters count all of them: an
+answer is exact to the nearest record on this node. LSNs themselves are never counted, because epochs leave
 billions of them unused.
 """
 
@@ -50,7 +50,7 @@ def size(index: Index, log: LogId, start: Lsn, end: Lsn) -> int:
 
 
 def newest(index: Index, log: LogId) -> list[Record]:
-    """The header of the last record of every epoch, by one step back for each."""
+    """The header of the last record of every epoch, newest epoch first; one search in the index for each."""
     trim_end = index.known(log).trim_end
     found: list[Record] = []
     end = LSN_MAX
@@ -63,7 +63,7 @@ def newest(index: Index, log: LogId) -> list[Record]:
 def _first_where(
     index: Index, log: LogId, start: Lsn, holds: Callable[[DecodedHeader], bool]
 ) -> tuple[Lsn, bytes] | None:
-    """The first record held from `start` on for which `holds`, which must go on holding from there."""
+    """The first record from `start` on for which `holds` is true, as it must be for all records after it."""
     found = None
     last = index.last(log, start, LSN_MAX)
     low, high = start, start if last is None else last[0].next

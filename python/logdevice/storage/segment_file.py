@@ -1,8 +1,8 @@
 """One segment on disk: an open file that is written at its end and read anywhere.
 
-It lives as long as somebody refers to it: a scan that reads from a segment keeps it open while the store
-drops it, and the file is closed when the last of them lets go. It knows bytes and offsets, not what they
-mean; groups are found by `segment_scan.py`.
+The file is open as long as any object refers to it. So a scan can finish reading a segment that the store
+has dropped; the file is closed with the last reference. This module handles bytes and offsets only;
+`segment_scan.py` finds the groups in them.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class SegmentFile:
 
     @property
     def size(self) -> int:
-        """Its length, allocated but unwritten bytes included."""
+        """The length of the file, including bytes that are allocated but not written."""
         return os.fstat(self._file).st_size
 
     @property
     def occupied_bytes(self) -> int:
-        """What it takes on the disk, holes not counted."""
+        """The space that the file takes on the disk, without holes."""
         return os.fstat(self._file).st_blocks * 512
 
     def read(self, offset: int, length: int) -> bytes:
-        """Less than `length` only where the file ends."""
+        """`length` bytes from `offset` on; fewer only where the file ends."""
         return self._disk.read(self._file, length, offset)
 
     def fileno(self) -> int:
         return self._file
 
     def is_cached(self, offset: int, length: int) -> bool:
-        """Whether the stretch can be read without waiting for the disk, most likely."""
+        """Whether these bytes can most likely be read without waiting for the disk."""
         return self._disk.is_cached(self._file, length, offset)
 
     def write(self, buffers: Sequence[Buffer], offset: int) -> None:
-        """Durable when it returns. After an error nothing is known about what the stretch holds."""
+        """Writes and syncs: the bytes are durable on return. After an error the file's content is unknown."""
         self._disk.write(self._file, buffers, offset)
         self._disk.sync(self._file)
 

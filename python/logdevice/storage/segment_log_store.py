@@ -1,8 +1,9 @@
-"""The store on disk: segments for what must not be lost, an index to find it, joined.
+"""The store on disk: segments hold the data, and an index finds it.
 
-A write is durable in a segment before it is in the index and before it is answered. Opening replays what
-the index has not seen. Writing, reclaiming and closing take turns; scans run beside them. It lives as long
-as its process and holds a lock on its directory: two processes must not write the same segments.
+A write is durable in a segment before it is in the index and before it is answered. Opening a store replays
+the changes that are not in the index yet. Writing, reclaiming and closing take turns; scans run in parallel
+with them. A store lives as long as its process and holds a lock on its directory, because two processes must
+not write the same segments.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _CORRUPT: Final = int(RecordFlags.CORRUPT)
 
 
 class SegmentLogStore:
-    """A LogStore in `directory`."""
+    """A LogStore in `directory`.
+
+    Raises UnavailableError if another process has it open, and DataError if its segments cannot be read.
+    """
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class SegmentLogStore:
             small = [batch for batch in batches if not _has_records(batch)]
             if error is not PersistError.NO_SPACE or len(small) in (0, len(batches)):
                 return [_answer(batch, error) for batch in batches]
-            # No room for records; trims, of all things, must get through.
+            # There is no room for records. Batches without records must get through: a trim makes room.
             small_error = self._write_group(small)
             return [_answer(batch, error if _has_records(batch) else small_error) for batch in batches]
 
@@ -128,7 +132,7 @@ class SegmentLogStore:
             try:
                 return self._reclaimer.step()
             except OSError:
-                # Nothing is lost by it; the next call tries again.
+                # Nothing is lost; the next call tries again.
                 return False
 
     def stats(self) -> StoreStats:
@@ -155,7 +159,7 @@ class SegmentLogStore:
         writes = [write for batch in batches for write in batch.writes]
         changes = [_record_put(write) if isinstance(write, PutRecord) else write for write in writes]
         records = [write.record for write in writes if isinstance(write, PutRecord)]
-        # What holds for all bodies of a group together is known already where there is but one.
+        # The checksum of all bodies together: with only one body it is known already.
         crc = records[0].crc if len(records) == 1 else 0
         bodies = [record.body for record in records]
         return self._journal.append(changes, bodies, keeps_floor=bool(bodies), bodies_crc=crc)
@@ -184,7 +188,7 @@ def _record_put(write: PutRecord) -> RecordPut:
 
 
 def _locked(path: Path) -> IO[bytes]:
-    """An open file that no other process can get while we have it."""
+    """Opens and locks the file. Raises UnavailableError if another process holds the lock."""
     file = path.open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

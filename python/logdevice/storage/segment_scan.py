@@ -1,9 +1,9 @@
-"""Finding the groups of a segment, and where it really ends.
+"""Finds the groups of a segment, and where the segment really ends.
 
-A group is written only after the one before it was durable. So a group that is not whole, with a whole
-one behind it, has been damaged since; one with nothing behind it is a write that a crash interrupted,
-and nobody was told that it had been stored: it is cut off. Bodies are read only where that has to be
-decided, for the last group.
+A group is written only after the one before it is durable. So an incomplete group that is followed by a
+complete one was damaged later. An incomplete group with nothing after it is a write that a crash
+interrupted: it was never acknowledged, so it is cut off. Bodies are read only to decide this for the last
+group.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STEP: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SegmentGroup:
-    """A group whose changes are whole."""
+    """A group whose changes are complete."""
 
     head: GroupHead
     segment: int
@@ -40,7 +40,7 @@ class SegmentGroup:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Changes were durable here, from `start` up to `end`, and cannot be read any more."""
+    """The range [start, end) of a segment held durable changes, which can no longer be read."""
 
     segment: int
     start: int
@@ -48,7 +48,7 @@ class Damage:
 
 
 class SegmentScan:
-    """Looks through one segment of the store `store`. `end` is where it ends, if that is known."""
+    """Goes through one segment of the store `store`. `end` is where the segment ends, if that is known."""
 
     def __init__(self, file: SegmentFile, store: int, end: int | None) -> None:
         self._file = file
@@ -57,7 +57,7 @@ class SegmentScan:
         self._limit = file.size if end is None else end
 
     def groups(self, start: int) -> Generator[SegmentGroup | Damage, None, int]:
-        """Everything from `start` on, in order; returns where the segment ends."""
+        """Yields everything from `start` on, in order, and returns where the segment ends."""
         offset = start
         while offset < self._limit:
             group = self._group_at(offset)
@@ -82,7 +82,7 @@ class SegmentScan:
         return self._next_head(SECTOR) is not None
 
     def _is_last_to_doubt(self, group: SegmentGroup) -> bool:
-        """Whether nothing right behind this group proves it durable, and its bodies are not whole."""
+        """Whether this group looks torn: no group follows directly, and its bodies are incomplete."""
         if self._end is not None or self._head_at(group.end) is not None:
             return False
         return not self._bodies_are_whole(group)

@@ -1,9 +1,8 @@
-"""The segment files of one store: appending groups to the newest, reading from all, dropping the dead.
+"""The segment files of one store: groups are appended to the newest, read from all, and dead ones dropped.
 
-Segments are the only truth: what is durable in them can be rebuilt into an index. One thread at a time
-appends; any thread may read. Each new segment starts with a snapshot of the small state of all logs, so
-that older segments can go without taking it along. The store lives in one directory; one process at a
-time may have it open.
+The segments hold everything; an index can be rebuilt from them. One thread at a time appends; any thread may
+read. Each new segment starts with a snapshot of the small state of all logs, so that older segments can be
+dropped without losing it. All segments are in one directory, which one process at a time may have open.
 """
 
 from __future__ import annotations
@@ -41,13 +40,15 @@ _SUFFIX: Final = ".segment"
 
 
 class SegmentPlace(NamedTuple):
-    """Where a group goes."""
+    """Where a group is written."""
 
     segment: int
     offset: int
 
 
 class Segments:
+    """All segments of a store, in `directory`. Raises DataError if they cannot be read."""
+
     def __init__(self, directory: Path, settings: StorageSettings, disk: RawDisk) -> None:
         self._directory = directory
         self._settings = settings
@@ -57,10 +58,10 @@ class Segments:
         self._headers: dict[int, SegmentHeader] = {}
         self.store = 0
         self._group = 1  # the number of the next group
-        self._offset = 0  # where it goes, in the newest segment
+        self._offset = 0  # where it will be written, in the newest segment
         self._allocated = 0
         self._is_fresh = False  # the newest segment holds nothing but its snapshot
-        self._is_torn = False  # a write failed: nobody knows what is behind `_offset`
+        self._is_torn = False  # a write failed: what the file holds from `_offset` on is unknown
         self._read_headers()
 
     @property
@@ -69,7 +70,7 @@ class Segments:
 
     @property
     def position(self) -> IndexPosition:
-        """Where the next group will go."""
+        """Where the next group will be written."""
         newest = max(self._headers, default=0)
         return IndexPosition(self.store, newest, self._offset, self._group)
 
@@ -85,19 +86,19 @@ class Segments:
             return file
 
     def read_body(self, location: BodyLocation) -> bytes | None:
-        """The bytes of a body, less if the file ends early; None if its segment is gone."""
+        """The bytes of a body, fewer if the file ends early; None if its segment is gone."""
         file = self.file(location.body_segment)
         return None if file is None else file.read(location.body_offset, location.body_bytes)
 
     def cached_body(self, location: BodyLocation) -> StoredBody | None:
-        """A body that can be sent from where it lies; None if its segment is gone, or not in memory."""
+        """A body that can be sent from its file; None if its segment is gone or the body is not in memory."""
         file = self.file(location.body_segment)
         if file is None or not file.is_cached(location.body_offset, location.body_bytes):
             return None
         return StoredBody(file, location.body_offset, location.body_bytes)
 
     def replay(self, start: IndexPosition | None) -> Iterator[SegmentGroup | Damage]:
-        """Everything behind `start`, oldest first. Only after its end may anything be appended."""
+        """All groups from `start` on, oldest first. Nothing may be appended before the replay has ended."""
         numbers = self.numbers
         for number in numbers:
             if start is not None and number < start.segment:
@@ -108,13 +109,13 @@ class Segments:
             self._allocated = file.size
 
     def continue_at(self, group: int) -> None:
-        """The number of the next group, once everything has been replayed."""
+        """Sets the number of the next group; called for each group that is replayed."""
         self._group = group
 
     def reserve(self, size: int, snapshot: Callable[[], list[bytes]], *, keeps_floor: bool) -> SegmentPlace:
-        """Makes room for a group of so many bytes and says where it will go. Raises OSError if it cannot.
+        """Makes room for a group of `size` bytes and returns its place. Raises OSError if there is no room.
 
-        A group that `keeps_floor` is refused when the disk would be left with too little free space.
+        With `keeps_floor`, the group is also refused if it would leave the disk too little free space.
         """
         size = padded(GROUP_HEAD_BYTES + size)
         if self._needs_rotation(size):
@@ -123,13 +124,14 @@ class Segments:
         return SegmentPlace(max(self._headers), self._offset)
 
     def write(self, changes: Sequence[bytes], bodies: Sequence[Buffer], bodies_crc: int = 0) -> int:
-        """Makes the group for which room was reserved durable; returns its size. Raises OSError if it cannot;
-        then it is not stored, as far as one knows.
+        """Writes and syncs the group for which room was reserved, and returns its size.
+
+        Raises OSError if the disk fails. Then the group must be taken as not stored.
         """
         return self._write_group(self._newest(max(self._headers)), changes, bodies, bodies_crc)
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Removes segments that nothing refers to any more. Scans that still read them finish."""
+        """Removes segments that nothing refers to any more. Scans that still read them can finish."""
         assert max(self._headers) not in numbers, "the newest segment is being written"
         for number in numbers:
             with self._files_lock:
@@ -175,7 +177,7 @@ class Segments:
         return not self._is_fresh and self._offset + size > self._settings.segment_bytes
 
     def _rotate(self, snapshot: list[bytes], keeps_floor: bool) -> None:
-        """Starts a new segment. If that fails, everything is as it was."""
+        """Starts a new segment. If that fails, nothing has changed."""
         previous = max(self._headers, default=0)
         number, previous_end = previous + 1, self._offset
         state = (self._offset, self._allocated, self._is_torn)
@@ -209,7 +211,7 @@ class Segments:
         missing = self._offset + size - self._allocated
         if missing <= 0:
             return
-        # In steps, so that a store with little in it does not take a whole segment.
+        # Space is allocated in steps, so that a store with little data does not take a whole segment.
         step = max(padded(missing), min(self._settings.preallocate_bytes, self._settings.segment_bytes))
         if keeps_floor and self._disk.free_bytes(self._directory) - step < self._settings.free_bytes_floor:
             raise OSError(errno.ENOSPC, "the free space of the disk is at its floor")
@@ -218,7 +220,7 @@ class Segments:
 
     def _newest(self, number: int) -> SegmentFile:
         file = self.file(number)
-        assert file is not None, f"segment {number} is not there"
+        assert file is not None, f"segment {number} does not exist"
         return file
 
     def _keep_open(self, file: SegmentFile) -> None:
@@ -228,11 +230,11 @@ class Segments:
             self._files.popitem(last=False)
 
     def _end_of(self, number: int) -> int | None:
-        """Where a segment ends; None for the newest, and where the header that knew is damaged."""
+        """Where a segment ends. None for the newest, and if the header that says it is damaged."""
         following = next((other for other in self.numbers if other > number), None)
         if following != number + 1:
-            # The next one was dropped, and what it knew about this one is gone with it: a segment that
-            # is followed by another was given its real length.
+            # The next segment was dropped, and its header with it, which said where this one ends. But when a
+            # segment is followed by another, its file is cut to its real length.
             return None if following is None else self._newest(number).size
         return self._headers[following].previous_end or None
 
@@ -257,7 +259,11 @@ class Segments:
             self._give_back_rest(number, self._end_of(number) or self._newest(number).size)
 
     def _keep_or_remove(self, number: int, *, is_only: bool, is_newest: bool) -> None:
-        """A segment without a header is one whose making was interrupted, or a damaged one."""
+        """Handles a segment without a readable header.
+
+        If its creation was interrupted, it is removed. If its header is damaged, it is kept. Raises DataError
+        if the store has no readable header left.
+        """
         file = SegmentFile(self._disk, self._path(number), number)
         if is_newest and not SegmentScan(file, self.store, None).has_groups():
             if is_only and any(file.read(0, SECTOR)):

@@ -1,8 +1,8 @@
-"""One read of a store on disk: headers from the index first, bodies only of what is sent.
+"""One read of a store on disk: headers come from the index, and only bodies that are sent are read.
 
-Lives for one StoreRead. Most of what it passes by belongs to other nodes, so passing by must cost next to
-nothing: the decision hangs on the first bytes of an index entry, and is looked up by them. While it runs,
-records may be trimmed or moved to another segment; a body that is not what the index said is therefore
+A scan lives for one StoreRead. Other nodes send most of the records that it passes, so skipping one must cost
+almost nothing: the first bytes of an index entry decide, and the decision for them is remembered. While a
+scan runs, records may be trimmed or moved to another segment. So a body that does not match the index is
 looked up once more before it is called corrupt.
 """
 
@@ -28,9 +28,9 @@ from logdevice.storage.segments import Segments
 from logdevice.types import Lsn, Record, RecordFlags
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
-# How many entries are passed between two looks at the clock.
+# How many entries are passed before the clock is read again.
 _CLOCK_EVERY: Final = 32
-# Smaller bodies are read: to have the kernel send one takes calls of its own.
+# Smaller bodies are read: for each body that the kernel sends from its file, extra system calls are needed.
 _STORED_BYTES_MIN: Final = 32 * 1024
 
 
@@ -65,12 +65,12 @@ class StoreScan:
         return RecordsRead(read.read_id, tuple(self._items), next_lsn, end, under_replicated, is_behind)
 
     def _collect(self, facts: LogFacts) -> tuple[Lsn, ReadEnd]:
-        """How far it looked and why it stopped."""
+        """Collects the items. Returns how far it looked and why it stopped."""
         read = self._read
         start = max(read.start, facts.trim_end)
         end_key = layout.record_key(read.log, read.end)
         ships = self._ships
-        # Up to gap_end and not only to the end: the first record behind the end is wanted too.
+        # Up to gap_end, not only to the end: the first record after the end is wanted too.
         entries = self._index.entries(read.log, start, max(start, read.gap_end))
         for examined, (key, entry) in enumerate(entries):
             if key >= end_key:
@@ -86,7 +86,7 @@ class StoreScan:
         return silence_end(read, None, facts.under_replicated), ReadEnd.LIMIT
 
     def _add(self, key: bytes, entry: bytes) -> bool:
-        """Takes a record that this node sends; False if it does not fit."""
+        """Adds a record that this node sends. Returns False if it does not fit."""
         read = self._read
         header = decode_header(layout.entry_header(entry))
         record = header.record
@@ -108,14 +108,14 @@ class StoreScan:
         return True
 
     def _left_in_place(self, entry: bytes, header: DecodedHeader) -> Record | None:
-        """The record without its body having been read, where that is wanted, possible and worth it."""
+        """The record, with its body left in its file; None if the body must be read instead."""
         if not self._leaves_bodies or header.body_length < _STORED_BYTES_MIN:
             return None
         body = self._segments.cached_body(layout.entry_location(entry))
         return None if body is None else _completed(header.record, cast(memoryview, body))
 
     def _with_body(self, key: bytes, entry: bytes, header: DecodedHeader) -> Record | None:
-        """The record, with its body or found corrupt; None if it went away meanwhile."""
+        """The record with its body, or marked corrupt without it; None if it was removed meanwhile."""
         while True:
             record = header.record
             body = self._segments.read_body(layout.entry_location(entry))
@@ -132,7 +132,7 @@ class StoreScan:
 
 
 def _completed(header: Record, body: bytes | memoryview, more_flags: int = 0) -> Record:
-    # By position: `replace` costs three times as much, and this is done for every record sent.
+    # By position: `replace` costs three times as much, and this runs for every record sent.
     return Record(
         header.lsn, header.timestamp_ms, header.copyset, body, header.flags | more_flags, header.wave,
         header.entries, header.entry_end, header.byte_end, header.tag, header.crc,

@@ -1,16 +1,16 @@
 """Messages as bytes, errors as statuses, and the connections that carry them.
 
-`codec.py` turns messages into bytes and back, `status.py` errors, `hello.py` says who talks to whom, and
-`server.py` and `channel.py` carry it all over gRPC. Nothing here decides anything; docs/wire.md has the
-layout.
+`codec.py` encodes and decodes messages, `status.py` does so with errors, and `hello.py` identifies both ends
+of a connection. `server.py` and `channel.py` carry the bytes over gRPC. No decisions are made here;
+docs/wire.md describes the layout.
 """
 
 import os
 
-# gRPC reports every connection that ends on standard error, which belongs to the commands people run. It
-# looks at this once, when it is loaded; whoever has set it wants to see more.
+# gRPC reports every connection that ends on standard error, where it would mix with the output of commands.
+# gRPC reads this variable once, when it is loaded. A value that the user has set is kept.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
-# What gRPC does by itself when a process forks crashes a third of the children of a process that has used
-# its asyncio side. Left alone, they live, and `ForkGuard` tells them what they cannot do.
+# gRPC's own fork handling crashes a third of the children of a process that has used its asyncio API. Without
+# it the children live, and `ForkGuard` raises an error if they open a connection.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

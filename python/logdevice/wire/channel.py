@@ -1,8 +1,7 @@
-"""The calling side: one channel to one node, which connects when it is used and again when it was lost.
+"""The calling side: a channel to one node. It connects when it is used, and again after a loss.
 
-A channel says hello before anything else, so that a wrong address shows as what it is and not as a
-failed call. It lives until it is closed, in one event loop of one process. `Channels` keeps one for
-each node.
+A channel says hello before anything else, so that a wrong address is reported as such and not as a failed
+call. It lives until it is closed, in one event loop of one process. `Channels` keeps one for each node.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from logdevice.wire.transport import (
 )
 
 _logger = logging.getLogger(__name__)
-# How long a data port that did not answer is not asked again.
+# For how long a data port that did not answer is not tried again.
 _DATA_PAUSE_S: Final = 60.0
 
 
 def _is_cancelled() -> bool:
-    """Whether this very task was cancelled; if not, what it waited for was, which looks the same."""
+    """Whether the current task was cancelled. If not, what it awaited was, which raises the same error."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -57,18 +56,19 @@ class ClientStream:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more can be sent."""
+        """Whether the stream has ended, so that nothing more can be sent."""
         return bool(self._call.done())
 
     async def send(self, data: bytes) -> None:
+        """Sends a message. Raises UnavailableError if the stream has ended."""
         try:
             await self._call.write(check_size(data, self._settings))
         except (grpc.RpcError, asyncio.InvalidStateError):
-            # Why the stream ended is known to whoever receives; here it only matters that it did.
-            raise UnavailableError("the stream has ended, nothing more can be sent") from None
+            # The call of `receive` reports why the stream ended.
+            raise UnavailableError("the stream has ended; nothing more can be sent") from None
 
     async def receive(self) -> bytes | None:
-        """The next message; None once the node has ended the stream as it should."""
+        """The next message; None once the node has ended the stream in the regular way."""
         try:
             data = await self._call.read()
         except grpc.RpcError as error:
@@ -76,28 +76,28 @@ class ClientStream:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            raise UnavailableError("the stream was dropped on this side") from None
+            raise UnavailableError("the stream was cancelled on this side") from None
         return None if data is grpc.aio.EOF else data
 
     async def end(self) -> None:
-        """Says that nothing more will be sent; the node may still have something to say."""
+        """Tells the node that nothing more will be sent. The node may still send messages."""
         await self._call.done_writing()
 
     def cancel(self) -> None:
-        """Drops the stream, whatever is in it."""
+        """Ends the stream at once; messages in it are lost."""
         self._call.cancel()
 
 
 class WireChannel:
-    """`hello` is what the caller says about itself, and whom it expects at the address."""
+    """A channel to the node at `address`. `hello` names the caller and the node that it expects there."""
 
     def __init__(self, address: str, hello: Hello, settings: WireSettings) -> None:
         FORK_GUARD.opened()
         self.address = address
-        self.peer: Hello | None = None  # what the node said about itself, once it has been reached
+        self.peer: Hello | None = None  # the node's own hello; None before it was reached
         self._settings = settings
         self._hello = hello
-        self._data_port = 0  # as the node said with its hello; 0: there is none
+        self._data_port = 0  # sent with the node's hello; 0: it has none
         self._data_pause_end = 0.0  # in the loop's time
         self._metadata = ((HELLO_KEY, encode(hello)),)
         self._channel = self._new_channel()
@@ -109,7 +109,7 @@ class WireChannel:
         return grpc.aio.insecure_channel(self.address, options=client_options(self._settings))
 
     def try_now(self) -> None:
-        """The node was heard of: if gRPC pauses after failures, the next call does not wait for that."""
+        """The node is known to be alive: the next call must not wait for gRPC's pause after failures."""
         if self._is_closed or self._channel.get_state() is not grpc.ChannelConnectivity.TRANSIENT_FAILURE:
             return
         # gRPC has no way to end its pause.
@@ -117,8 +117,10 @@ class WireChannel:
         self._channel = self._new_channel()
 
     async def connect(self) -> Hello:
-        """Reaches the node and says hello, unless that is done already. All who wait for it share one
-        attempt and its outcome: one after the other, each would wait for a time-out of its own.
+        """Reaches the node and says hello, unless that is done already. Returns the node's hello.
+
+        All callers that wait share one attempt and its outcome: one after the other, each would wait for a
+        time-out of its own.
         """
         if self._is_closed:
             raise UnavailableError(f"the channel to {self.address} was closed")
@@ -126,7 +128,7 @@ class WireChannel:
             return self.peer
         if self._greeting is None or self._greeting.done():
             self._greeting = asyncio.create_task(self._say_hello())
-            # Whoever waited may be gone by then; that is no news for the log.
+            # All callers may be gone when the attempt fails. asyncio must not log this as an unseen error.
             self._greeting.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
             self.peer = await asyncio.shield(self._greeting)
@@ -137,12 +139,13 @@ class WireChannel:
         return self.peer
 
     async def open(self, method: str) -> ClientStream:
+        """A new stream to the node, after the hello. Raises UnavailableError if it cannot be reached."""
         await self.connect()
         call = self._channel.stream_stream(path(method))(metadata=self._metadata)
         return ClientStream(call, self._settings)
 
     async def open_data(self, method: str) -> ClientStream | DataStream:
-        """A stream outside of gRPC if the node offers that and can be reached there, else one inside."""
+        """A stream over a data connection if the node offers one and can be reached there, else over gRPC."""
         loop, failed_port = asyncio.get_running_loop(), 0
         host = self.address.rpartition(":")[0].strip("[]")
         for _ in range(2):
@@ -153,10 +156,10 @@ class WireChannel:
             try:
                 return await open_data_stream(host, port, self._hello, self._settings)
             except (OSError, UnavailableError) as problem:
-                _logger.info("%s has no data connection for us: %r", self.address, problem)
-                # The node may have come back with another port, which the next hello tells.
+                _logger.info("no data connection to %s: %r", self.address, problem)
+                # The node may have come back with another port. The next hello has it.
                 self.peer, failed_port = None, port
-                # What swallows connections, a firewall say, must not make every stream wait for it.
+                # If something, such as a firewall, swallows connections, not every stream must wait for it.
                 if isinstance(problem, TimeoutError):
                     self._data_pause_end = loop.time() + _DATA_PAUSE_S
         return await self.open(method)
@@ -196,7 +199,7 @@ class Channels:
         self._open: dict[tuple[int, str, NodeId | None], WireChannel] = {}
 
     def get(self, address: str, node: NodeId | None = None) -> WireChannel:
-        # By process: what was there before a fork belongs to the parent.
+        # By process, because channels from before a fork belong to the parent.
         key = (os.getpid(), address, node)
         if key not in self._open:
             self._open[key] = WireChannel(address, replace(self._hello, callee=node), self._settings)

@@ -1,12 +1,12 @@
-"""Messages as bytes, and back.
+"""Encodes messages as bytes, and decodes them.
 
     envelope length u32 | envelope | section
 
-The envelope is a msgpack list: the code of the message, then its fields in order. The section holds what
-msgpack should not touch: bodies and records, exactly as they are stored. MESSAGES is the whole
-vocabulary; a new message is one line there. A code is never used again, and a message whose fields
-change gets a new one. Decoding is strict: anything but exactly one whole message is a
-RemoteProtocolError that names the message and the field.
+The envelope is a msgpack list: the code of the message, then its fields in order. The section holds the
+bodies and records, exactly as they are stored; msgpack does not touch them. MESSAGES lists all messages; a
+new message is one line there. A code is never reused, and a message whose fields change gets a new code.
+Decoding is strict: anything but exactly one complete message raises a RemoteProtocolError that names the
+message and the field.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _FORMS: Final[dict[int, Form]] = {code: fields_of(kind) for code, kind in MESSAG
 
 
 def _answer_to(request: type[Any]) -> type[Any]:
-    """As the class of the request says; mostly one further down in its module."""
+    """The class of the answer, which the base class of the request names."""
     (named,) = get_args(vars(request)["__orig_bases__"][0])
     if isinstance(named, ForwardRef):
         named = vars(sys.modules[request.__module__])[named.__forward_arg__]
@@ -122,17 +122,20 @@ def _answer_to(request: type[Any]) -> type[Any]:
     return answer
 
 
-# The only kind of answer that is one, besides Failure.
+# The answer to each request. Besides it, only a Failure is accepted.
 ANSWERS: Final = {kind: _answer_to(kind) for kind in MESSAGES.values() if issubclass(kind, Request)}
 
 
 def encode(message: object) -> bytes:
-    """The message as bytes; bodies are copied once, into them."""
+    """The message as bytes. Bodies are copied once.
+
+    Raises LocalProtocolError if a field has a value that cannot be encoded.
+    """
     return joined(encode_parts(message))
 
 
 def encode_parts(message: object) -> Parts:
-    """The same in pieces, to be sent one after the other; bodies are the very same objects."""
+    """The encoded message in pieces, to be sent one after the other. Bodies are not copied."""
     code = _CODES[type(message)]
     parts: Parts = []
     try:
@@ -143,7 +146,10 @@ def encode_parts(message: object) -> Parts:
 
 
 def decode(data: bytes | memoryview) -> Any:
-    """The one message in `data`. Bodies are views into it."""
+    """The one message in `data`. Bodies are views into `data`.
+
+    Raises RemoteProtocolError for anything but exactly one complete message.
+    """
     view = memoryview(data)
     code, values, section = _split(view)
     kind = MESSAGES.get(code)
@@ -154,7 +160,7 @@ def decode(data: bytes | memoryview) -> Any:
     except Misfit as problem:
         raise RemoteProtocolError(f"{kind.__name__} cannot be decoded: {problem}") from None
     if section.left:
-        raise RemoteProtocolError(f"{kind.__name__} has {section.left} bytes too many")
+        raise RemoteProtocolError(f"{kind.__name__} is followed by {section.left} bytes too many")
     return message
 
 
@@ -170,7 +176,7 @@ def _split(view: memoryview) -> tuple[int, list[Any], Section]:
     try:
         envelope = msgpack.unpackb(view[_LENGTH.size : envelope_end])
     except (msgpack.UnpackException, ValueError, TypeError) as problem:
-        raise RemoteProtocolError(f"the envelope of a message is no msgpack: {problem!r}") from None
+        raise RemoteProtocolError(f"the envelope of a message is not msgpack: {problem!r}") from None
     if type(envelope) is not list or not envelope or type(envelope[0]) is not int:
         raise RemoteProtocolError("the envelope of a message does not start with its code")
     return envelope[0], envelope[1:], Section(view[envelope_end:])

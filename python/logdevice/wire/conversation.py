@@ -1,9 +1,9 @@
 """A conversation: many requests and answers over one stream, each answered when it is ready.
 
-gRPC costs about a quarter of a millisecond per message, whatever its size. So requests that wait while
-one is being sent are put into the next message together, and so are answers. A conversation lives as
-long as its stream; when that ends, every open question fails. Frame: for each message its number
-(u64) and length (u32), then the messages; the answer to a request has the request's number.
+gRPC costs about a quarter of a millisecond per message of any size. So requests that wait while one is being
+sent go together into the next frame, and so do answers. A conversation lives as long as its stream; when the
+stream ends, every open request fails. A frame has, for each message, its number (u64), its length (u32) and
+the message. The answer to a request has the request's number.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from logdevice.wire.channel import WireChannel
 from logdevice.wire.codec import ANSWERS, decode, encode_parts
 from logdevice.wire.hello import Hello
 from logdevice.wire.server import ServerStream
-from logdevice.wire.status import error_from, failure_of, told
+from logdevice.wire.status import error_for_caller, error_from, failure_of
 
 METHOD: Final = "talk"
 _PART: Final = Struct("<QI")
-_FRAME_BYTES: Final = 1 << 20  # as much as is put together; a larger message goes alone
+_FRAME_BYTES: Final = 1 << 20  # the most that is put together; a larger message is sent alone
 
 Answer = TypeVar("Answer")
 Answerer = Callable[[Hello, Any], Awaitable[Any | None]]
@@ -47,13 +47,13 @@ class _Stream(Protocol):
     message_bytes_max: int
 
     @property
-    def is_over(self) -> bool: ...  # nothing more can be sent
+    def is_over(self) -> bool: ...  # True: nothing more can be sent
     async def send(self, data: bytes) -> None: ...
     async def receive(self) -> bytes | None: ...
 
 
 class _WaitingCall(NamedTuple):
-    """A message in pieces: bodies are copied once, into the frame."""
+    """An encoded message in pieces. Bodies are copied only once, into the frame."""
 
     size: int
     parts: Parts
@@ -76,18 +76,21 @@ class Outbox:
         return self._bytes > self._bytes_max
 
     async def room(self) -> None:
-        """Returns once it is not full."""
+        """Returns once the outbox is not full."""
         await self._has_room.wait()
 
     def put(self, number: int, message: object) -> int:
-        """A ticket, by which the message can be withdrawn."""
+        """Queues a message, and returns a ticket with which it can be withdrawn.
+
+        Raises PayloadTooLargeError if the message is larger than the stream allows.
+        """
         parts = encode_parts(message)
         size = sum(map(len, parts))
         limit = self._stream.message_bytes_max
         if _PART.size + size > limit:
-            # Before it is in the queue: it must not end the conversation for everybody else.
+            # Refused before it is queued: the stream would refuse the frame, which ends the conversation.
             raise PayloadTooLargeError(
-                f"{type(message).__name__} has {size} bytes, allowed are {limit - _PART.size}"
+                f"{type(message).__name__} has {size} bytes, at most {limit - _PART.size} are allowed"
             )
         self._tickets += 1
         self._waiting[self._tickets] = _WaitingCall(_PART.size + size, [_PART.pack(number, size), *parts])
@@ -98,7 +101,7 @@ class Outbox:
         return self._tickets
 
     def withdraw(self, ticket: int) -> bool:
-        """Whether the message was still waiting: then nothing of it was or will be sent."""
+        """Removes a message that still waits. Returns True if it did wait: then it will never be sent."""
         waiting = self._waiting.pop(ticket, None)
         if waiting is None:
             return False
@@ -106,13 +109,13 @@ class Outbox:
         return True
 
     async def run(self) -> None:
-        """Sends until the stream breaks, which is raised, or until cancelled."""
+        """Sends until it is cancelled. Raises UnavailableError when the stream breaks."""
         while True:
             await self._has_work.wait()
             self._has_work.clear()
             while self._waiting:
                 if self._stream.is_over:
-                    raise UnavailableError("the stream has ended, nothing more can be sent")
+                    raise UnavailableError("the stream has ended; nothing more can be sent")
                 await self._stream.send(self._frame())
 
     def _frame(self) -> bytes:
@@ -137,7 +140,7 @@ def split(frame: bytes) -> Iterator[tuple[int, memoryview]]:
         try:
             number, length = _PART.unpack_from(view, offset)
         except StructError:
-            raise RemoteProtocolError(f"a frame ends in the middle of a number, at {offset}") from None
+            raise RemoteProtocolError(f"a frame ends inside the number at byte {offset}") from None
         offset += _PART.size
         if length > len(view) - offset:
             raise RemoteProtocolError(f"a message of {length} bytes does not fit into its frame")
@@ -146,7 +149,7 @@ def split(frame: bytes) -> Iterator[tuple[int, memoryview]]:
 
 
 class Conversation:
-    """The asking side: one per channel, opened when first needed and again after it broke."""
+    """The asking side: one per channel. Its stream is opened when first needed, and again after a loss."""
 
     def __init__(self, channel: WireChannel, *, waiting_bytes_max: int) -> None:
         self._channel, self._waiting_bytes_max = channel, waiting_bytes_max
@@ -157,12 +160,15 @@ class Conversation:
         self._opening = asyncio.Lock()
 
     async def ask(self, request: Request[Answer], *, timeout_ms: int, idempotent: bool = True) -> Answer:
-        """The answer. UnavailableError if the request was not sent; if it was, and the answer was lost,
-        OutcomeUnknownError for a request that is not idempotent.
+        """Sends a request and returns its answer.
+
+        Raises OverloadedError if too many requests wait already, UnavailableError if the request was not
+        sent, and the node's own error if it answers with one. If the request was sent and no answer came,
+        raises UnavailableError for an idempotent request and OutcomeUnknownError for any other.
         """
         outbox = await self._connected()
         if outbox.is_full:
-            raise OverloadedError(f"{self._channel.address} does not keep up with what it is asked")
+            raise OverloadedError(f"{self._channel.address} does not keep up with its requests")
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -184,13 +190,12 @@ class Conversation:
         wanted = ANSWERS[type(request)]
         if not isinstance(result, wanted):
             raise RemoteProtocolError(
-                f"{self._channel.address} answered with {type(result).__name__}, "
-                f"expected was {wanted.__name__}"
+                f"{self._channel.address} answered with {type(result).__name__} instead of {wanted.__name__}"
             )
         return cast(Answer, result)
 
     async def tell(self, message: object) -> None:
-        """Send something that has no answer."""
+        """Sends a message that has no answer."""
         (await self._connected()).put(0, message)
 
     async def close(self) -> None:
@@ -242,7 +247,10 @@ def _lost(request: object, why: str, may_ask_again: bool) -> LogDeviceError:
 
 
 async def serve(caller: Hello, stream: ServerStream, answer: Answerer, *, waiting_bytes_max: int) -> None:
-    """The answering side: handles every request in a task of its own, until the caller is gone."""
+    """The answering side: handles each request in a task of its own, until the caller is gone.
+
+    `answer` returns the answer to a request, or None. What it raises is sent to the caller as a Failure.
+    """
     outbox = Outbox(stream, waiting_bytes_max)
     sending = asyncio.create_task(outbox.run())
     tasks = Tasks()
@@ -251,7 +259,7 @@ async def serve(caller: Hello, stream: ServerStream, answer: Answerer, *, waitin
         while (frame := await stream.receive()) is not None:
             for number, data in split(frame):
                 tasks.start(_answer(caller, number, data, answer, outbox))
-            # A caller that does not take its answers gets no more questions in.
+            # No more requests are taken from a caller that does not read its answers.
             if outbox.is_full:
                 await _either(outbox.room(), sending)
     finally:
@@ -265,11 +273,11 @@ async def _either(wish: Coroutine[Any, Any, None], end: asyncio.Task[None]) -> N
 
 
 async def _answer(caller: Hello, number: int, data: memoryview, answer: Answerer, outbox: Outbox) -> None:
-    """Whatever is wrong with one request, or with how it is handled, is told as its answer."""
+    """Handles one request. Any error in it, or in its handling, becomes its answer."""
     try:
         result = await answer(caller, decode(data))
     except Exception as error:
-        result = failure_of(told(error, "the request"))
+        result = failure_of(error_for_caller(error, "the request"))
     if number and result is not None:
         try:
             outbox.put(number, result)

@@ -1,6 +1,6 @@
 """The calling side of a data connection: a stream with one node outside of gRPC.
 
-It has the same face as a stream of a channel. Lives until it is ended, cancelled or lost.
+It has the same methods as a ClientStream. It lives until it is ended, cancelled or lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DataStream:
         await self._frames.send(FrameKind.MESSAGE, (data,))
 
     async def receive(self) -> memoryview | None:
-        """The next message; None once the node has ended the stream as it should."""
+        """The next message; None once the node has ended the stream in the regular way."""
         frame = await self._frames.receive()
         return None if frame is None else _message(frame)
 
@@ -40,13 +40,14 @@ class DataStream:
 
 
 async def open_data_stream(host: str, port: int, hello: Hello, settings: WireSettings) -> DataStream:
-    """Connects and says hello. OSError if nobody can be reached there, or TimeoutError, which is one; half
-    the time is left for another way.
+    """Connects and says hello. Raises OSError (or TimeoutError, an OSError) if the node cannot be reached.
+
+    It uses only half of the connect time-out, so that the caller can still try gRPC.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(settings.connect_timeout_ms / 2000):
         if settings.data_local:
-            # Nobody there, or somebody else by the same name: most nodes are on other machines.
+            # Most nodes are on other machines, so the name may not exist or may belong to another process.
             with suppress(OSError, LogDeviceError):
                 return await _greeted(local_socket(), local_name(host, port), hello, settings)
         family, kind, protocol, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
@@ -63,7 +64,7 @@ async def _greeted(
         await frames.send(FrameKind.MESSAGE, (encode(hello),))
         frame = await frames.receive()
         if frame is None or not isinstance(decode(_message(frame)), Hello):
-            raise RemoteProtocolError(f"{address} does not answer the hello as a node does")
+            raise RemoteProtocolError(f"{address} does not answer the hello with a hello")
     except BaseException:
         connection.close()
         raise

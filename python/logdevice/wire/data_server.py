@@ -1,7 +1,7 @@
 """The called side of data connections: a listening socket beside the gRPC server, for one kind of stream.
 
-A handler is called only after the hello of its caller was accepted. What it raises reaches the caller as
-the same error; a bug in it is logged, and the server lives on. Lives from `start` to `stop`.
+A handler is called only after the hello of its caller was accepted. An error that it raises reaches the
+caller as the same error. A bug in it is logged, and the server lives on. It lives from `start` to `stop`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from logdevice.wire.codec import decode, encode
 from logdevice.wire.frames import FrameKind, Frames
 from logdevice.wire.hello import Hello, checked
 from logdevice.wire.local_socket import local_name, local_socket
-from logdevice.wire.status import failure_of, told
+from logdevice.wire.status import error_for_caller, failure_of
 
 _logger = logging.getLogger(__name__)
 _HELLO_BYTES_MAX: Final = 64 * 1024
@@ -39,7 +39,7 @@ class DataServerStream:
         self.takes_stored = frames.is_local  # bodies may be left in their files
 
     async def receive(self) -> memoryview | None:
-        """The next message; None if there will be no more, be it that the caller said so or is gone."""
+        """The next message; None if the caller has ended the stream or is gone."""
         try:
             frame = await self._frames.receive()
         except UnavailableError:
@@ -54,7 +54,7 @@ Handler = Callable[[Hello, DataServerStream], Awaitable[None]]
 
 
 class DataServer:
-    """`hello` is what this node says about itself: its cluster, and as caller its own id."""
+    """The server of data connections. `hello` is the node's own: its cluster, and its id as the caller."""
 
     def __init__(self, hello: Hello, settings: WireSettings, handler: Handler) -> None:
         self._hello, self._settings = hello, settings
@@ -63,7 +63,10 @@ class DataServer:
         self._tasks = Tasks()
 
     async def start(self, host: str, port: int) -> int:
-        """Listens; the port that was chosen, where 0 was asked for."""
+        """Listens, and returns the port, which the system chooses if 0 is given.
+
+        Raises InvalidArgumentError if it cannot listen there.
+        """
         loop = asyncio.get_running_loop()
         try:
             family, kind, protocol, _, address = (
@@ -94,7 +97,7 @@ class DataServer:
             self._listeners.append(listener)
             listener.bind(name)
         except OSError as problem:
-            _logger.info("readers on this machine have to use TCP: %s", problem)
+            _logger.info("readers on this machine must use TCP: %s", problem)
             return
         self._listen(listener)
 
@@ -118,7 +121,7 @@ class DataServer:
         try:
             frames = Frames(connection, self._settings)
         except OSError:
-            connection.close()  # gone before it began
+            connection.close()  # the caller is gone already
             return
         try:
             hello = await self._greeted(frames)
@@ -140,11 +143,11 @@ class DataServer:
 
 
 async def _tell(frames: Frames, error: Exception) -> None:
-    """Ends a stream with an error, if the caller is still there to hear of it."""
-    problem = told(error, "a data stream")
+    """Ends a stream with an error, if the caller is still connected."""
+    problem = error_for_caller(error, "a data stream")
     with suppress(LogDeviceError, TimeoutError):
         async with asyncio.timeout(_SETTLE_S):
             await frames.send(FrameKind.FAILURE, (encode(failure_of(problem)),))
             frames.end()
-            # A socket that is closed with something unread in it takes back what it has sent.
+            # If a socket is closed with unread bytes, the system also drops what it has sent.
             await frames.drain()

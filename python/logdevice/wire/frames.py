@@ -1,10 +1,10 @@
-"""Messages over a plain connection, for the one path where gRPC's own work is most of all work.
+"""Messages over a plain connection, for the one path where gRPC itself would do most of the work.
 
     length u32 | kind u8 | message
 
-What is sent is handed to the kernel in the pieces it is in; what is received lands once, in memory of its
-own, in which bodies stay until they are used. A connection belongs to one event loop and is used by one
-sender and one receiver at a time. After any error, or a call that was cancelled, it can only be closed.
+A message is handed to the kernel in the pieces it consists of. A received message is written once, into
+memory of its own, where its bodies stay until they are used. A connection belongs to one event loop and is
+used by one sender and one receiver at a time. After any error or cancelled call, it can only be closed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Buffer = bytes | bytearray | memoryview
 _logger = logging.getLogger(__name__)
 
 _HEAD: Final = Struct("<IB")
-# The kernel takes up to 1024 pieces at a time; so many that they are small are put together before.
+# The kernel takes up to 1024 pieces at a time. With this many or more, the pieces are small and are joined.
 _PIECES_MAX: Final = 256
 _SCRATCH_BYTES: Final = 64 * 1024
-# A sender that fills its message bit by bit should not wake the receiver for every bit.
+# The receiver should not wake up for every small part of a message.
 _LOW_MARK_MAX: Final = 256 * 1024
 
 
 class FrameKind(IntEnum):
-    """What a frame holds."""
+    """What kind of content a frame holds."""
 
     MESSAGE = 0
-    FAILURE = 1  # the last one: an encoded Failure
+    FAILURE = 1  # the last frame of a stream: an encoded Failure
 
 
 class Frame(NamedTuple):
@@ -51,25 +51,30 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Takes over a connected socket."""
+    """Sends and receives frames over a connected socket, which it owns from then on."""
 
     def __init__(self, connection: socket.socket, settings: WireSettings) -> None:
         self.message_bytes_max = settings.message_bytes_max
         self._socket = connection
-        self._low_mark = 1  # the kernel wakes us when so many bytes are there
+        self._low_mark = 1  # the kernel wakes the receiver when this many bytes have arrived
         self._head = memoryview(bytearray(_HEAD.size))
         connection.setblocking(False)
         self.is_local = is_local(connection)
         if self.is_local:
-            widen(connection)  # and who is on this machine does not vanish without a word
+            widen(connection)  # no keepalive: a peer on this machine cannot vanish unnoticed
         else:
             _notice_vanished_peers(connection, settings)
 
     async def send(self, kind: FrameKind, parts: Sequence[Part]) -> None:
-        """Returns once the kernel has taken all of it: a peer that does not read makes us wait here."""
+        """Sends a frame. Returns once the kernel has taken all of it, so it waits for a slow reader.
+
+        Raises PayloadTooLargeError for a message above the limit, UnavailableError if the connection is lost.
+        """
         size = sum(map(len, parts))
         if size > self.message_bytes_max:
-            raise PayloadTooLargeError(f"a message has {size} bytes, allowed are {self.message_bytes_max}")
+            raise PayloadTooLargeError(
+                f"a message has {size} bytes, at most {self.message_bytes_max} are allowed"
+            )
         waiting: list[Buffer] = [_HEAD.pack(size, kind)]
         for part in parts:
             if isinstance(part, StoredBody):
@@ -91,7 +96,10 @@ class Frames:
                 raise UnavailableError(f"the connection is lost: {problem.strerror}") from None
 
     async def _send_stored(self, body: StoredBody) -> None:
-        """From the kernel's cache. What cannot be read arrives as zeros: the checksum will tell."""
+        """Sends a body from the kernel's cache. Bytes that cannot be read are sent as zeros.
+
+        The receiver notices the zeros by the checksum of the record.
+        """
         offset, end = body.offset, body.offset + body.length
         while offset < end:
             try:
@@ -110,8 +118,12 @@ class Frames:
             offset += sent
 
     async def receive(self, bytes_max: int | None = None) -> Frame | None:
-        """The next frame; None if there will be no more, because the peer said so."""
-        # A fast sender leaves nothing to wait for; whoever takes what it sent needs a turn all the same.
+        """The next frame; None if the peer has ended the stream.
+
+        Raises RemoteProtocolError if the bytes are not a frame or the frame is too large, and
+        UnavailableError if the connection is lost.
+        """
+        # With a fast sender, nothing below waits. Other tasks need a turn all the same.
         await asyncio.sleep(0)
         if not await self._fill(self._head, may_end=True):
             return None
@@ -119,23 +131,24 @@ class Frames:
         limit = self.message_bytes_max if bytes_max is None else bytes_max
         if kind > max(FrameKind) or size > limit:
             raise RemoteProtocolError(
-                f"a frame of kind {kind} with {size} bytes was announced, known are kinds 0 and 1, allowed "
-                f"are {limit} bytes; the peer is none of ours, or its message_bytes_max is larger"
+                f"the peer announced a frame of kind {kind} with {size} bytes; only kinds 0 and 1 and at "
+                f"most {limit} bytes are allowed: it is not a LogDevice process, or its message_bytes_max is "
+                "larger"
             )
-        # Not zeroed first, as a bytearray is.
+        # Unlike a bytearray, this memory is not zeroed first.
         data: memoryview = np.empty(size, np.uint8).data
         await self._fill(data, may_end=False)
         return Frame(FrameKind(kind), data)
 
     def end(self) -> None:
-        """Says that nothing more will be sent."""
+        """Tells the peer that nothing more will be sent."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as problem:
             raise UnavailableError(f"the connection is lost: {problem.strerror}") from None
 
     async def drain(self) -> None:
-        """Takes what still comes, and drops it, until the peer has ended the stream too."""
+        """Receives and drops what still arrives, until the peer has ended the stream too."""
         loop = asyncio.get_running_loop()
         scratch = bytearray(_SCRATCH_BYTES)
         with suppress(OSError):
@@ -146,7 +159,7 @@ class Frames:
         self._socket.close()
 
     async def _fill(self, view: memoryview, *, may_end: bool) -> bool:
-        """False if the peer has ended the stream before the first byte."""
+        """Fills `view` with received bytes. Returns False if the stream ended before the first byte."""
         offset = 0
         while offset < len(view):
             try:
@@ -164,7 +177,7 @@ class Frames:
         return True
 
     async def _until_readable(self, missing: int) -> None:
-        """Until so many bytes are there, or enough to be worth waking up for, or the end."""
+        """Waits for the missing bytes, for enough of them to be worth waking up, or for the stream's end."""
         low_mark = min(missing, _LOW_MARK_MAX)
         if low_mark != self._low_mark:
             self._low_mark = low_mark
@@ -197,7 +210,7 @@ def _joined(parts: Sequence[Buffer]) -> list[memoryview]:
 
 
 def _rest(pieces: list[memoryview], sent: int) -> list[memoryview]:
-    """What is left of the pieces when so many bytes of them are gone."""
+    """The rest of the pieces after the first `sent` bytes."""
     for index, piece in enumerate(pieces):
         if sent < len(piece):
             return [piece[sent:], *pieces[index + 1 :]]
@@ -206,7 +219,7 @@ def _rest(pieces: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _notice_vanished_peers(connection: socket.socket, settings: WireSettings) -> None:
-    """As gRPC does: a silent peer is asked, and lost when it does not answer."""
+    """Turns keepalive on, as gRPC does: a silent peer is probed, and lost if it does not answer."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     patience_ms = settings.keepalive_interval_ms + settings.keepalive_timeout_ms

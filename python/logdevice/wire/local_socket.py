@@ -1,9 +1,9 @@
-"""Where a node's data connections are on its own machine: a name beside its TCP port.
+"""Local sockets for data connections between processes on one machine, as an alternative to the TCP port.
 
-A socket of the machine needs no TCP, and the kernel moves pages of a file through it without copying them.
-The name is not a file but lives in Linux's abstract namespace, which has the same bounds as loopback: who
-can see the name can reach the port. Other systems have no such names; there, and for readers elsewhere, TCP
-has to do. That a name belongs to the node one wants is not taken for granted: the hello tells.
+A local socket needs no TCP, and the kernel moves pages of a file through it without copying them. Its name is
+not a file but lives in Linux's abstract namespace, which has the same limits as loopback: a process that can
+see the name can also reach the port. Other systems have no such names; there, and for readers on other
+machines, TCP is used. The name may belong to another node, so the hello checks which node it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 import sys
 from typing import Final
 
-# The kernel gives what it allows, which is mostly less.
+# The kernel usually allows less.
 _BUFFER_BYTES: Final = 8 << 20
 
 
@@ -21,9 +21,9 @@ def local_name(host: str, port: int) -> str:
 
 
 def local_socket() -> socket.socket:
-    """OSError where there is no such thing."""
+    """A new local socket. Raises OSError on a system without abstract names."""
     if sys.platform != "linux":
-        raise OSError("names of sockets that are no files exist on Linux only")
+        raise OSError("abstract socket names exist only on Linux")
     return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
 
@@ -32,5 +32,5 @@ def is_local(connection: socket.socket) -> bool:
 
 
 def widen(connection: socket.socket) -> None:
-    """Makes room for as much of a message as possible: each time it is full both sides have to wake up."""
+    """Enlarges the send buffer: each time it is full, both sides must wake up once more."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)

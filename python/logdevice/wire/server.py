@@ -1,7 +1,7 @@
-"""The called side: a gRPC server whose handlers see bytes, and raise our errors.
+"""The called side: a gRPC server whose handlers get bytes and raise LogDeviceErrors.
 
-A handler is called only after the hello of its caller was accepted. What it raises reaches the caller
-as the same error; a bug in it is logged and reaches the caller as LogDeviceError, and the server lives
+A handler is called only after the hello of its caller was accepted. An error that it raises reaches the
+caller as the same error. A bug in it is logged and reaches the caller as LogDeviceError, and the server lives
 on. The server lives from `start` to `stop`.
 """
 
@@ -20,7 +20,7 @@ from logdevice.records.stored import joined
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
 from logdevice.wire.hello import Hello, checked
-from logdevice.wire.status import to_rpc, told
+from logdevice.wire.status import error_for_caller, to_rpc
 from logdevice.wire.transport import (
     FORK_GUARD,
     HELLO_KEY,
@@ -35,11 +35,12 @@ _SETTLE_S: Final = 1.0
 
 
 class ServerStream:
-    """One caller's stream, as its handler sees it. A handler whose caller goes away is cancelled, or finds
-    out by the next thing it does here.
+    """One caller's stream, as its handler sees it.
+
+    If the caller goes away, the handler is cancelled, or its next call of the stream reports it.
     """
 
-    is_over = False  # what is sent after its end is lost like anything that was on its way
+    is_over = False  # messages sent after its end are lost, like those in flight
 
     def __init__(self, context: Any, settings: WireSettings) -> None:
         self._context, self._settings = context, settings
@@ -47,7 +48,7 @@ class ServerStream:
         self._writing: asyncio.Future[None] | None = None
 
     async def receive(self) -> bytes | None:
-        """The next message; None if there will be no more, be it that the caller said so or is gone."""
+        """The next message; None if the caller has ended the stream or is gone."""
         try:
             data = await self._context.read()
         except grpc.aio.BaseError:
@@ -55,27 +56,30 @@ class ServerStream:
         return None if data is grpc.aio.EOF else data
 
     async def send(self, data: bytes) -> None:
-        """Returns once there is room for more: a caller that does not read makes us wait here."""
-        # Shielded: a write cannot be taken back, and `settle` has to know of it.
+        """Sends a message. Returns once there is room for more, so it waits for a caller that does not read.
+
+        Raises UnavailableError if the caller is gone.
+        """
+        # Shielded: a write cannot be taken back, and `flush_writes` must know of it.
         self._writing = asyncio.ensure_future(self._context.write(check_size(data, self._settings)))
         self._writing.add_done_callback(_forget_error)
         try:
             await asyncio.shield(self._writing)
         except grpc.aio.BaseError:
-            raise UnavailableError("the caller is gone, nothing more can be sent") from None
+            raise UnavailableError("the caller is gone; nothing more can be sent") from None
 
     async def send_parts(self, parts: Parts) -> None:
-        """One message, in the pieces that `encode_parts` makes."""
+        """Sends one message, given in the pieces that `encode_parts` returns."""
         await self.send(joined(parts))
 
     async def flush_writes(self) -> None:
-        """Waits, not for ever, for what is being written: gRPC cannot end a call in the middle of that."""
+        """Waits a limited time for a write that is not done: gRPC cannot end a call during a write."""
         if self._writing is not None and not self._writing.done():
             await asyncio.wait({self._writing}, timeout=_SETTLE_S)
 
 
 def _forget_error(writing: asyncio.Future[None]) -> None:
-    """How a write ended that nobody waited for to the end is of no interest."""
+    """Marks the error of a write as seen, so that asyncio does not log it."""
     if not writing.cancelled():
         writing.exception()
 
@@ -84,7 +88,7 @@ StreamHandler = Callable[[Hello, ServerStream], Awaitable[None]]
 
 
 class WireServer:
-    """`hello` is what this node says about itself: its cluster, and as caller its own id."""
+    """The gRPC server of a node. `hello` is the node's own: its cluster, and its id as the caller."""
 
     def __init__(self, hello: Hello, settings: WireSettings) -> None:
         self._hello, self._settings = hello, settings
@@ -94,6 +98,8 @@ class WireServer:
         self._handlers[HELLO_METHOD] = grpc.unary_unary_rpc_method_handler(self._say_hello)
 
     def add_stream(self, method: str, handler: StreamHandler) -> None:
+        """Adds a method. `handler` serves each of its streams; the stream ends when it returns or raises."""
+
         async def serve(_: Any, context: Any) -> None:
             stream = ServerStream(context, self._settings)
             try:
@@ -106,7 +112,10 @@ class WireServer:
         self._handlers[method] = grpc.stream_stream_rpc_method_handler(serve)
 
     async def start(self, address: str) -> int:
-        """Listens on `host:port`; the port that was chosen, where 0 was asked for."""
+        """Listens on `host:port`, and returns the port, which the system chooses if 0 is given.
+
+        Raises InvalidArgumentError if it cannot listen there.
+        """
         FORK_GUARD.opened()
         self._server = grpc.aio.server(options=server_options(self._settings))
         self._server.add_generic_rpc_handlers(
@@ -121,7 +130,7 @@ class WireServer:
         return port
 
     async def stop(self, grace_ms: int = 0) -> None:
-        """Takes no more calls, and cancels what is not done after `grace_ms`."""
+        """Takes no more calls, and cancels those that are not done after `grace_ms`."""
         if self._server is not None:
             server, self._server = self._server, None
             await server.stop(grace_ms / 1000)
@@ -139,12 +148,12 @@ class WireServer:
         return checked(_decoded(values[0]) if len(values) == 1 else None, self._hello)
 
 
-# A caller says the same hello with every call.
+# Cached, because a caller sends the same hello with every call.
 _decoded: Final = lru_cache(maxsize=1024)(decode)
 
 
 async def _fail(context: Any, method: str, error: Exception) -> None:
-    """Ends a call with an error, by raising what makes gRPC do so. Returns if the caller is gone."""
-    problem = told(error, method)
+    """Ends a call with an error, by raising what gRPC expects. Returns if the caller is gone."""
+    problem = error_for_caller(error, method)
     if not context.done():
         await context.abort(*to_rpc(problem))

@@ -1,8 +1,8 @@
-"""Errors across a connection: always as a Failure, whichever way they travel.
+"""Errors across a connection: they always travel as a Failure.
 
-In a conversation and on a data connection a Failure is a message. A gRPC call that fails carries it in its
-trailing metadata. What comes without it was said by gRPC, or by another server than a node, and is translated
-by its status.
+In a conversation and on a data connection, a Failure is a message. A gRPC call that fails carries it in its
+trailing metadata. An error without a Failure comes from gRPC itself, or from a server that is not a node; it
+is translated by its gRPC status.
 """
 
 from __future__ import annotations
@@ -18,40 +18,43 @@ from logdevice.protocol.messages.service import Failure
 from logdevice.wire.codec import decode, encode
 
 _logger = logging.getLogger(__name__)
-# Another one than in version 1: so its callers show the text of the status, which says what is wrong.
+# Not the key of version 1, so that callers of that version show the text of the status, which explains it.
 ERROR_KEY: Final = "logdevice-failure-bin"
-# Metadata has to fit into 8 KB together with everything else that is in it.
+# All metadata of a call together must fit into 8 KB.
 MESSAGE_LENGTH_MAX: Final = 1000
 
-# What gRPC says by itself. Everything that is not here means that the peer is no node.
+# Statuses that gRPC itself reports. Any other status means that the peer is not a node.
 _FOREIGN: Final[dict[grpc.StatusCode, type[LogDeviceError]]] = {
     grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
     grpc.StatusCode.CANCELLED: errors.UnavailableError,
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.UnavailableError,
-    # gRPC forgets why a stream ended if it ends while it is written to, and says this.
+    # If a stream ends during a write, gRPC forgets why it ended and reports this.
     grpc.StatusCode.INTERNAL: errors.UnavailableError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # all that gRPC counts
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.PayloadTooLargeError,  # gRPC limits only sizes
 }
 
 
 def to_rpc(error: LogDeviceError) -> tuple[grpc.StatusCode, str, tuple[tuple[str, bytes], ...]]:
-    """Status, text and trailing metadata for an error. The status is for tools that know gRPC alone."""
+    """Status, text and trailing metadata for an error. The status is for tools that only know gRPC."""
     status = grpc.StatusCode.UNAVAILABLE if error.retriable else grpc.StatusCode.FAILED_PRECONDITION
     failure = failure_of(error)
     return status, failure.message, ((ERROR_KEY, encode(failure)),)
 
 
 def from_rpc(error: grpc.RpcError) -> LogDeviceError:
-    """The error a peer reported, or what gRPC's own report means to us."""
+    """The error that a peer reported, or the LogDeviceError for an error of gRPC itself."""
     for key, value in error.trailing_metadata() or ():
         if key == ERROR_KEY:
             return reported(value)
     kind = _FOREIGN.get(error.code(), RemoteProtocolError)
-    return kind(f"{error.code().name.lower()}: {error.details() or 'no further words'}"[:MESSAGE_LENGTH_MAX])
+    return kind(f"{error.code().name.lower()}: {error.details() or 'no details'}"[:MESSAGE_LENGTH_MAX])
 
 
-def told(error: Exception, what: str) -> LogDeviceError:
-    """What a caller hears when the handling of `what` ends so: of a mistake of ours no more than its name."""
+def error_for_caller(error: Exception, what: str) -> LogDeviceError:
+    """The error that a caller gets if handling `what` raised `error`.
+
+    Any other exception than a LogDeviceError is a bug: it is logged, and the caller gets only its name.
+    """
     if isinstance(error, LogDeviceError):
         return error
     _logger.error("%s failed", what, exc_info=error)
@@ -69,7 +72,7 @@ def failure_of(error: LogDeviceError) -> Failure:
 
 
 def error_from(failure: Failure) -> LogDeviceError:
-    # A newer peer may know codes that we do not.
+    # A newer peer may send codes that this version does not know.
     kind = next((kind for kind in errors.kinds() if kind.code == failure.code), LogDeviceError)
     return kind(failure.message, log=failure.log, lsn=failure.lsn, node=failure.node)
 
@@ -81,5 +84,5 @@ def reported(value: bytes | memoryview) -> LogDeviceError:
     except RemoteProtocolError as problem:
         return RemoteProtocolError(f"a peer reported an error that cannot be decoded: {problem.message}")
     if not isinstance(failure, Failure):
-        return RemoteProtocolError(f"a peer reports an error by {type(failure).__name__}")
+        return RemoteProtocolError(f"a peer reported an error as {type(failure).__name__}, not as Failure")
     return error_from(failure)

@@ -1,7 +1,7 @@
 """What both ends of a connection share: names, channel options, the size check, and two precautions.
 
-gRPC carries bytes and nothing else: handlers are generic, requests and answers are `bytes` that
-`codec.py` made. The options come from measurements, docs/wire.md says which.
+gRPC only carries bytes: handlers are generic, and requests and answers are `bytes` from `codec.py`. The
+options come from measurements; docs/wire.md lists them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ HELLO_METHOD: Final = "hello"
 HELLO_KEY: Final = "logdevice-hello-bin"
 DATA_PORT_KEY: Final = "logdevice-data-port"
 
-# Whoever calls has pauses of their own between attempts; gRPC's, up to two minutes, would hide a node
-# that has long been back.
+# Callers pause between attempts by themselves. gRPC's own pauses, up to two minutes, would hide a node that
+# has long been back.
 RECONNECT_PAUSE_MS_MIN: Final = 100
 RECONNECT_PAUSE_MS_MAX: Final = 1_000
 
@@ -32,21 +32,22 @@ def path(method: str) -> str:
 
 
 def data_port_metadata(port: int) -> tuple[tuple[str, str], ...]:
-    """Comes with the answer to a hello: where a node serves readers outside of gRPC; 0: nowhere."""
+    """Metadata of the answer to a hello: the port where the node serves readers outside gRPC; 0: none."""
     return ((DATA_PORT_KEY, str(port)),)
 
 
 def data_port_of(metadata: Iterable[tuple[str, Any]] | None) -> int:
+    """The data port from the metadata of a hello. Raises RemoteProtocolError if it is missing or wrong."""
     ports = [value for key, value in metadata or () if key == DATA_PORT_KEY]
     if len(ports) != 1 or not ports[0].isdecimal() or int(ports[0]) > 65535:
-        raise RemoteProtocolError(f"the answer to the hello names no data port but {ports}")
+        raise RemoteProtocolError(f"the answer to the hello must name one data port, got {ports}")
     return int(ports[0])
 
 
 def options(settings: WireSettings) -> Options:
-    """A peer that vanished is noticed after at most keepalive_interval_ms + keepalive_timeout_ms."""
+    """The options of both sides. They notice a vanished peer within keepalive interval plus timeout."""
     return [
-        # Refused before it is held in memory; what we send is checked by `check_size`.
+        # A larger message is refused before it is held in memory. `check_size` checks what is sent.
         ("grpc.max_receive_message_length", settings.message_bytes_max),
         ("grpc.max_send_message_length", -1),
         ("grpc.keepalive_time_ms", settings.keepalive_interval_ms),
@@ -61,7 +62,7 @@ def options(settings: WireSettings) -> Options:
 def client_options(settings: WireSettings) -> Options:
     return [
         *options(settings),
-        # A pool shared with the process this one was forked from breaks calls of both.
+        # A pool that a forked process shares with its parent breaks calls of both.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", RECONNECT_PAUSE_MS_MIN),
         ("grpc.min_reconnect_backoff_ms", settings.connect_timeout_ms),
@@ -72,7 +73,7 @@ def client_options(settings: WireSettings) -> Options:
 def server_options(settings: WireSettings) -> Options:
     return [
         *options(settings),
-        # How often a client may ask whether we are there is its own affair.
+        # Clients may send keepalive pings as often as they like.
         ("grpc.http2.max_ping_strikes", 0),
         # Two nodes on one port would each get some of the calls.
         ("grpc.so_reuseport", 0),
@@ -80,16 +81,19 @@ def server_options(settings: WireSettings) -> Options:
 
 
 def check_size(data: bytes, settings: WireSettings) -> bytes:
+    """Returns `data`. Raises PayloadTooLargeError if it is larger than a message may be."""
     if len(data) > settings.message_bytes_max:
         raise PayloadTooLargeError(
-            f"a message has {len(data)} bytes, allowed are {settings.message_bytes_max}"
+            f"a message has {len(data)} bytes, at most {settings.message_bytes_max} are allowed"
         )
     return data
 
 
 def tune_malloc() -> bool:
-    """Keeps freed memory in the process instead of giving it back and asking for it again with every
-    message: up to 40 % of a reader's time. To be called once, early; False where there is no mallopt.
+    """Makes malloc keep freed memory in the process.
+
+    Otherwise it would return memory to the system and allocate it again with every message, which takes up to
+    40 % of a reader's time. Call this once, early. Returns False on a system without mallopt.
     """
     mmap_threshold, trim_threshold, top_pad = -3, -1, -2
     mallopt: Any = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -101,10 +105,10 @@ def tune_malloc() -> bool:
 
 
 class ForkGuard:
-    """Knows whether this process was forked from one that had used gRPC.
+    """Notices whether this process was forked from one that had used gRPC.
 
-    gRPC's threads, which stay when the last connection is closed, do not come along into a child, and
-    whatever the child then calls waits for them forever. A child that is spawned is fine.
+    gRPC's threads stay even after the last connection is closed, but they do not exist in a forked child.
+    Calls of the child would wait for them forever. A child that is spawned has no such problem.
     """
 
     def __init__(self) -> None:
@@ -113,10 +117,11 @@ class ForkGuard:
         os.register_at_fork(after_in_child=self._forked)
 
     def opened(self) -> None:
+        """Called before a connection is opened. Raises LocalProtocolError if it could only hang."""
         if self._is_stranded:
             raise LocalProtocolError(
-                "this process was forked from one that has had connections and cannot have its own; "
-                "fork before the first connection, or spawn"
+                "this process was forked from a process that had connections, so it cannot open any; "
+                "fork before the first connection, or spawn the process"
             )
         self._is_used = True
 

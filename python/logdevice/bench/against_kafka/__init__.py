@@ -1,1 +1,1 @@
-"""`make bench`: the same work for Kafka and for us, in one run."""
+"""`make bench`: measures the same work on LogDevice and on Kafka, in one run."""

@@ -1,10 +1,10 @@
-"""Measures us against Kafka, on this machine.
+"""Measures LogDevice against Kafka, on this machine.
 
     python -m logdevice.bench.against_kafka run [--quick] [--only scan,etl]   measures, then reports
     python -m logdevice.bench.against_kafka report                            reports what was measured last
 
-Both write docs/benchmarks.md and its picture, made of build/bench/results.json and of nothing else. A quick
-run, or one of some workloads, prints what it found and leaves the documents alone.
+Both write docs/benchmarks.md and its picture, from build/bench/results.json alone. A quick run, or a run of
+only some workloads, prints its results and does not write the documents.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESULTS: Final = BUILD / "results.json"
 QUICK_RESULTS: Final = BUILD / "quick.json"
 LIMIT_S: Final = 600.0
 QUICK_LIMIT_S: Final = 150.0
-# In this order, with the seconds each took on two cores.
+# In the order in which they run, with the seconds that each took on two cores.
 WORKLOADS: Final = {
     "scan": 240.0,
     "scan_tcp": 60.0,
@@ -54,13 +54,13 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, then report")
     run.add_argument("--quick", action="store_true", help="small sizes and few workloads; prints ratios")
-    run.add_argument("--only", type=_names, default=(), metavar="A,B", help="these workloads only")
+    run.add_argument("--only", type=_names, default=(), metavar="A,B", help="run only these workloads")
     commands.add_parser("report", help="report what was measured last")
     options = parser.parse_args()
     if options.command == "report":
         report.write(Results.load(RESULTS), ROOT / "docs")
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left running
     return _run(options.only, is_quick=options.quick)
 
 

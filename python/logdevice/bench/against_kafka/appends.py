@@ -1,7 +1,7 @@
-"""Appends: throughput and latency of 1 and of 8 writers, by each system's own client.
+"""Appends: throughput and latency of 1 and of 8 writers, with each system's own client.
 
-Kafka is measured twice: as it comes, acknowledging from memory, and with every message synced to the disks
-before it is acknowledged, which is what ours always does.
+Kafka is measured twice: with its default, which acknowledges from memory, and with every message synced to
+the disks before it is acknowledged, as LogDevice always does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logdevice.client.loop_thread import shared
 
 ENTRY_BYTES: Final = 1024
 PAYLOADS: Final = 2_000
-WARM_UP: Final = 3  # brokers and producers compile what they do often
+WARM_UP: Final = 3  # rounds, in which the JVMs of brokers and producers compile their code
 LOGS: Final = 2  # or partitions
 KAFKA_SYNCED: Final = "kafka-synced"
 SYSTEMS: Final = (LOGDEVICE, KAFKA, KAFKA_SYNCED)
@@ -27,7 +27,7 @@ WRITERS: Final = {"1 writer": 1, "8 writers": 8}
 PLAIN: Final = "8 writers, not compressed"
 _LOGS: Final = tuple(f"/bench/appends-{number}" for number in range(LOGS))
 _SYNCED: Final = {"flush.messages": "1"}
-# Of 64 KB to 1 MB, and 5 to 20 ms, this is where 8 producers were fastest; brokers take no more at once.
+# Of 64 KB to 1 MB and 5 to 20 ms, 8 producers were fastest with these. Brokers take no larger batches.
 _PRODUCER: Final = {"batch.size": "1000000", "linger.ms": "20"}
 _MEGABYTE: Final = 1_000_000
 

@@ -1,4 +1,4 @@
-"""A stream that is behind: everything there is, by AvailableNow in five batches, to a sink that drops it."""
+"""A stream that catches up: it reads a whole log by AvailableNow, in five batches, and drops the rows."""
 
 from __future__ import annotations
 
@@ -44,25 +44,27 @@ class CatchUp:
                 yield Value(self.name, shape, system, repetition, "rows_per_s", "rows/s", rows / seconds)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left that costs anything."""
+        """Does nothing: the data that stays costs the other workloads nothing."""
 
 
 def limits(system: str, rows: int, entry_bytes: int) -> dict[str, str]:
-    """So that it takes five batches. Ours never cuts a record, so it may need room for one more; Kafka's
-    source shares the limit among partitions and rounds down.
+    """The option that makes a stream take five batches.
+
+    LogDevice never cuts a record, so its limit has room for one more record. Kafka's source divides the limit
+    among partitions and rounds down.
     """
     more = loading.RECORD_BYTES // entry_bytes if system == LOGDEVICE else CORES
     return {LIMITS[system]: str(rows // BATCHES + 1 + more)}
 
 
 def run_to_end(frame: DataFrame, checkpoint: Path, sink: str, path: Path | None, rows: int) -> float:
-    """Runs a stream with AvailableNow; how long it took, from before its start."""
+    """Runs a stream with AvailableNow, and returns how many seconds it took, including its start."""
     writer = frame.writeStream.format(sink).trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(checkpoint))
     started = time.monotonic()
     query = writer.start(str(path)) if path else writer.start()
     try:
-        assert query.awaitTermination(QUERY_TIMEOUT_S), f"not at its end after {QUERY_TIMEOUT_S} s"
+        assert query.awaitTermination(QUERY_TIMEOUT_S), f"the stream did not end within {QUERY_TIMEOUT_S} s"
     finally:
         query.stop()
     seconds = time.monotonic() - started

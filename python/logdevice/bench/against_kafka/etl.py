@@ -1,4 +1,4 @@
-"""JSON records into a Delta table: a stream with AvailableNow, the same for both but for its source."""
+"""JSON records into a Delta table: a stream with AvailableNow, which differs only in its source."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class EtlRun:
             yield Value(self.name, CASE, system, repetition, "rows_per_s", "rows/s", rows / seconds)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left that costs anything."""
+        """Does nothing: the data that stays costs the other workloads nothing."""
 
 
 WORKLOAD: Final = EtlRun()

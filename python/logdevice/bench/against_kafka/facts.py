@@ -1,4 +1,4 @@
-"""What a number means nothing without: the machine, the versions, and how both systems were set up."""
+"""The facts without which the numbers mean nothing: the machine, the versions, the set-up of both systems."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def versions(jars: kafka_clients.Jars) -> dict[str, str]:
 
 
 def settings(sizes: Sizes) -> Mapping[str, object]:
-    """In words where words say more."""
+    """How both systems and Spark are set up, for the report."""
     return {
         "logdevice": {
             "nodes": NODES,

@@ -1,8 +1,8 @@
 """One node or broker is killed with -9 in the middle of a scan, and of appends.
 
-Both systems get a fourth process here: with three copies and three nodes, ours could not store three copies
-while one is away. The victim is the one that matters: in a scan the node that sends most, or the leader of
-the partition; in appends the sequencer, or the leader.
+Both systems have four processes here: with three nodes, LogDevice could not store three copies while one is
+away. The victim is the process that matters most: in a scan the node that sends most, or the leader of the
+partition; in appends the sequencer, or the leader.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from logdevice.client import AsyncClient
 from logdevice.client.loop_thread import shared
 
 PROCESSES: Final = 4
-REPETITIONS: Final = 3  # each takes half a minute, most of which is waiting
+REPETITIONS: Final = 3  # each takes half a minute, mostly waiting
 ENTRY_BYTES: Final = 1024
 SCANNED, APPENDED = "failure-scan", "failure-appends"
 _SENT: Final = "logdevice_bytes_sent_total"
@@ -152,7 +152,7 @@ class NodeFailure:
 def interrupted(
     work: Callable[[], ConsumerDone], kill: Callable[[], None], after_s: float
 ) -> tuple[ConsumerDone, float]:
-    """Does the work, with something bad in the middle; also when that was, in ms since 1970."""
+    """Does the work and calls `kill` in the middle. Also returns the time of the kill, in ms since 1970."""
     killed: list[float] = []
 
     def strike() -> None:
@@ -167,20 +167,20 @@ def interrupted(
         timer.cancel()
         timer.join()
     if not killed:
-        raise RuntimeError(f"the work was done before anything was killed, within {after_s:.2f} s")
+        raise RuntimeError(f"the work was done before the kill, in less than {after_s:.2f} s: make it larger")
     return done, killed[0]
 
 
 def longest_stall_ms(progress_ms: Sequence[float], since_ms: float) -> float:
-    """The longest time without progress after a moment."""
+    """The longest time without progress after `since_ms`."""
     times = [since_ms, *sorted(time for time in progress_ms if time > since_ms)]
     if len(times) == 1:
-        raise RuntimeError("there was no progress after the kill: the work was too small")
+        raise RuntimeError("there was no progress after the kill: the work is too small")
     return max(later - earlier for earlier, later in pairwise(times))
 
 
 def sent(cluster: LocalCluster) -> dict[int, float]:
-    """Bytes of records that each node has ever sent to readers."""
+    """The bytes of records that each node has sent to readers since it started."""
     addresses = {entry.address: int(node) for node, entry in cluster.nodes.items()}
     statuses = ask_each_node.statuses(cluster.name, list(addresses))
     return {

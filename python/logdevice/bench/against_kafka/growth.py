@@ -1,7 +1,7 @@
-"""1, 10 and 100 times the data: does the time per byte stay, and the memory of who reads it?
+"""1, 10 and 100 times the data: do the time per byte and the memory of the reader stay the same?
 
-A plain consumer of each system reads everything, in a process of its own each time, so that the most memory
-it ever had is that of this reading.
+A plain consumer of each system reads everything, each time in a process of its own, so that the peak memory
+of the process is that of this reading.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Growth:
 
 
 def _read(stand: Stand, system: str, size: int) -> tuple[float, int]:
-    """Seconds, and the most bytes of memory."""
+    """The seconds that it takes, and the peak memory in bytes."""
     expected = size // ENTRY_BYTES
     if system == KAFKA:
         peer = Peer(stand.kafka.bootstrap, stand.kafka.jars, stand.directory / "growth.log")

@@ -1,4 +1,4 @@
-"""What both systems cost while nobody asks anything: processor time of all nodes, and of all brokers."""
+"""What both systems cost without any requests: processor time and memory of all nodes, and of all brokers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Idle:
     name = "idle"
 
     def prepare(self, stand: Stand) -> None:
-        """Nothing: both hold what the workloads before have left."""
+        """Does nothing: both systems hold the data of earlier workloads."""
 
     def repeat(self, stand: Stand, repetition: int) -> Iterator[Value]:
-        """At the same time: neither is in the other's way."""
+        """Measures both at the same time, because neither disturbs the other."""
         processes = {LOGDEVICE: usage.pids(stand.logdevice), KAFKA: stand.kafka.pids}
         before = {system: usage.cpu_s(pids) for system, pids in processes.items()}
         started = time.monotonic()
@@ -30,7 +30,7 @@ class Idle:
             yield Value(self.name, "three processes", system, repetition, "memory_mb", "MB", memory)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing was made."""
+        """Does nothing: nothing was made."""
 
 
 WORKLOAD: Final = Idle()

@@ -1,7 +1,7 @@
-"""Kafka on this machine, to be measured against: brokers in KRaft mode, each of them a controller as well.
+"""A Kafka cluster on this machine: brokers in KRaft mode, each of which is a controller as well.
 
-The jars are fetched by `make bench-jars`. A broker is a process like a node of ours: started, killed with -9,
-paused, started again on its own data. What Kafka's clients have to do is done by one Java process, Peer.java.
+`make bench-jars` fetches the jars. A broker is a process that can be started, killed with -9, paused, and
+started again on its own data. One Java process, Peer.java, does the work of Kafka's clients.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logdevice.cli.local.ports import choose_ports
 from logdevice.cli.local.processes import start
 
 HEAP: Final = "1g"
-# What Kafka's own start script gives the JVM.
+# The options with which Kafka's own start script runs the JVM.
 JVM_OPTIONS: Final = (
     "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 "
     "-XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true -Dlog4j2.level=WARN"
@@ -41,7 +41,7 @@ _STOP_TIMEOUT_S: Final = 10.0
 class Broker:
     number: int
     port: int  # where it listens
-    advertised_port: int  # where clients and other brokers are told to find it
+    advertised_port: int  # the port that clients and other brokers are told to use
     controller_port: int
     directory: Path
 
@@ -55,7 +55,7 @@ class Broker:
 
 
 class KafkaCluster:
-    """Made by `create`, running after `bring_up`, gone after `kill_all`."""
+    """Some brokers. `create` makes their files, `bring_up` starts them, `kill_all` ends them."""
 
     def __init__(self, directory: Path, brokers: Sequence[Broker], jars: Jars) -> None:
         self.directory, self.jars = directory, jars
@@ -72,7 +72,7 @@ class KafkaCluster:
         settings: Mapping[str, str] | None = None,
         advertised: Mapping[int, int] | None = None,
     ) -> KafkaCluster:
-        """Writes the files; starts nothing. `advertised`: ports to tell instead of the brokers' own."""
+        """Writes the files; starts nothing. `advertised` has ports to advertise instead of a broker's own."""
         directory = directory.absolute()
         ports = choose_ports(2 * brokers)
         made = [
@@ -97,7 +97,7 @@ class KafkaCluster:
 
     @property
     def peer(self) -> Peer:
-        """Kafka's clients, for commands."""
+        """The process that runs Kafka's clients; started when it is first used."""
         if self._peer is None:
             self._peer = Peer(self.bootstrap, self.jars, self.directory / "peer.log")
         return self._peer
@@ -149,7 +149,7 @@ class KafkaCluster:
         return [child.pid for child in self._children.values()]
 
     def kill(self, number: int) -> None:
-        """kill -9: the broker learns nothing of it."""
+        """Kills a broker with -9, so that it cannot shut down in order."""
         child = self._children.pop(number)
         child.kill()
         child.wait(_STOP_TIMEOUT_S)
@@ -177,7 +177,7 @@ class KafkaCluster:
         return [int(number) for number in self.peer.run("leaders", topic).split(",")]
 
     def wait_until_in_sync(self, topic: str, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Until every partition has a leader and all its copies are up to date."""
+        """Waits until every partition has a leader and all its copies are up to date."""
         deadline = time.monotonic() + timeout_s
         while self.peer.run("in_sync", topic) != "true":
             if time.monotonic() >= deadline:
@@ -188,7 +188,7 @@ class KafkaCluster:
         self.peer.run("delete", topic)
 
     def load(self, topics: Sequence[str], payloads: Sequence[bytes], count: int, **settings: str) -> None:
-        """`count` records, of these payloads again and again, to each topic in turn."""
+        """Writes `count` records to the topics in turn; the payloads are repeated."""
         file = write_payloads(self.directory / "payloads.txt", payloads)
         producer = {**PRODUCER, **{name.replace("_", "."): value for name, value in settings.items()}}
         self.peer.run("load", ",".join(topics), str(file), str(count), *pairs(producer))

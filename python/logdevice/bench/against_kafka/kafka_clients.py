@@ -1,6 +1,7 @@
-"""Kafka's own Java clients, driven from here: one process that stays warm between measurements.
+"""Drives Kafka's own Java clients, in one process that stays warm between measurements.
 
-A command is one line to `Peer.java`, the answer another. What takes longer than it may ends the process.
+A command is one line to `Peer.java`, and its answer is another line. A command that takes too long ends the
+process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).parent
 SOURCE: Final = HERE / "peer" / "Peer.java"
-# Acknowledged by at least two of three; in large batches. Compressed as our client does it: zstd, level 1.
+# Acknowledged by at least two of three brokers, in large batches; compressed as by LogDevice: zstd, level 1.
 PRODUCER: Final = {
     "acks": "all",
     "linger.ms": "10",
@@ -35,12 +36,12 @@ _STOP_TIMEOUT_S: Final = 10.0
 
 
 class KafkaError(RuntimeError):
-    """Kafka, or its jars, did not do what was asked."""
+    """Kafka or its clients failed, or its jars are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """Where `make bench` put the jars."""
+    """The folders of the jars, which `make bench-jars` fills."""
 
     brokers: Path
     source: Path
@@ -63,7 +64,7 @@ class Jars:
         return next(self.brokers.glob("kafka-clients-*.jar")).stem.removeprefix("kafka-clients-")
 
     def compiled(self) -> Path:
-        """Where the classes of `Peer.java` are; made anew when it has changed."""
+        """The folder of the classes of `Peer.java`, which is compiled if it has changed."""
         classes = self.brokers.parent / "classes"
         made = classes / "Peer.class"
         if not made.exists() or made.stat().st_mtime < SOURCE.stat().st_mtime:
@@ -79,22 +80,22 @@ class Jars:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerDone:
-    """What a stretch of work took, in either system."""
+    """What a piece of work took, in either system."""
 
     seconds: float
     entries: int
-    progress_ms: Sequence[float]  # times since 1970 at which there was some
+    progress_ms: Sequence[float]  # the times of progress, in ms since 1970
     bytes: int = 0
 
     def checked(self, entries: int) -> ConsumerDone:
-        """The same; whoever read less or more than there is has measured nothing."""
+        """Returns itself. Raises RuntimeError unless it has this number of entries."""
         if self.entries != entries:
             raise RuntimeError(f"{self.entries} entries were read of {entries}")
         return self
 
 
 class Peer:
-    """The Java process that runs Kafka's clients. One command at a time; no answer in time ends it."""
+    """The Java process that runs Kafka's clients, one command at a time. A command in time-out ends it."""
 
     def __init__(self, bootstrap: str, jars: Jars, log: Path) -> None:
         self._lock = threading.Lock()
@@ -109,7 +110,7 @@ class Peer:
             )
 
     def run(self, *words: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
-        """The answer of a command; KafkaError if there is none."""
+        """The answer to a command. Raises KafkaError if it failed or there is no answer."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         with self._lock:
@@ -130,18 +131,18 @@ class Peer:
     def append(
         self, topic: str, payloads: Path, entries: int, writers: int, settings: Mapping[str, str]
     ) -> ConsumerDone:
-        """So many entries, by all writers together, as fast as they go; the payloads of the file in turn."""
+        """Appends `entries` entries as fast as possible, by all writers together; payloads are repeated."""
         words = (topic, str(payloads), str(entries), str(writers), *pairs({**PRODUCER, **settings}))
         return _done(self.run("append", *words))
 
     def latencies_ms(self, topic: str, payloads: Path, entries: int, writers: int) -> list[float]:
-        """Of single appends, one at a time by each writer."""
+        """The latencies of single appends, one at a time by each writer."""
         settings = {**PRODUCER, "linger.ms": "0"}
         words = (topic, str(payloads), str(entries), str(writers), *pairs(settings))
         return [float(taken) for taken in self.run("latency", *words).split(",")]
 
     def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> ConsumerDone:
-        """Everything that is in the topic now, by a plain consumer."""
+        """Reads everything that is in the topic now, with a plain consumer."""
         return _done(self.run("consume", topic, *pairs(CONSUMER), timeout_s=timeout_s))
 
     @property
@@ -153,12 +154,12 @@ class Peer:
         self._child.wait(_STOP_TIMEOUT_S)
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
-                with suppress(OSError):  # a command that nobody took
+                with suppress(OSError):  # a command that the process did not read
                     pipe.close()
 
 
 def write_payloads(path: Path, payloads: Sequence[bytes]) -> Path:
-    """As the Java side reads them; they are texts without line ends."""
+    """Writes the payloads to a file for the Java side. They must be texts without line ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"\n".join(payloads) + b"\n")
     return path

@@ -1,8 +1,8 @@
-"""What the machine does at most: nothing that has to pass through Spark, a connection or the disk is faster.
+"""The limits of the machine: no work that passes through Spark, a connection or the disk can be faster.
 
-Spark takes batches that are ready made, from a source in Python. Messages go over bare gRPC between
-processes. One file is written in order and synced; a record that is kept three times on this one disk gets a
-third of that.
+Spark takes ready-made batches from a source in Python. Messages go over bare gRPC between processes. One file
+is written in order and synced; with three copies of each record on this one disk, a third of that is the
+limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from logdevice.client.loop_thread import shared
 
 SIZES: Final = {"100 B": 100, "1 KB": 1024, "10 KB": 10 * 1024}
 _MEGABYTE: Final = 1_000_000
-_BLOCK_BYTES: Final = 4 << 20  # of one write; as much as a node writes at once when it is busy
+_BLOCK_BYTES: Final = 4 << 20  # of one write: as much as a busy node writes at once
 _SMALL_BYTES: Final = 4096
 _SMALL_WRITES: Final = 50
 
@@ -48,7 +48,7 @@ class Limits:
         yield Value(self.name, "one synced write", LIMIT, repetition, "p50_ms", "ms", taken)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left behind."""
+        """Does nothing: nothing was made."""
 
     def _spark_rate(self, stand: Stand, entry_bytes: int) -> float:
         rows = stand.sizes.scan_bytes // entry_bytes
@@ -57,7 +57,7 @@ class Limits:
 
 
 def disk_rate(path: Path, total_bytes: int) -> float:
-    """MB per second of one file that is written in order and synced after every block."""
+    """MB per second to one file that is written in order and synced after every block."""
     block = os.urandom(_BLOCK_BYTES)
     blocks = max(1, total_bytes // _BLOCK_BYTES)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -73,7 +73,7 @@ def disk_rate(path: Path, total_bytes: int) -> float:
 
 
 def sync_ms(path: Path) -> float:
-    """What one small write takes until it is on the disk: the median of some."""
+    """The median time in ms until a small write is on the disk."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     taken = []
     try:

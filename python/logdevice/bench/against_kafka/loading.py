@@ -1,6 +1,6 @@
-"""The same data in both systems, and how Spark reads it from each.
+"""Loads the same data into both systems, and makes the Spark readers of each.
 
-A log of ours stands beside a topic with two partitions: Spark reads either in two tasks, one for each core.
+One log is compared with a topic of two partitions: Spark reads either in two tasks, one for each core.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from logdevice.client import AsyncClient
 from logdevice.client.loop_thread import shared
 from logdevice.records.batch import from_entries
 
-RECORD_BYTES: Final = 256 * 1024  # of payload in one record of ours; Kafka's batches are as large
+RECORD_BYTES: Final = 256 * 1024  # of payload in one record of LogDevice; Kafka's batches have the same size
 CODEC: Final = "zstd"
-DIFFERENT_BYTES: Final = 2 << 20  # of payloads, used again and again; more than what is compressed at once
-# What Kafka's consumers do better with than with their defaults.
+DIFFERENT_BYTES: Final = 2 << 20  # of payloads, which are repeated; more than is compressed at once
+# With these settings Kafka's consumers are faster than with their defaults.
 CONSUMER: Final = {
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
@@ -36,9 +36,9 @@ _PAUSE_S: Final = 0.05
 def load(
     stand: Stand, name: str, entries: Sequence[bytes], rows: int, *, logs: int = 1, tasks: int = CORES
 ) -> None:
-    """`rows` of these entries, again and again: into logs /bench/NAME-0, ... and into the topic NAME.
+    """Writes `rows` entries to the logs /bench/NAME-0, ... and to the topic NAME; `entries` are repeated.
 
-    With several logs there are as many partitions: each is what keeps an order.
+    With several logs, the topic has as many partitions, because each log or partition keeps an order.
     """
     paths = [f"/bench/{name}-{number}" for number in range(logs)]
     stand.kafka.create_topic(name, partitions=tasks if logs == 1 else logs)
@@ -50,14 +50,14 @@ def events(entry_bytes: int) -> list[bytes]:
 
 
 def load_events(stand: Stand, name: str, entry_bytes: int, total_bytes: int, *, logs: int = 1) -> int:
-    """The same with events of that size; how many there are."""
+    """Loads events of this size, of `total_bytes` in all. Returns their number."""
     rows = total_bytes // entry_bytes
     load(stand, name, events(entry_bytes), rows, logs=logs)
     return rows
 
 
 def load_in_two(stand: Stand, name: str, entry_bytes: int, total_bytes: int) -> tuple[int, int, int]:
-    """The same in two goes: how many there are, how many in the second, and a time (in ms) between."""
+    """Loads events in two parts. Returns how many there are, how many in the second, and a time between."""
     newer = total_bytes // entry_bytes // 10
     older = newer * 9
     entries = events(entry_bytes)
@@ -100,7 +100,7 @@ async def _append(endpoint: str, paths: Sequence[str], entries: Sequence[bytes],
 def options(
     stand: Stand, system: str, name: str, *, logs: int = 1, tasks: int = CORES
 ) -> tuple[str, dict[str, str]]:
-    """The format and the options by which Spark reads what `load` has put there."""
+    """The format and the options with which Spark reads the data of `load`."""
     if system == KAFKA:
         return "kafka", {"kafka.bootstrap.servers": stand.kafka.bootstrap, "subscribe": name, **CONSUMER}
     paths = ",".join(f"/bench/{name}-{number}" for number in range(logs))
@@ -114,15 +114,16 @@ def options(
 
 
 def batch(stand: Stand, system: str, name: str, *, logs: int = 1) -> DataFrame:
-    """All of it, as a batch."""
+    """All the data, read as a batch."""
     kind, chosen = options(stand, system, name, logs=logs)
     return stand.spark.read.format(kind).options(**chosen).load()
 
 
 def stream(stand: Stand, system: str, name: str, *, schema: str | None = None, **more: str) -> DataFrame:
-    """All of it, as a stream from its beginning; ours with the columns of `schema` only, if there is one.
+    """All the data, read as a stream from its beginning.
 
-    Spark does not tell streams which columns a query uses, so one says it. Kafka's source cannot be told.
+    Spark does not tell sources of streams which columns a query uses, so `schema` names them for LogDevice.
+    Kafka's source has no such option.
     """
     kind, chosen = options(stand, system, name)
     reader = stand.spark.readStream.format(kind).options(startingOffsets="earliest", **chosen, **more)

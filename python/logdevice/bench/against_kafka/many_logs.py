@@ -1,4 +1,4 @@
-"""The same data in 1, 10 and 100 logs, scanned by one query; against one topic with as many partitions."""
+"""The same data in 1, 10 and 100 logs, scanned by one query; compared with a topic of as many partitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ManyLogs:
                 yield Value(self.name, case, system, repetition, "rows_per_s", "rows/s", self._rows / seconds)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left that costs anything."""
+        """Does nothing: the data that stays costs the other workloads nothing."""
 
 
 WORKLOAD: Final = ManyLogs()

@@ -1,8 +1,8 @@
-"""What our own client does in the benchmarks, timed: the counterpart of `kafka_clients`.
+"""The timed work of LogDevice's own client: the counterpart of `kafka_clients`.
 
     python -m logdevice.bench.against_kafka.ours ENDPOINT LOG
 
-reads a log in a process of its own and says what that took, in time and in memory.
+reads a log in a process of its own and prints how much time and memory that took.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from logdevice.bench.against_kafka import usage
 from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
 from logdevice.client import AsyncClient, BatchingWriter, RecordsBatch
 
-# Where throughput is highest; these are the defaults.
+# The values with the highest throughput, which are the defaults.
 WRITER: Final[dict[str, Any]] = {"writer_batch_bytes": 1 << 20, "writer_delay_ms": 20}
-_WATCHED: Final = 64  # of so many entries one is asked when it was acknowledged
+_WATCHED: Final = 64  # of every 64 entries, one notes when it was acknowledged
 
 
 class DataLostError(Exception):
@@ -38,10 +38,10 @@ async def append(
     codec: str = "zstd",
     name: str = "bench",
 ) -> ConsumerDone:
-    """So many entries, by all writers together, as fast as they go; the payloads in turn.
+    """Appends `entries` entries as fast as possible, by all writers together; the payloads are repeated.
 
-    Writers have names, which makes them what Kafka's producers are: in order and once, with several records
-    on their way.
+    The writers have names, so they promise what Kafka's producers do: each entry once and in order, with
+    several records in flight.
     """
     progress: set[int] = set()
     async with AsyncClient(endpoint, settings={"batch_codec": codec}) as client:
@@ -78,7 +78,7 @@ async def _note(receipt: Any, progress: set[int]) -> None:
 async def latencies_ms(
     endpoint: str, log: str, payloads: Sequence[bytes], entries: int, writers: int
 ) -> list[float]:
-    """Of single appends, one at a time by each writer."""
+    """The latencies of single appends, one at a time by each writer."""
     taken: list[float] = []
 
     async def one_after_another() -> None:
@@ -94,7 +94,7 @@ async def latencies_ms(
 
 
 async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> ConsumerDone:
-    """Everything that is in the logs now, by a plain reader of each."""
+    """Reads everything that is in the logs now, with a plain reader for each."""
     progress: list[float] = []
 
     async def read(log: str) -> tuple[int, int]:
@@ -121,7 +121,7 @@ async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Consum
 def main() -> None:
     endpoint, *logs = sys.argv[1:]
     done = asyncio.run(consume(endpoint, logs))
-    # Not getrusage: that counts whoever started this process, from before it was this program.
+    # Not getrusage: its peak includes the memory of the parent process, from before this program was run.
     peak = usage.peak_bytes(os.getpid())
     sys.stdout.write(
         json.dumps({"seconds": done.seconds, "entries": done.entries, "peak_bytes": peak}) + "\n"

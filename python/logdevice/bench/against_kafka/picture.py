@@ -1,6 +1,4 @@
-"""The picture of a run, as SVG: how many times better than Kafka, on a scale where twice as good is as far
-to the right as half as good is to the left.
-"""
+"""The picture of a run, as SVG: how many times better than Kafka, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How many times better than Kafka; above 1 is better, whatever the number was."""
+    """How many times better than Kafka LogDevice is; above 1 is better, for rates and for times."""
 
     words: str
     better: float
     least: float
     most: float
-    wanted: float | None = None  # the same turned round
-    is_met: bool | None = None  # None: nothing is wanted
+    wanted: float | None = None  # the target on the same scale
+    is_met: bool | None = None  # None: there is no target
 
     @property
     def colour(self) -> str:
@@ -76,7 +74,7 @@ class Scale:
 
 
 def drawn_bar(bar: Bar, scale: Scale, y: float) -> list[str]:
-    """From 1, where both are equal, to the median; the whole spread as a line over it."""
+    """A bar from 1, where both are equal, to the median, and the whole spread as a line over it."""
     start, end = sorted((scale.x(1), scale.x(bar.better)))
     parts = [
         text(LABEL - 12, y + 4, bar.words, WORDS, anchor="end"),

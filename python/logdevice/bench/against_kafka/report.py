@@ -1,4 +1,4 @@
-"""The report of a run: `docs/benchmarks.md` and its picture, made from the results and nothing else."""
+"""Makes the report of a run, `docs/benchmarks.md` and its picture, from the results alone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def page(results: Results) -> str:
 
 
 def summary(results: Results, *, has_targets: bool = True) -> str:
-    """The targets and all ratios, for a terminal. Targets are meant for the sizes of a full run."""
+    """The targets and all ratios, for a terminal. Targets only make sense for the sizes of a full run."""
     lines = []
     for verdict in verdicts(results) if has_targets else ():
         mark = "met   " if verdict.is_met else "MISSED" if verdict.ratio else "      "
@@ -76,7 +76,7 @@ def summary(results: Results, *, has_targets: bool = True) -> str:
 
 
 def bars(results: Results) -> list[picture.Bar]:
-    """Everything that both systems did, turned so that more is better."""
+    """A bar for each number that both systems have. Times are inverted, so that more is better."""
     found = []
     for workload in results.workloads:
         for case, metric, _ in results.rows(workload):
@@ -93,7 +93,7 @@ def bars(results: Results) -> list[picture.Bar]:
             if is_rate(metric):
                 bar = picture.Bar(words, ratio.median, ratio.least, ratio.most, wanted, is_met)
             else:
-                # A time of nothing at all: as good as the median, there is no better number.
+                # A time of 0 cannot be inverted: the median takes its place.
                 least, most = (1 / (number or ratio.median) for number in (ratio.most, ratio.least))
                 turned = 1 / wanted if wanted else None
                 bar = picture.Bar(words, 1 / ratio.median, least, most, turned, is_met)
@@ -137,7 +137,7 @@ def _facts(results: Results) -> str:
 
 
 def _results(results: Results) -> Iterator[str]:
-    """One section for each workload; how often each was repeated is said once, and where it differs."""
+    """One section for each workload. The number of repetitions is given once, and where it differs."""
     counted = {name: _repetitions(results, name) for name in results.workloads}
     usual = Counter(counted.values()).most_common(1)[0][0] if counted else ""
     yield _paragraph(
@@ -170,7 +170,7 @@ def _workload_table(results: Results, name: str) -> str:
 
 
 def _repetitions(results: Results, name: str) -> str:
-    """How many repetitions the numbers of a workload have: `5`, or `3 or 5`; empty if there are none."""
+    """The number of repetitions of a workload: `5`, or `3 or 5`; empty if it was not measured."""
     spreads = (
         results.spread(Side(name, case, system, metric))
         for system in results.systems(name)
@@ -211,7 +211,7 @@ def ratio_text(ratio: Spread | None) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count, with spaces between thousands."""
+    """Three significant digits, with spaces between thousands."""
     if abs(value) >= 100:
         return f"{value:,.0f}".replace(",", " ") if abs(value) < 10_000 else _thousands(value)
     return f"{value:.3g}"
@@ -231,7 +231,7 @@ def _paragraph(text: str) -> str:
 
 
 def _list(text: str) -> str:
-    """Paragraphs and items of a list, each as wide as the page."""
+    """Paragraphs and list items, each wrapped at the width of the page."""
     return "\n".join(map(_filled, re.split(r"\n(?=- |\n)", text.strip()))) + "\n"
 
 

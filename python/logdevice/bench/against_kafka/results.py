@@ -1,7 +1,7 @@
-"""What a run measured, as one file, and what follows from it: medians, spreads, ratios.
+"""The results of a run, stored in one file, and the medians, spreads and ratios of them.
 
-Repetitions of two systems took turns, so a ratio is taken between neighbours and then the median of those:
-what else the machine did in that minute had the same part in both.
+Repetitions of two systems take turns. So a ratio is taken between neighbouring repetitions, where other work
+of the machine affects both alike, and then the median of these ratios.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FailedCase:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two things that are compared: a case of a workload on a system."""
+    """One side of a comparison: a number of a case of a workload, on one system."""
 
     workload: str
     case: str
@@ -36,7 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The repetitions of one number."""
+    """The median, the lowest and the highest of the repetitions of one number."""
 
     median: float
     least: float
@@ -71,11 +71,11 @@ class Results:
 
     @property
     def workloads(self) -> list[str]:
-        """In the order in which they were measured; also those that could not be."""
+        """All workloads in the order in which they were measured, including those that failed."""
         return list(dict.fromkeys([*(v.workload for v in self.values), *(f.workload for f in self.failures)]))
 
     def rows(self, workload: str) -> list[tuple[str, str, str]]:
-        """Case, metric and unit of everything that was measured in a workload, as it came."""
+        """Case, metric and unit of everything that was measured in a workload, in that order."""
         mine = (value for value in self.values if value.workload == workload)
         return list(dict.fromkeys((value.case, value.metric, value.unit) for value in mine))
 
@@ -83,19 +83,19 @@ class Results:
         return list(dict.fromkeys(value.system for value in self.values if value.workload == workload))
 
     def spread(self, side: Side) -> Spread | None:
-        """None: nobody measured it."""
+        """The spread of one number; None if it was not measured."""
         values = [value for _, value in self._repetitions(side)]
         return Spread.of(values) if values else None
 
     def ratio(self, what: Side, against: Side) -> Spread | None:
-        """Of repetitions with the same number; None: there is none that both have."""
+        """The ratio between repetitions with the same number; None if the two sides share none."""
         base = dict(self._repetitions(against))
         pairs = [(value, base[number]) for number, value in self._repetitions(what) if number in base]
         ratios = [value / other for value, other in pairs if other]
         return Spread.of(ratios) if ratios else None
 
     def share(self, what: Side, limit: Side) -> float | None:
-        """Limits are measured at another time than what they limit: median over median."""
+        """A number as a share of a limit: median over median, because the two have no common repetitions."""
         ours, most = self.spread(what), self.spread(limit)
         return ours.median / most.median if ours and most and most.median else None
 

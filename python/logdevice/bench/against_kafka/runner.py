@@ -1,4 +1,4 @@
-"""Runs workloads one after the other. One that fails or hangs is named in the results; the others go on."""
+"""Runs workloads one after the other. If one fails or hangs, the results say so, and the others go on."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Say = Callable[[str], None]
 
 
 class TimeUp(BaseException):
-    """No Exception: libraries that try again after any of those must not swallow it."""
+    """The time is up. Not an Exception, so that libraries that retry after any of those do not swallow it."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raises TimeUp in the main thread when the block takes longer."""
+    """Raises TimeUp in the main thread if the block takes longer."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise TimeUp(f"not done after {seconds:g} s")
@@ -49,13 +49,13 @@ def at_most(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def stand_for(directory: Path, sizes: Sizes) -> Iterator[Stand]:
-    """Both systems on this machine, on the same disk; gone afterwards, with all they held."""
+    """Both systems on this machine and the same disk. Afterwards they are ended and their data is removed."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     logdevice = LocalCluster.create(directory / "logdevice", nodes=NODES, replication=REPLICATION)
     kafka = KafkaCluster.create(directory / "kafka", brokers=NODES)
     stand = Stand(logdevice, kafka, directory, sizes)
-    with ExitStack() as afterwards:  # every one of these steps, whatever comes of the others
+    with ExitStack() as afterwards:  # each of these steps is done, even if another fails
         afterwards.callback(shutil.rmtree, directory, ignore_errors=True)
         afterwards.callback(stand.kill_spark)
         afterwards.callback(logdevice.kill_all)
@@ -68,12 +68,12 @@ def stand_for(directory: Path, sizes: Sizes) -> Iterator[Stand]:
 
 @dataclass(slots=True)
 class BenchRun:
-    """One run of some workloads; what it has measured so far is there at any time."""
+    """One run of some workloads. `values` and `failures` hold what it has measured so far."""
 
     workloads: Sequence[Workload]
     sizes: Sizes
     limit_s: float  # for one workload
-    expected_s: dict[str, float]  # how long each takes, roughly: for those who wait
+    expected_s: dict[str, float]  # roughly how long each takes, to show the time that is left
     say: Say
     recover: Callable[[Stand], None]  # puts everything in order after a failure
     values: list[Value] = field(default_factory=list)
@@ -81,7 +81,7 @@ class BenchRun:
     _started: float = field(default_factory=time.monotonic)
 
     def run(self, directory: Path, keep: Callable[[Results], None]) -> Results:
-        """What there is so far is kept after every workload."""
+        """Runs all workloads. `keep` is called with the results so far after each."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
         self._progress("starting both systems", 0)
         with stand_for(directory, self.sizes) as stand:
@@ -103,7 +103,7 @@ class BenchRun:
         )
 
     def measure(self, stand: Stand, number: int) -> None:
-        """One of the workloads, from its beginning to its end."""
+        """Runs one workload from its beginning to its end."""
         workload = self.workloads[number]
         try:
             with at_most(self.limit_s):
@@ -138,7 +138,7 @@ class BenchRun:
 
 
 def _first(problem: BaseException) -> BaseException:
-    """TimeUp, if all else is what became of it on its way up: Spark's client then says many things."""
+    """The TimeUp that caused other errors, if there is one: Spark's client raises many errors after it."""
     found: BaseException | None = problem
     while found is not None and not isinstance(found, TimeUp):
         found = found.__context__
@@ -146,7 +146,7 @@ def _first(problem: BaseException) -> BaseException:
 
 
 def recover(stand: Stand) -> None:
-    """After a failure: a new Spark for the next workload, and everybody there."""
+    """After a failure: ends Spark, so that the next workload gets a new one, and starts missing processes."""
     stand.kill_spark()
     clusters.start(stand.logdevice)
     stand.kafka.restart_missing()

@@ -1,8 +1,8 @@
-"""Batch scans: records of three sizes, read as whole rows, counted, by one column and by a filter.
+"""Batch scans of records of three sizes: whole rows, a count, one column, and a filter.
 
-The filter asks for the newest tenth by its time, in the words of SQL. Ours turns it into a range of the log;
-Kafka's source reads everything and lets Spark drop the rest. (It has options for a starting time, which a
-program must set by itself.) The Python surface is there for whole rows only.
+The filter asks for the newest tenth by time, in SQL. LogDevice's source turns it into a range of the log.
+Kafka's source reads everything and lets Spark drop the rest. (It has options for a starting time, but a
+program must set them itself.) The Python surface is measured for whole rows only.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FULL_ROWS: Final = "full rows"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is there of one shape."""
+    """The loaded data of one shape."""
 
     name: str
     rows: int
     newer: int  # the rows of the newest tenth
-    between_ms: int  # a time before these and after all others
+    between_ms: int  # a time before these rows and after all others
 
 
 def _drop(frame: DataFrame, loaded: Loaded) -> int:
@@ -89,7 +89,7 @@ class Scan:
             yield from self._one(stand, shape, repetition)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left that costs anything."""
+        """Does nothing: the data that stays costs the other workloads nothing."""
 
     def _one(self, stand: Stand, shape: str, repetition: int) -> Iterator[Value]:
         loaded = self._loaded[shape]

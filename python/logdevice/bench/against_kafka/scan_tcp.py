@@ -1,8 +1,8 @@
-"""Full rows once more, with our nodes told to leave local sockets alone.
+"""Full rows once more, with LogDevice's local sockets turned off.
 
-On the machine of a node a reader gets records by a socket of that machine, straight from the node's files.
-Kafka has no such thing, and neither has a reader elsewhere: over TCP both do the same. So the nodes are
-restarted with `data_local = false`, and afterwards as they were.
+A reader on the machine of a node gets records over a local socket, straight from the node's files. Kafka has
+no such way, and readers on other machines cannot use it: over TCP both systems do the same. So the nodes are
+restarted with `data_local = false`, and restarted with the old setting afterwards.
 """
 
 from __future__ import annotations

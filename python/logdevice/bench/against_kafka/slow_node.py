@@ -1,7 +1,7 @@
 """One node of three is slow: it answers, but every message comes 50 ms late.
 
-Ours is measured with the detector of slow nodes and without; Kafka, which has none, with a broker behind a
-proxy that does the same.
+LogDevice is measured with and without its detector of slow nodes. Kafka has no detector; one of its brokers
+is behind a proxy that delays its answers by the same time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SlowNode:
         )
         self._proxy.start(self.theirs.brokers[SLOW_BROKER].port)
         self.theirs.bring_up()
-        # Not compressed: every node sends several stretches of the log, also of this little.
+        # Not compressed, so that even this little data has several sticky blocks for every node.
         shared().run(_create(self.ours.endpoint))
         shared().run(ours.append(self.ours.endpoint, [LOG], content, self._entries, 1, codec="none"))
         self.theirs.create_topic(TOPIC, partitions=NODES)  # every broker leads one
@@ -112,7 +112,7 @@ class SlowNode:
         if system == KAFKA:
             return self.theirs.peer.consume(TOPIC).checked(self._entries)
         detection = _DETECTION[case]
-        # The same order of senders every time: otherwise the slow node would have another share.
+        # The same ship order every time; otherwise the slow node would have another share.
         work = ours.consume(self.ours.endpoint, [LOG], slow_node_detection=detection, shuffle_seed=1)
         return shared().run(work).checked(self._entries)
 

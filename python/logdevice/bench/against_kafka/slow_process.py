@@ -1,5 +1,5 @@
-"""A node that can be told to be slow: while the file `slow` is beside its configuration, everything it says
-is 50 ms late, one message after the other.
+"""A node that can be made slow: while the file `slow` is beside its configuration, it sends each message to
+readers and peers 50 ms late, one after the other.
 
     python -m logdevice.bench.against_kafka.slow_process --config ...
 

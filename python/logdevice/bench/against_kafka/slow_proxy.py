@@ -1,5 +1,5 @@
-"""Stands before a broker of Kafka, and can be told to be slow: every answer is then 50 ms late, one after the
-other. It knows where an answer ends, because each begins with its length.
+"""A proxy before a Kafka broker that can be made slow: it then sends each answer 50 ms late, one after the
+other. It finds the end of an answer by the length at its beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 class SlowProxy:
     def __init__(self, port: int) -> None:
-        """Listens on `port`; whom it stands for is said by `start`."""
+        """Will listen on `port`; `start` names the broker."""
         self.port, self.is_slow = port, False
         self._broker_port = 0
         self._server: asyncio.Server | None = None

@@ -1,4 +1,4 @@
-"""The one Spark session of a run: it knows logs, Kafka and Delta, and treats all of them alike."""
+"""The one Spark session of a run, for logs, Kafka and Delta, with the same settings for all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KILL_TIMEOUT_S: Final = 10
 
 
 def start(scratch: Path, jars: Jars) -> SparkSession:
-    """A new session in this process; what Spark says goes to a file in `scratch`."""
+    """A new session in this process. Spark's error output goes to a file in `scratch`."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     scratch.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.Builder().master(f"local[{CORES}]").appName("bench")
@@ -43,7 +43,7 @@ def start(scratch: Path, jars: Jars) -> SparkSession:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """What is born in here says what it has to say in that file, for all its life."""
+    """Processes that are started in the block write their error output to this file."""
     sys.stderr.flush()
     before = os.dup(2)
     with path.open("ab") as log:
@@ -56,13 +56,14 @@ def _errors_to(path: Path) -> Iterator[None]:
 
 
 def kill() -> None:
-    """Ends Spark's process, which may be in the middle of anything: what a call that was given up would have
-    answered must reach nobody.
+    """Ends Spark's process, which may be in the middle of a call.
+
+    A late answer to a call that was given up must not be taken for the answer to another.
     """
     gateway = SparkContext._gateway
     if gateway is None:
         return
-    gateway._gateway_client.is_connected = False  # or every object that is forgotten from now on complains
+    gateway._gateway_client.is_connected = False  # otherwise each collected object logs an error
     gateway.proc.kill()
     gateway.proc.wait(KILL_TIMEOUT_S)
     gateway.shutdown_callback_server()

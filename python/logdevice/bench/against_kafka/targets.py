@@ -1,7 +1,7 @@
-"""What is wanted, as data: which two numbers make a ratio, and how large or small it may be.
+"""The targets, as data: which two numbers make a ratio, and how large or small it may be.
 
-Targets hold between medians of one run on one machine. Limits say what the machine could do at most with
-the same work: nothing that has to pass through Spark, a disk or a connection can be faster than they are.
+Targets are ratios within one run on one machine. Limits are the most that the machine could do of the same
+work: nothing that passes through Spark, a disk or a connection can be faster.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from logdevice.bench.against_kafka.results import Results, Side, Spread
 OURS: Final = "logdevice"
 THEIRS: Final = "kafka"
 LIMIT: Final = "limit"
-RATE: Final = "_per_s"  # metrics that end like this are better when they are higher; all others when lower
+RATE: Final = "_per_s"  # for metrics with this ending, more is better; for all others, less is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedTarget:
-    """`what` over `against` is wanted to be at least, or at most, so much."""
+    """A bound for the ratio of `what` to `against`."""
 
-    key: str  # by which the report finds the reason when it is missed
+    key: str  # with this the report finds the explanation if the target is missed
     words: str
     what: Side
     against: Side
@@ -36,7 +36,7 @@ class SpeedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target held against a run. `ratio` is None when it was not measured."""
+    """A target and the ratio of a run; None if it was not measured."""
 
     target: SpeedTarget
     ratio: Spread | None
@@ -52,7 +52,7 @@ class Verdict:
 
     @property
     def missed_by(self) -> float:
-        """By which part of what is wanted; 0 when it is met."""
+        """By which share of the bound it is missed; 0 if it is met."""
         bound = self.target.least if self.target.least is not None else self.target.most
         if self.is_met or self.ratio is None or not bound:
             return 0.0
@@ -124,7 +124,7 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def verdict_of(results: Results, side: Side) -> Verdict | None:
-    """Of the target that this number of ours is held against."""
+    """The verdict on the target of this number of LogDevice; None if it has no target."""
     found = next((target for target in TARGETS if target.what == side), None)
     return Verdict(found, results.ratio(found.what, found.against)) if found else None
 
@@ -134,11 +134,11 @@ def is_rate(metric: str) -> bool:
 
 
 def limits_of(workload: str, case: str, metric: str) -> Iterator[Side]:
-    """What no system could exceed in this case."""
+    """The limits that no system can exceed in this case."""
     if metric == "rows_per_s":
         if case.endswith(("count", "one column", "filter")):
-            return  # not all of the rows, or of the columns
-        # Records of JSON have 200 bytes: smaller ones are no slower.
+            return  # these need not read all rows, or all columns
+        # The JSON records of `etl` have 200 bytes. The limit for 100 B holds for them, too.
         small = workload == "etl" or case.startswith("100 B")
         size = "100 B" if small else "10 KB" if case.startswith("10 KB") else "1 KB"
         yield Side("limits", f"Spark, {size}", LIMIT, metric)
@@ -150,7 +150,7 @@ def limits_of(workload: str, case: str, metric: str) -> Iterator[Side]:
 
 
 def nearest_limit(results: Results, side: Side) -> tuple[str, float] | None:
-    """The nearest of its limits, and what share of it was reached: of a time, limit over time."""
+    """The nearest limit of a number, and the share of it that was reached; for a time, limit over time."""
     shares = [
         (limit.case, share if is_rate(side.metric) else 1 / share)
         for limit in limits_of(side.workload, side.case, side.metric)

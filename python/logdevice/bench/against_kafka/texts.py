@@ -1,5 +1,6 @@
-"""The words of the report: what each workload does, how it is kept fair, and what costs the time where a
-target is missed. Numbers that were measured are never written here.
+"""The texts of the report: what each workload does, how the comparison is fair, and why targets are missed.
+
+Measured numbers of a run are never written here.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ SYSTEMS: Final[Mapping[str, str]] = {
     "limit": "limit",
 }
 
-# What costs the time, by the key of the target; shown only where it is missed.
+# What costs the time, by the key of the target; shown only if the target is missed.
 WHY: Final[Mapping[str, str]] = {
     "appends": "According to py-spy (one run on a busy machine) the time is spent in the writing program, "
     "not in the nodes. Of its one event loop about 60 % takes entries from the application one at a time "

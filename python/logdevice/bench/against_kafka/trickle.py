@@ -1,8 +1,8 @@
-"""How old a record is when a program has it: appended one at a time, read by a stream of micro-batches.
+"""The age of a record when a program gets it: appended one at a time, read by a stream of micro-batches.
 
-The stream begins a batch as soon as the last is done, and hands it to `foreachBatch`, which collects it.
-Each record holds the time at which it was sent; both ends are on this machine, so one clock counts. One log
-stands against a topic with one partition.
+The stream begins a batch as soon as the last one is done, and hands it to `foreachBatch`, which collects it.
+Each record holds the time at which it was sent; both ends are on this machine and use the same clock. One log
+is compared with a topic of one partition.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from logdevice.bench.against_kafka.workload import KAFKA, LOGDEVICE, Stand, Valu
 CASE: Final = "micro-batch"
 NAME: Final = "trickle"
 PAUSE_S: Final = 0.05
-WARM_UPS: Final = 5  # records at the beginning of every run that do not count
+WARM_UPS: Final = 5  # records at the beginning of each run, which do not count
 TIMEOUT_S: Final = 60.0
-# Nothing waits for a batch to fill.
+# The producer does not wait for a batch to fill.
 TRICKLE_PRODUCER: Final = {**PRODUCER, "linger.ms": "0", "compression.type": "none"}
 
 
 class Received:
-    """Takes batches, and says when there are enough."""
+    """Collects the ages of received records, and sets `is_full` when there are enough."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
@@ -66,7 +66,7 @@ class Trickle:
             yield Value(self.name, CASE, system, repetition, "p99_ms", "ms", p99)
 
     def finish(self, stand: Stand) -> None:
-        """Nothing is left that costs anything."""
+        """Does nothing: the data that stays costs the other workloads nothing."""
 
     def _ages_ms(self, stand: Stand, system: str, send: Callable[[Stand, int], None]) -> list[float]:
         self._runs += 1
@@ -82,12 +82,14 @@ class Trickle:
         )
         try:
             deadline = time.monotonic() + TIMEOUT_S
-            while not query.recentProgress:  # it has looked where the end is: what is sent now is new
+            while not query.recentProgress:  # then it knows the end, so later records are new
                 assert query.isActive, str(query.exception())
                 assert time.monotonic() < deadline, "the stream did not begin"
                 time.sleep(0.05)
             send(stand, count)
-            assert received.is_full.wait(TIMEOUT_S), f"{len(received.ages_ms)} of {count} records came"
+            assert received.is_full.wait(TIMEOUT_S), (
+                f"only {len(received.ages_ms)} of {count} records arrived"
+            )
         finally:
             query.stop()
         return received.ages_ms[WARM_UPS:]

@@ -1,4 +1,4 @@
-"""What processes of this machine use, as Linux counts it."""
+"""The processor time and memory of processes of this machine, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 def pids(cluster: LocalCluster) -> list[int]:
-    """Of the nodes that run."""
+    """The process ids of the running nodes."""
     return [entry.process.pid for entry in cluster.nodes.values() if entry.process]
 
 
 def cpu_s(processes: Iterable[int]) -> float:
-    """Processor time of all of them since they began, theirs and the kernel's for them."""
+    """The processor time of all of them since they began, including the kernel's work for them."""
     total = 0
     for pid in processes:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -27,12 +27,12 @@ def cpu_s(processes: Iterable[int]) -> float:
 
 
 def resident_bytes(processes: Iterable[int]) -> int:
-    """Memory that all of them have now."""
+    """The memory that all of them use now."""
     return sum(_status(pid, "VmRSS") for pid in processes)
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory a process ever had."""
+    """The peak memory of a process."""
     return _status(pid, "VmHWM")
 
 

@@ -1,7 +1,8 @@
-"""What a benchmark is made of: values, workloads, and the stand they run on.
+"""The parts of a benchmark: values, workloads, and the stand on which they run.
 
-A workload loads both systems with the same data once, then measures one repetition at a time; within one the
-systems take turns, and who goes first alternates. So whatever else the machine does meets both alike.
+A workload loads both systems with the same data once, then measures one repetition at a time. Within a
+repetition the systems take turns, and the one that goes first alternates. So other work of the machine
+affects both alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from logdevice.cli.local.local_cluster import LocalCluster
 LOGDEVICE: Final = "logdevice"  # read through the JVM surface
 PYTHON_SURFACE: Final = "logdevice-python"
 KAFKA: Final = "kafka"
-LIMIT: Final = "limit"  # what the machine, or Spark, does without either of them
+LIMIT: Final = "limit"  # what the machine or Spark can do without either system
 
 NODES: Final = 3
 REPLICATION: Final = 3
@@ -30,7 +31,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One number, as it was measured."""
+    """One measured number."""
 
     workload: str
     case: str
@@ -43,7 +44,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much of everything; one value for the full run and one for the quick one."""
+    """How much data and how many repetitions a run has. There is one for full and one for quick runs."""
 
     repetitions: int
     warm_ups: int  # of scans, before the first repetition
@@ -55,10 +56,10 @@ class Sizes:
     many_logs: tuple[int, ...]
     many_bytes: int  # payload of all these logs together
     append_bytes: int  # payload of one run of appends
-    latency_appends: int  # one after the other
+    latency_appends: int  # single appends, one after the other
     growth_bytes: tuple[int, ...]
     idle_s: float
-    failure_bytes: int  # payload of a log that is read, or written, while something fails
+    failure_bytes: int  # payload of a log that is read, or written, while a node or broker fails
 
 
 FULL: Final = Sizes(
@@ -101,24 +102,26 @@ class Stand:
 
     logdevice: LocalCluster
     kafka: KafkaCluster
-    directory: Path  # scratch, gone after the run
+    directory: Path  # for temporary files; removed after the run
     sizes: Sizes
     _spark: SparkSession | None = field(default=None, init=False)
 
     @property
     def spark(self) -> SparkSession:
-        """Started when first asked for."""
+        """The Spark session, which is started when it is first used."""
         if self._spark is None:
             self._spark = spark_session.start(self.directory / "spark", self.kafka.jars)
         return self._spark
 
     def kill_spark(self) -> None:
-        """In whatever it is; the next one who asks gets another."""
+        """Ends Spark, whatever it does. The next use starts a new session."""
         self._spark = None
         spark_session.kill()
 
 
 class Workload(Protocol):
+    """One kind of work that is measured on both systems."""
+
     @property
     def name(self) -> str: ...
 
@@ -126,13 +129,13 @@ class Workload(Protocol):
         """Loads both systems with the same data, and warms up."""
 
     def repeat(self, stand: Stand, repetition: int) -> Iterator[Value]:
-        """One repetition of every case."""
+        """Measures one repetition of every case."""
 
     def finish(self, stand: Stand) -> None:
-        """Takes away what would cost the others something; called in any case."""
+        """Removes what would disturb other workloads. It is called in any case."""
 
 
 def in_turn(items: Sequence[Item], repetition: int) -> list[Item]:
-    """The same, with another one first each time."""
+    """The same items, rotated so that another one is first in each repetition."""
     first = repetition % len(items)
     return [*items[first:], *items[:first]]

@@ -1,1 +1,1 @@
-"""What single parts cost: the machines, the store, the wire, a scan in Spark."""
+"""Benchmarks of single parts: the machines, the store, the wire, a scan in Spark."""

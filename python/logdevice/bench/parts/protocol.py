@@ -1,9 +1,9 @@
-"""What the machines of the read path cost per LSN, and which part costs how much.
+"""What the machines of the read path cost per LSN, and the share of each part.
 
-One reader in steady single-copy delivery against five storage nodes over memory stores, joined
-without a network: only protocol/ is timed. Run by `make bench-protocol`. The total is measured with
-the CPU clock around every call into protocol/; the shares come from a second, profiled run of the
-same work (a profiler slows calls down, so its own total is not reported).
+One reader in steady single-copy delivery reads from five storage nodes with stores in memory, without a
+network: only protocol/ is timed. Run it by `make bench-protocol`. The total is the CPU time of all calls into
+protocol/. The shares come from a second run of the same work under a profiler, whose own total is not
+reported, because a profiler slows calls down.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TARGET_US = 20.0
 
 
 class Bench:
-    """One reader and five nodes. Every call into protocol/ goes through `_timed`."""
+    """One reader and five nodes. Every call into protocol/ is timed."""
 
     def __init__(self, lsns: int, body: bytes) -> None:
         self.end = Lsn.of(1, lsns + 1)
@@ -164,7 +164,7 @@ def _filled_stores(lsns: int, body: bytes) -> dict[NodeId, MemoryLogStore]:
 
 
 def filter_seconds(bench: Bench) -> float:
-    """What deciding on every stored copy costs: the store calls this part of protocol/ by itself."""
+    """CPU seconds for deciding on every stored copy, a part of protocol/ that the store calls."""
     start = Start(
         log=LOG, filter_version=1, start=Lsn.of(1, 1), end=bench.end, window_end=bench.end, window_bytes=1,
         mode=ReadMode.SCD, replication=COPIES, shuffle_seed=0,
@@ -181,7 +181,7 @@ def filter_seconds(bench: Bench) -> float:
 
 
 def shares(lsns: int, body: bytes) -> list[tuple[str, float]]:
-    """The share of each file of protocol/, by a profiler."""
+    """The share of each file of protocol/, measured by a profiler."""
     bench, profile = Bench(lsns, body), cProfile.Profile()
     profile.runcall(bench.run)
     own: dict[str, float] = {}

@@ -1,10 +1,10 @@
-"""How much of what Spark takes from any Python source is left for ours: the ceiling and our scan, in one run.
+"""A scan of a log in Spark, compared with the fastest possible Python source, in one run.
 
 The ceiling is a source that yields ready-made Arrow batches of the same shape again and again. Then the same
-number of rows is read from a log, of five nodes that share this machine's processors with Spark; and the two
-ways in which Spark can read it are held against each other. Rounds take turns and the best of each counts,
-because the machine is never idle for long. Payloads look like JSON. What is wanted holds for bodies that are
-not compressed, as the ready-made batches are not; beside it stands what a user of the default codec gets.
+number of rows is read from a log, on five nodes that share this machine's processors with Spark. The two
+surfaces, by which Spark can read it, are compared too. Rounds take turns and the best of each counts, because
+other work disturbs them all. Payloads look like JSON. The targets hold for bodies that are not compressed,
+like the ready-made batches; the rate with the default codec is shown beside them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MEGABYTE: Final = 1_000_000
 NODES: Final = 5
 PARTITIONS: Final = 2  # as many as Spark has cores here
 RECORD_BYTES: Final = 256 * 1024  # of payload
-BATCH_BYTES: Final = 4 << 20  # of a ready-made batch: where Spark is fastest
+BATCH_BYTES: Final = 4 << 20  # of a ready-made batch: the size at which Spark is fastest
 IN_FLIGHT: Final = 16
 WARM_UP: Final = 2
 PLAIN: Final = "none"
@@ -56,19 +56,19 @@ SENT: Final = "logdevice_bytes_sent_total"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is scanned, and what share of the ceiling is wanted."""
+    """The size of the entries that are scanned, and the targets for them."""
 
     name: str
     entry_bytes: int
     least: float
-    jvm_least: float  # how much faster the JVM surface is wanted to be than the Python one
+    jvm_least: float  # how many times as fast as the Python surface the JVM surface should be
 
 
 SHAPES: Final = (Shape("100 B", 100, 0.6, 1.4), Shape("1 KB", 1024, 0.45, 1.2))
 
 
 def payloads(size: int, count: int) -> list[bytes]:
-    """Events as an application writes them: the same fields in each, other values."""
+    """Events as an application writes them: the same fields with different values."""
     chance = random.Random(size)
     words = [f"{chance.getrandbits(40):x}" for _ in range(400)]
 
@@ -77,7 +77,7 @@ def payloads(size: int, count: int) -> list[bytes]:
         length = len(json.dumps(fields))
         while length < size:
             value, name = f"{chance.choice(words)} {chance.getrandbits(32)}", chance.choice(words)[:6]
-            # What it adds to the text: `, "name": "value"`, or another value for a name that is there.
+            # The field adds `, "name": "value"` to the text, or only changes the value of an existing name.
             length += len(value) - len(str(fields[name])) if name in fields else len(name) + len(value) + 8
             fields[name] = value
         return json.dumps(fields)[: size - 1].encode() + b"}"
@@ -86,7 +86,7 @@ def payloads(size: int, count: int) -> list[bytes]:
 
 
 class CeilingSource(DataSource):
-    """Yields one batch, made beforehand, as often as it takes."""
+    """Yields the same batch, made beforehand, until there are enough rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -115,7 +115,7 @@ class CeilingReader(DataSourceReader):
 
 
 def ready_made(entry_bytes: int) -> pa.RecordBatch:
-    """A batch as our own source would make it."""
+    """A batch like those of the `logdevice` source."""
     rows = min(ROWS_WANTED, BATCH_BYTES // entry_bytes)
     events = payloads(entry_bytes, 500)
     columns = {
@@ -132,7 +132,7 @@ def ready_made(entry_bytes: int) -> pa.RecordBatch:
 
 
 async def fill(endpoint: str, log: str, shape: Shape, megabytes: int, codec: str) -> int:
-    """Appends that much payload; how many entries that were."""
+    """Appends this amount of payload, and returns the number of entries."""
     entries = RECORD_BYTES // shape.entry_bytes
     batches = [from_entries(None, payloads(shape.entry_bytes, entries)) for _ in range(8)]
     records = megabytes * MEGABYTE // (entries * shape.entry_bytes)
@@ -159,7 +159,7 @@ def seconds(frame: DataFrame) -> float:
 
 
 def sent(cluster: LocalCluster) -> float:
-    """Bytes of records that nodes have ever sent to readers."""
+    """The bytes of records that all nodes have sent to readers since they started."""
     statuses = ask_each_node.statuses(cluster.name, [entry.address for entry in cluster.nodes.values()])
     return sum(float(json.loads(status.metrics).get(SENT, 0)) for status in statuses.values() if status)
 
@@ -254,10 +254,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--megabytes", type=int, default=800, help="payload of each log (800)")
-    parser.add_argument("--rounds", type=int, default=5, help="of which the best counts (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="how many rounds; the best one counts (5)")
     parser.add_argument("--json", action="store_true", help="a JSON object for each line of the table")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no node is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the nodes are killed, too
     output = Output.standard(is_json=options.json)
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="logdevice-bench-") as directory:

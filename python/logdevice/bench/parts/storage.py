@@ -1,8 +1,8 @@
-"""What the store on disk costs: beside the bare disk, per byte written, per entry passed by.
+"""What the store on disk costs: compared with the bare disk, per byte written, per entry skipped.
 
-Run by `make bench-storage`. Everything is measured in one run on one disk, the bare disk and the store
-taking turns, because only ratios survive a busy machine. The bare disk does what the store cannot do less
-of: write the same bodies into preallocated files with one fdatasync for each group.
+Run it by `make bench-storage`. Everything is measured in one run on one disk. The bare disk and the store
+take turns, because on a busy machine only ratios mean anything. The bare disk does the least work that a
+store must do: it writes the same bodies into preallocated files, with one fdatasync for each group.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ OURS, THEIRS = nodes([1, 2, 3]), nodes([2, 3, 1])
 
 
 class RawFile:
-    """The bare disk: preallocated in the same steps, written group by group, each made durable."""
+    """The bare disk: a file that is preallocated in the same steps, with a sync after each group."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT)
         self._allocated = 0
-        # Not at a page: the store's bodies are not either, and systems treat the two differently.
+        # Not aligned to a page, because the store's bodies are not, and systems treat the two differently.
         self._offset = 512
 
     def write(self, bodies: list[bytes]) -> None:
@@ -50,7 +50,7 @@ class RawFile:
 
 
 class BareWriter:
-    """Groups of records, over all logs in turn, with the counters that a sequencer would give them."""
+    """Writes groups of records to all logs in turn, with the counters that a sequencer would set."""
 
     def __init__(self, store: SegmentLogStore, body_bytes: int, group_records: int) -> None:
         self._store = store
@@ -73,8 +73,10 @@ class BareWriter:
 
 
 def measure_writes(directory: Path, *, body_bytes: int, group_records: int, groups: int) -> dict[str, float]:
-    """The store and the bare disk in turns, group by group, so that both meet the same disk and the same
-    fresh or used page cache; medians, so that one slow sync decides nothing.
+    """Measures the store and the bare disk.
+
+    They take turns after each group, so that both meet the same disk and the same state of the page cache.
+    Medians are used, so that one slow sync does not count.
     """
     directory.mkdir()
     warm_up(directory / "scratch")
@@ -83,7 +85,7 @@ def measure_writes(directory: Path, *, body_bytes: int, group_records: int, grou
     raw = RawFile(directory / "raw")
     raw_seconds, store_seconds, store_cpu = [], [], 0.0
     for turn in range(2 * groups):
-        # raw, store, store, raw, ...: neither always comes after the other.
+        # raw, store, store, raw, ...: so neither always comes after the other.
         start, cpu = time.perf_counter(), time.process_time()
         if turn % 4 in (0, 3):
             raw.write(writer.bodies)
@@ -111,8 +113,9 @@ def measure_writes(directory: Path, *, body_bytes: int, group_records: int, grou
 
 
 def warm_up(path: Path) -> None:
-    """Has the system find memory for its page cache before anybody is timed: in a virtual machine the first
-    to use a page can be five times slower than the second.
+    """Makes the system find memory for its page cache before anything is timed.
+
+    In a virtual machine the first use of a page can be five times slower than the second.
     """
     scratch = RawFile(path)
     for _ in range(400):
@@ -140,7 +143,7 @@ def request(log: LogId, start: int, mode: ReadMode, *, headers_only: bool = Fals
 
 
 def measure_scans(directory: Path) -> dict[str, float]:
-    """Entries passed by, headers and whole records, of a store whose index is on disk."""
+    """Measures skipping entries, and reading headers and whole records, in a store with its index on disk."""
     store = SegmentLogStore(directory / "scans")
     writer = BareWriter(store, 1024, 1024)
     for _ in range(80):
@@ -170,7 +173,7 @@ def measure_scans(directory: Path) -> dict[str, float]:
 
 
 def _cpu(store: SegmentLogStore, mode: ReadMode, *, headers_only: bool = False) -> tuple[float, int]:
-    """CPU seconds and body bytes of reading one log to its end."""
+    """The CPU seconds and body bytes of reading one log to its end."""
     start, position, body_bytes = time.process_time(), 1, 0
     while True:
         result = store.scan(request(LOGS[0], position, mode, headers_only=headers_only))
@@ -182,7 +185,7 @@ def _cpu(store: SegmentLogStore, mode: ReadMode, *, headers_only: bool = False) 
 
 
 def measure_trim(directory: Path) -> dict[str, float]:
-    """What trimming seven of eight logs gives back, by holes and by rewriting, and how long it takes."""
+    """Measures how much space a trim of seven of eight logs gives back, and how long that takes."""
     store = SegmentLogStore(directory / "trim", StorageSettings(segment_bytes=32 * MIB))
     writer = BareWriter(store, 64 * 1024, 64)
     for _ in range(48):

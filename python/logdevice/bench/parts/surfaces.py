@@ -1,7 +1,7 @@
-"""The two ways in which Spark reads a log, against each other: for `bench_spark`, in its session and cluster.
+"""Compares the two surfaces by which Spark reads a log. `spark.py` runs this in its session and cluster.
 
-Rounds take turns and the best of each counts; each loads the log anew, as a program does. The queries are
-those that differ: everything, nothing but the number of rows, and one small column.
+Rounds take turns and the best of each counts. Each round loads the log anew, as a program does. The queries
+are those in which the surfaces differ: all columns, only the number of rows, and one small column.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ QUERIES: Final[Mapping[str, Query]] = {
     "count(*)": lambda frame: frame.count(),
     "sum(lsn)": lambda frame: frame.selectExpr("sum(lsn)").collect(),
 }
-# How much faster the JVM surface is wanted to be where columns need not be read.
+# How many times as fast the JVM surface should be if columns need not be read.
 PRUNED_LEAST: Final = 5.0
 
 
 def compare(
     frame: Callable[[str], DataFrame], name: str, rows: int, *, least: float, rounds: int
 ) -> list[Result]:
-    """`frame` gives the log to read by a surface; `least` is wanted when all columns are read."""
+    """Measures all queries. `frame(surface)` loads the log; `least` is the target if all columns are read."""
     results = []
     for query_name, query in QUERIES.items():
         best = _best(frame, query, rounds)
@@ -44,7 +44,7 @@ def compare(
 
 
 def _best(frame: Callable[[str], DataFrame], query: Query, rounds: int) -> dict[str, float]:
-    """Seconds; the first round warms up."""
+    """The seconds of the best round, by surface. The first round is a warm-up and does not count."""
     times: dict[str, list[float]] = {surface: [] for surface in SURFACES}
     for _ in range(rounds + 1):
         for surface in SURFACES:

@@ -1,9 +1,9 @@
-"""How much of what gRPC can carry is left for records: the loopback ceiling and our path, in one run.
+"""How fast records cross a connection, compared with the fastest that gRPC can do on loopback, in one run.
 
-A second process streams messages of about 1 MB. First the same bytes again and again, which is all that
-gRPC can do here; then RECORDS messages, encoded there and decoded here with every checksum looked at;
-then the same with every body unpacked into an Arrow batch. Rounds take turns, because the machine is
-never idle for long, and the best of each counts. CPU seconds per GB say more than MB/s on a busy machine.
+A second process streams messages of about 1 MB. The ceiling is the same bytes again and again. Then come
+RECORDS messages, encoded there and decoded here with every checksum compared; then the same messages with
+every body unpacked into an Arrow batch; then these over a data connection. Rounds take turns and the best of
+each counts, because other work disturbs them all. On a busy machine, CPU seconds per GB say more than MB/s.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def records(codec: batch.Codec) -> tuple[Record, ...]:
 
 
 async def serve() -> None:
-    """The other process: streams what it is asked for, and says how much CPU it has used."""
+    """The second process: streams messages on request, and reports how much CPU time it has used."""
     content = records(batch.Codec.NONE)
     frozen = encode(Records(LogId(1), 1, content))
 
@@ -71,7 +71,7 @@ async def serve() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one stream cost."""
+    """The speed of one stream, and what it cost."""
 
     mb_per_s: float
     reader_s_per_gb: float
@@ -87,7 +87,7 @@ PATHS: dict[str, Callable[[bytes | memoryview], object]] = {
     "ceiling": len,
     "records": decode,
     "unpacked": unpack,
-    "data": unpack,  # the same outside of gRPC
+    "data": unpack,  # over a data connection
 }
 
 
@@ -97,7 +97,7 @@ async def measure(channel: WireChannel, name: str, messages: int) -> Round:
         await stream.send(b"")
         answer = await stream.receive()
         await stream.end()
-        assert answer is not None, "the node tells"
+        assert answer is not None, "the node answers"
         return float(answer)
 
     use, size = PATHS[name], 0
@@ -150,7 +150,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--megabytes", type=int, default=400, help="how much each round carries (default 400)"
+        "--megabytes", type=int, default=400, help="how much each round sends, about (default 400)"
     )
     parser.add_argument("--rounds", type=int, default=4, help="how often each path is measured (default 4)")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""Benchmarks say what they measured and whether it is enough; their ceilings can be measured alone."""
+"""Benchmarks report what they measured and whether it is within the target; their ceilings have a rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logdevice.settings import BatchSettings
 
 
 @pytest.mark.parametrize("bench", [bench for _, bench, _ in BENCHES])
-def test_every_benchmark_is_there(bench: str) -> None:
+def test_every_benchmark_of_the_command_line_exists(bench: str) -> None:
     assert iscoroutinefunction(function_of(bench))
 
 
@@ -38,14 +38,14 @@ def test_a_result_without_bounds_is_information() -> None:
     assert result.row["is_met"] is None
 
 
-def test_batches_are_as_many_and_as_large_as_asked_for() -> None:
+def test_batches_have_the_wanted_number_and_size() -> None:
     made = list(batches(2))
     assert len(made) == 2_000_000 // BATCH_BYTES
     assert all(batch.num_rows == BATCH_ENTRIES for batch in made)
     assert made[0]["payload"][0] != made[1]["payload"][0]
 
 
-def test_what_compresses_is_as_much_and_compresses() -> None:
+def test_compressible_batches_have_the_same_size_and_compress() -> None:
     made = list(wordy(1))
     assert [batch.num_rows for batch in made] == [BATCH_ENTRIES] * (1_000_000 // BATCH_BYTES)
     assert {len(payload) for batch in made for payload in batch["payload"].to_pylist()} == {ENTRY_BYTES}

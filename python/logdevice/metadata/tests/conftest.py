@@ -1,4 +1,4 @@
-"""Fixtures of the metadata tests: a ZooKeeper server, stores of every kind, an event loop per async test."""
+"""Fixtures of the metadata tests: a ZooKeeper server, all kinds of stores, an event loop for async tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logdevice.metadata.opening import open_epoch_store
 from logdevice.metadata.tests.zookeeper_servers import Server, single_server
 from logdevice.settings import MetadataSettings
 
-# Opens one more store on the same metadata, as another process would.
+# Opens another store on the same metadata, as another process would.
 OpenStore = Callable[[], Awaitable[EpochStore]]
 
 _roots = itertools.count()
@@ -43,7 +43,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def zookeeper_address(zookeeper: Server) -> str:
-    """A root of its own for every test."""
+    """The address of a root that belongs to one test."""
     return f"zookeeper://127.0.0.1:{zookeeper.port}/tests/{next(_roots)}"
 
 

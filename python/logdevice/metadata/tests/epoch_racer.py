@@ -1,6 +1,6 @@
 """A process that takes epochs of one log as fast as it can: python epoch_racer.py ADDRESS OWNER ROUNDS
 
-It prints every epoch it won, at once, so that whoever kills it knows what it was promised.
+It prints each epoch as soon as it has it, so that a test that kills it knows which epochs it was given.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs a command for as long as standard input is open: python kept_process.py COMMAND...
 
-Whatever becomes of the tests, even a kill -9, the pipe to here closes and the command is killed. So no
-server outlives the tests that started it.
+When the tests end, even by kill -9, the pipe to this process closes, and it kills the command. So no server
+outlives the tests that started it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every epoch store promises, whatever it is made of: each test runs on memory, SQLite and ZooKeeper."""
+"""The promises of every epoch store: each test runs on all backends."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ async def test_a_log_without_an_epoch_is_absent(open_store: OpenStore) -> None:
         assert await store.read(LOG) is None
 
 
-async def test_what_was_written_is_read_back_with_its_version(open_store: OpenStore) -> None:
+async def test_a_written_value_is_read_with_its_version(open_store: OpenStore) -> None:
     async with await open_store() as store:
         version = await store.write(LOG, epochs(1, size=9), ABSENT)
         assert await store.read(LOG) == Versioned(epochs(1, size=9), version)
 
 
-async def test_another_process_reads_what_was_written(open_store: OpenStore) -> None:
+async def test_another_process_reads_a_written_value(open_store: OpenStore) -> None:
     async with await open_store() as store, await open_store() as other:
         version = await store.write(LOG, epochs(1), ABSENT)
         assert await other.read(LOG) == Versioned(epochs(1), version)
@@ -64,21 +64,21 @@ async def test_a_write_on_an_older_version_changes_nothing(open_store: OpenStore
     async with await open_store() as store:
         first = await store.write(LOG, epochs(1), ABSENT)
         second = await store.write(LOG, epochs(2), first)
-        with pytest.raises(ConflictError, match=f"logs/7 was expected to be version {first} and is version"):
+        with pytest.raises(ConflictError, match=f"logs/7 was expected to be version {first} but is version"):
             await store.write(LOG, epochs(3), first)
         assert await store.read(LOG) == Versioned(epochs(2), second)
 
 
-async def test_what_exists_is_not_created_again(open_store: OpenStore) -> None:
+async def test_a_value_that_exists_is_not_created_again(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.write(LOG, epochs(1), ABSENT)
         with pytest.raises(ConflictError, match="expected to be absent"):
             await store.write(LOG, epochs(1), ABSENT)
 
 
-async def test_what_does_not_exist_has_no_version_to_write_on(open_store: OpenStore) -> None:
+async def test_a_write_that_expects_a_version_does_not_create_a_value(open_store: OpenStore) -> None:
     async with await open_store() as store:
-        with pytest.raises(ConflictError, match="expected to be version 5 and is absent"):
+        with pytest.raises(ConflictError, match="expected to be version 5 but is absent"):
             await store.write(LOG, epochs(1), Version(5))
         assert await store.read(LOG) is None
 
@@ -91,7 +91,7 @@ async def test_a_write_of_one_log_does_not_touch_another(open_store: OpenStore) 
 
 
 async def increase(store: EpochStore, owner: int, rounds: int) -> list[int]:
-    """The epochs this owner won, of a race in which everybody wants `rounds` of them."""
+    """Takes part in a race until this owner has won `rounds` epochs, and returns them."""
     won: list[int] = []
     while len(won) < rounds:
         found = await store.read(LOG)
@@ -104,7 +104,7 @@ async def increase(store: EpochStore, owner: int, rounds: int) -> list[int]:
     return won
 
 
-async def test_no_epoch_is_given_to_two(open_store: OpenStore) -> None:
+async def test_no_epoch_is_given_to_two_owners(open_store: OpenStore) -> None:
     stores = [await open_store() for _ in range(3)]
     won = await asyncio.gather(*(increase(store, owner, rounds=10) for owner, store in enumerate(stores)))
     assert sorted(epoch for epochs_of_one in won for epoch in epochs_of_one) == list(range(1, 31))
@@ -139,7 +139,7 @@ async def test_a_writer_name_that_cannot_be_kept_is_refused(open_store: OpenStor
             await store.next_incarnation(writer)
 
 
-async def test_a_cluster_is_named_once_and_joined_by_that_name(open_store: OpenStore) -> None:
+async def test_a_cluster_gets_its_name_once_and_is_joined_by_that_name(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.join_cluster("berlin")
         await store.join_cluster("berlin")
@@ -170,7 +170,7 @@ async def test_a_removed_node_can_be_registered_anew(open_store: OpenStore) -> N
         assert first < removed < again
 
 
-async def test_a_version_from_before_a_removal_is_worthless(open_store: OpenStore) -> None:
+async def test_a_version_from_before_a_removal_cannot_be_used_after_it(open_store: OpenStore) -> None:
     async with await open_store() as store:
         first = await store.write_node(N1, NodeEntry(address="a:1"), ABSENT)
         await store.remove_node(N1, first)
@@ -184,7 +184,7 @@ async def test_a_cluster_starts_with_an_empty_directory(open_store: OpenStore) -
         assert await store.read_directory() == Versioned(LogDirectory(), ABSENT)
 
 
-async def test_changes_of_the_directory_add_up_when_two_make_them(open_store: OpenStore) -> None:
+async def test_two_processes_that_change_the_directory_keep_both_changes(open_store: OpenStore) -> None:
     async with await open_store() as store, await open_store() as other:
         await asyncio.gather(
             store.change_directory(lambda directory: directory.with_log("/a")),
@@ -202,7 +202,7 @@ async def test_a_refused_change_of_the_directory_writes_nothing(open_store: Open
         assert (await store.read_directory()).version == ABSENT
 
 
-async def test_changes_name_what_was_written_since(open_store: OpenStore) -> None:
+async def test_changes_name_the_cells_written_since_a_version(open_store: OpenStore) -> None:
     async with await open_store() as store:
         start = (await store.changes_since(ABSENT)).version
         await store.join_cluster("berlin")
@@ -217,7 +217,7 @@ async def test_changes_name_what_was_written_since(open_store: OpenStore) -> Non
         assert (await store.changes_since(changes.version)).names == ()
 
 
-async def test_epochs_and_writers_are_no_changes_of_the_configuration(open_store: OpenStore) -> None:
+async def test_writes_of_epochs_and_writers_do_not_change_the_configuration(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.join_cluster("berlin")
         version = (await store.changes_since(ABSENT)).version
@@ -227,21 +227,21 @@ async def test_epochs_and_writers_are_no_changes_of_the_configuration(open_store
         assert changes.names == ()
 
 
-async def test_a_value_too_large_for_some_backend_is_refused_by_all(open_store: OpenStore) -> None:
+async def test_a_value_too_large_for_one_backend_is_refused_by_all(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.write(LOG, epochs(1, size=CELL_BYTES_MAX - 1000), ABSENT)
         with pytest.raises(PayloadTooLargeError, match="logs/8 would take"):
             await store.write(LogId(8), epochs(1, size=CELL_BYTES_MAX), ABSENT)
 
 
-async def test_a_damaged_value_is_named_and_not_guessed_at(open_store: OpenStore) -> None:
+async def test_a_damaged_value_is_reported_by_its_name(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.put(Cell(CellGroup.LOGS, str(LOG)), b"\xc1damaged", ABSENT)
         with pytest.raises(UnreadableMetadataError, match="logs/7 is damaged"):
             await store.read(LOG)
 
 
-async def test_a_stranger_among_the_nodes_is_named(open_store: OpenStore) -> None:
+async def test_a_wrong_cell_name_among_the_nodes_is_reported(open_store: OpenStore) -> None:
     async with await open_store() as store:
         await store.put(Cell(CellGroup.CONFIGURATION, "node.notes"), b"", ABSENT)
         with pytest.raises(UnreadableMetadataError, match="'notes'"):
@@ -252,7 +252,7 @@ def named_cut(name: str, time_ms: int = 1) -> Cut:
     return Cut(kind=CutKind.FRESH, time_ms=time_ms, ends=(), cookie=name)
 
 
-async def test_a_name_of_a_cut_is_taken_once_and_may_be_sent_again(open_store: OpenStore) -> None:
+async def test_a_cut_may_be_sent_again_but_its_name_is_taken_for_others(open_store: OpenStore) -> None:
     """T24."""
     async with await open_store() as store:
         await store.keep_cut(named_cut("one"), 1)
@@ -266,7 +266,7 @@ async def test_a_name_of_a_cut_is_taken_once_and_may_be_sent_again(open_store: O
         assert await store.cuts() == [named_cut("two")]
 
 
-async def test_cuts_that_are_kept_at_the_same_time_are_not_more_than_allowed(open_store: OpenStore) -> None:
+async def test_cuts_that_are_kept_at_the_same_time_do_not_exceed_the_limit(open_store: OpenStore) -> None:
     """T24."""
     async with await open_store() as store, await open_store() as other:
         outcomes = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Stored values and addresses: what exists makes sense, what was written is read back, damage is noticed."""
+"""Stored values and addresses: wrong values are refused, written values are read back, damage is noticed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_epochs_are_read_back_as_they_were_written(value: EpochState) -> None:
     assert codec.EPOCHS.decode(codec.EPOCHS.encode(value), "logs/7") == value
 
 
-def test_the_bytes_of_stored_values_are_what_they_always_were() -> None:
+def test_the_bytes_of_stored_values_never_change() -> None:
     metadata = EpochMetadata(Epoch(3), nodes([0, 1, 2]), Replication.parse("node: 3, rack: 2"))
     state = EpochState(
         epoch=Epoch(5),
@@ -90,7 +90,7 @@ def test_the_bytes_of_stored_values_are_what_they_always_were() -> None:
     )
     assert codec.EPOCHS.encode(state) == recorded
     assert codec.EPOCHS.decode(recorded, "logs/7") == state
-    # Whatever earlier versions wrote into the two fields that nothing depends on.
+    # Earlier versions wrote other values into the two fields that have no effect.
     other = recorded.replace(b"metadata_version\x01", b"metadata_version\x09")
     other = other.replace(b"is_metadata_written\xc2", b"is_metadata_written\xc3")
     assert codec.EPOCHS.decode(other, "logs/7") == state
@@ -118,19 +118,19 @@ def test_a_node_without_one_of_its_fields_is_damaged() -> None:
         left = {other: value for other, value in fields.items() if other != name}
         with pytest.raises(UnreadableMetadataError):
             codec.NODE.decode(msgpack.packb([stored_format, left]), "node.1")
-    # A later version may add one.
+    # A later version may add a field.
     more = msgpack.packb([stored_format, {**fields, "colour": "red"}])
     assert codec.NODE.decode(more, "node.1") == NodeEntry(address="a:1")
 
 
-def test_epochs_whose_tail_was_not_known_have_none() -> None:
+def test_epochs_stored_with_an_empty_tail_have_tail_zero() -> None:
     stored_format, fields = msgpack.unpackb(codec.EPOCHS.encode(epochs(3)))
     assert codec.EPOCHS.decode(msgpack.packb([stored_format, {**fields, "tail": b""}]), "logs/7") == epochs(3)
     with pytest.raises(UnreadableMetadataError):
         codec.EPOCHS.decode(msgpack.packb([stored_format, {**fields, "tail": b"x"}]), "logs/7")
 
 
-def test_epochs_from_before_there_were_lineages_have_none() -> None:
+def test_epochs_written_before_lineages_existed_have_no_lineage() -> None:
     """L20."""
     stored_format, fields = msgpack.unpackb(codec.EPOCHS.encode(epochs(3)))
     del fields["branches"], fields["branches_dropped"]
@@ -161,14 +161,14 @@ DECODERS = (
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_are_called_damaged_and_nothing_else(data: bytes) -> None:
+def test_random_bytes_are_reported_as_damaged(data: bytes) -> None:
     for decode in DECODERS:
         with pytest.raises(UnreadableMetadataError, match="the cell"):
             decode(data, "the cell")
 
 
 @given(st.data())
-def test_a_flipped_byte_never_breaks_more_than_the_value(data: st.DataObject) -> None:
+def test_a_flipped_byte_is_reported_as_damaged_or_gives_a_valid_value(data: st.DataObject) -> None:
     whole = codec.EPOCHS.encode(epochs(3))
     place = data.draw(st.integers(0, len(whole) - 1))
     broken = whole[:place] + bytes([data.draw(st.integers(0, 255))]) + whole[place + 1 :]
@@ -192,7 +192,7 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("values", IMPOSSIBLE)
-def test_epochs_that_cannot_be_are_refused(values: dict[str, Any]) -> None:
+def test_impossible_epochs_are_refused(values: dict[str, Any]) -> None:
     valid: dict[str, Any] = {
         "epoch": Epoch(5),
         "owner": NodeId(0),
@@ -220,7 +220,7 @@ def test_epochs_that_cannot_be_are_refused(values: dict[str, Any]) -> None:
         {"generation": 0},
     ],
 )
-def test_a_node_that_cannot_be_is_refused(values: dict[str, Any]) -> None:
+def test_an_impossible_node_entry_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(values))):
         NodeEntry(**{"address": "a:1", **values})
 
@@ -246,7 +246,7 @@ def test_addresses_are_read(text: str, address: object) -> None:
     "text",
     ["", "sqlite:", "sqlite://x.db", "zookeeper:", "zookeeper://", "zookeeper://a b", "etcd://a", "a:1"],
 )
-def test_what_is_no_address_is_refused_with_what_would_be_one(text: str) -> None:
+def test_text_that_is_not_an_address_is_refused_with_the_allowed_forms(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="write sqlite:PATH or zookeeper://"):
         parse_address(text)
 

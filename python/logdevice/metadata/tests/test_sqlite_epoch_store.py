@@ -1,4 +1,4 @@
-"""What is special about the SQLite store: several processes on one file, kill -9, broken files and disks."""
+"""The SQLite store: several processes on one file, kill -9, damaged files, full disks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPATIENT = MetadataSettings(sqlite_busy_timeout_ms=0)
 
 @contextmanager
 def racers(file: Path, count: int, rounds: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that take epochs of one log; none is left when the block ends."""
+    """Processes that take epochs of one log. They are killed when the block ends."""
     processes = [
         subprocess.Popen(
             [sys.executable, str(RACER), f"sqlite:{file}", str(owner), str(rounds)],
@@ -70,7 +70,7 @@ async def test_kill_9_takes_back_no_epoch_and_gives_none_out_twice(file: Path) -
     with racers(file, count=kills, rounds=1_000_000) as processes:
         for process in processes:
             assert process.stdout is not None
-            # Everybody is at work, and the victim too.
+            # Waits until the process has won epochs, so that all of them are racing when it is killed.
             won += [int(process.stdout.readline()) for _ in range(3)]
             process.send_signal(signal.SIGKILL)
         for process in processes:
@@ -78,7 +78,7 @@ async def test_kill_9_takes_back_no_epoch_and_gives_none_out_twice(file: Path) -
     assert len(set(won)) == len(won)
     last = await newest(file)
     assert last >= max(won)
-    # What nobody was told about can only be the last attempt of each.
+    # Only the last epoch of each killed process may be missing in its output.
     assert last - len(won) <= kills
 
 
@@ -102,7 +102,7 @@ async def test_reads_go_on_while_another_process_is_writing(file: Path) -> None:
         other.close()
 
 
-async def test_opening_waits_its_turn_no_longer_than_it_is_told(file: Path) -> None:
+async def test_opening_waits_for_a_lock_only_as_long_as_the_setting_says(file: Path) -> None:
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(MetadataUnavailableError, match="locked"):
@@ -110,19 +110,19 @@ async def test_opening_waits_its_turn_no_longer_than_it_is_told(file: Path) -> N
     other.close()
 
 
-async def test_what_is_answered_is_on_disk(file: Path) -> None:
+async def test_a_write_is_on_disk_before_it_is_answered(file: Path) -> None:
     async with await SqliteEpochStore.open(file, MetadataSettings()) as store:
         pragmas = "SELECT * FROM pragma_journal_mode, pragma_synchronous"
         found = await store._run(lambda: store._connection.execute(pragmas).fetchone())
     assert found == ("wal", 2)
 
 
-async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_reported_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnavailableError, match=r"nowhere/metadata\.db: unable to open"):
         await SqliteEpochStore.open(tmp_path / "nowhere" / "metadata.db", MetadataSettings())
 
 
-async def test_a_file_that_is_no_database_is_refused_and_left_alone(file: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused_and_left_unchanged(file: Path) -> None:
     file.write_text("my diary\n" * 100)
     with pytest.raises(UnreadableMetadataError, match=r"metadata\.db is damaged"):
         await SqliteEpochStore.open(file, MetadataSettings())
@@ -149,7 +149,7 @@ async def test_a_file_of_a_newer_version_is_refused(file: Path) -> None:
 
 @contextmanager
 def full_disk(used: int) -> Iterator[None]:
-    """No file of this process may grow beyond `used` bytes: writes fail as they do on a full disk."""
+    """Limits the files of this process to `used` bytes, so that writes fail as on a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (used, limits[1]))
     try:
@@ -158,7 +158,7 @@ def full_disk(used: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-async def test_a_full_disk_keeps_what_was_there_and_the_store_recovers(file: Path) -> None:
+async def test_on_a_full_disk_the_store_keeps_its_data_and_recovers(file: Path) -> None:
     async with await SqliteEpochStore.open(file, MetadataSettings()) as store:
         version = await store.write(LOG, epochs(1), ABSENT)
         used = file.with_name("metadata.db-wal").stat().st_size

@@ -1,4 +1,4 @@
-"""What is special about the ZooKeeper store: lost connections, lost answers, servers that die, access."""
+"""The ZooKeeper store: lost connections, lost answers, servers that die, access rights."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def three_servers(tmp_path: Path) -> Iterator[list[Server]]:
             server.kill()
 
 
-async def test_nobody_at_the_address_is_reported_in_time() -> None:
+async def test_an_address_without_a_server_is_reported_in_time() -> None:
     with pytest.raises(MetadataUnavailableError, match="ZooKeeper does not answer"):
         await opened(f"zookeeper://127.0.0.1:{free_ports(1)[0]}", IMPATIENT)
 
@@ -78,7 +78,7 @@ async def test_a_server_that_dies_is_reported_and_used_again_when_it_is_back(own
             await hasty.read(LOG)
         with pytest.raises(MetadataUnavailableError):
             await hasty.write(LOG, epochs(2), version)
-        # A call that is patient enough lives through the restart.
+        # A call with a long enough time-out survives the restart.
         reading = asyncio.create_task(patient.read(LOG))
         own_server.start()
         assert await reading == Versioned(epochs(1), version)
@@ -109,7 +109,7 @@ async def test_two_of_three_servers_go_on_when_the_leader_dies(three_servers: li
 def loses(
     monkeypatch: pytest.MonkeyPatch, *, before: bool = False, error: Exception | None = None
 ) -> Callable[[], None]:
-    """The connection breaks at the next write: before ZooKeeper hears of it, or after it was made."""
+    """Breaks the connection at the next write: before the write reaches ZooKeeper, or after it was made."""
     real: Commit = ZookeeperEpochStore._commit
     breaks = [True]
 
@@ -159,16 +159,16 @@ async def test_a_write_that_others_may_have_overwritten_has_an_unknown_outcome(
         real: Commit = ZookeeperEpochStore._commit
 
         def commit(store: ZookeeperEpochStore, cell: Any, data: bytes, found: Any) -> Version:
-            # Somebody else writes, with a stamp of their own, while this attempt is on its way.
+            # Another process writes, with its own stamp, while this write is in flight.
             real(store, cell, b"\x92\xa5other\xc0", found)
             raise ConnectionLoss
 
         monkeypatch.setattr(ZookeeperEpochStore, "_commit", commit)
-        with pytest.raises(MetadataOutcomeUnknownError, match="then others changed it"):
+        with pytest.raises(MetadataOutcomeUnknownError, match="another process has changed it since"):
             await store.write(LOG, epochs(2), created)
 
 
-async def test_a_write_about_which_nobody_can_be_asked_has_an_unknown_outcome(
+async def test_a_write_whose_outcome_cannot_be_read_has_an_unknown_outcome(
     own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with await opened(f"zookeeper://127.0.0.1:{own_server.port}", IMPATIENT) as store:
@@ -184,7 +184,7 @@ async def test_a_write_about_which_nobody_can_be_asked_has_an_unknown_outcome(
             await store.write(LOG, epochs(1), ABSENT)
 
 
-async def test_two_who_found_the_same_version_do_not_both_win(zookeeper_address: str) -> None:
+async def test_of_two_writes_based_on_the_same_version_only_one_succeeds(zookeeper_address: str) -> None:
     async with await opened(zookeeper_address) as store, await opened(zookeeper_address) as other:
         for expected in (ABSENT, None):
             version = expected if expected is not None else found_version(await store.read(LOG))
@@ -208,11 +208,13 @@ async def test_only_the_user_of_the_address_may_read_and_write(zookeeper: Server
         version = await store.write(LOG, epochs(1), ABSENT)
         assert await store.read(LOG) == Versioned(epochs(1), version)
     for stranger in ("", "ada:guess@"):
-        with pytest.raises(AccessError, match="does not let this user use /secret"):
+        with pytest.raises(AccessError, match="denies this user access to /secret"):
             await opened(f"zookeeper://{stranger}{place}")
 
 
-async def test_a_user_who_may_only_read_is_told_so(zookeeper: Server, zookeeper_address: str) -> None:
+async def test_a_user_who_may_only_read_gets_an_access_error(
+    zookeeper: Server, zookeeper_address: str
+) -> None:
     async with await opened(zookeeper_address) as store:
         version = await store.write(LOG, epochs(1), ABSENT)
         root = parse_address(zookeeper_address)
@@ -232,7 +234,9 @@ async def test_two_clusters_share_servers_under_different_roots(zookeeper: Serve
         assert await other.read(LOG) is None
 
 
-async def test_a_znode_that_somebody_else_wrote_is_named(zookeeper: Server, zookeeper_address: str) -> None:
+async def test_a_znode_that_another_program_wrote_is_reported_as_damaged(
+    zookeeper: Server, zookeeper_address: str
+) -> None:
     async with await opened(zookeeper_address) as store:
         await store.write(LOG, epochs(1), ABSENT)
         path = zookeeper_address.partition(str(zookeeper.port))[2] + "/logs/7"
@@ -241,7 +245,7 @@ async def test_a_znode_that_somebody_else_wrote_is_named(zookeeper: Server, zook
             await store.read(LOG)
 
 
-async def test_every_error_of_a_closed_store_is_one_of_ours(zookeeper_address: str) -> None:
+async def test_every_error_of_a_closed_store_is_a_logdevice_error(zookeeper_address: str) -> None:
     store = await opened(zookeeper_address, IMPATIENT)
     store._client.stop()
     with pytest.raises(LogDeviceError):

@@ -1,4 +1,4 @@
-"""Values to put into an epoch store."""
+"""Values for an epoch store, for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOG = LogId(7)
 
 
 def epochs(epoch: int, *, owner: int = 0, size: int = 0) -> EpochState:
-    """Stored in some more than `size` bytes."""
+    """The epochs of a log, which take a little more than `size` bytes when stored."""
     nodeset = nodes([0, 1, 2, *[65535] * (size // 3)])
     return EpochState(
         epoch=Epoch(epoch),

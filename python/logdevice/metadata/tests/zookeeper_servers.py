@@ -1,7 +1,7 @@
 """Real ZooKeeper servers for tests, from the jars that come with pyspark.
 
-Each server is a JVM on free loopback ports with its data in the test's folder. A server that is killed
-is killed with SIGKILL. Without Java or pyspark the tests fail and say what is missing.
+Each server is a JVM on free loopback ports with its data in the test's folder. `kill` sends SIGKILL. Without
+Java or pyspark the tests fail and say what is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 KEPT_PROCESS = Path(__file__).with_name("kept_process.py")
 START_TIMEOUT_S = 60
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Spark brings far more; a short class path starts faster.
+# Spark brings many more jars; with a short class path the server starts faster.
 JARS = (
     "zookeeper*",
     "netty-*",
@@ -100,7 +100,7 @@ class Server:
             time.sleep(0.05)
 
     def role(self) -> str:
-        """standalone, leader or follower; empty while it does not serve."""
+        """The server's role: standalone, leader or follower. Empty while it does not serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
                 connection.sendall(b"srvr")
@@ -116,7 +116,7 @@ def single_server(folder: Path) -> Server:
 
 
 def ensemble(folder: Path) -> list[Server]:
-    """Three servers of which any two can go on."""
+    """Three servers; any two of them can go on without the third."""
     ports = free_ports(9)
     others = "".join(
         f"server.{number}=127.0.0.1:{ports[number]}:{ports[number + 3]}\n" for number in range(3)

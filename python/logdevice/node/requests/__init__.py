@@ -1,1 +1,1 @@
-"""What a node answers: one table of handlers, and the services behind it."""
+"""The requests that a node answers: one table of handlers, and the services that it calls."""

@@ -1,7 +1,7 @@
-"""The log directory as clients see and change it: any node answers.
+"""The log directory as clients see and change it. Any node answers.
 
-A change is decided on one version of the directory and written by compare-and-set, by the epoch store's
-own rules; the node that was asked follows it at once, others when they look next.
+A change is decided on one version of the directory and written by compare-and-set. The node that was asked
+follows the change at once, other nodes when they next read the configuration.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class DirectoryService:
         path = request.path or ROOT
         known = self._cluster_view.directory.entries.get(path)
         if known is None or known.log is None:
-            # A list holds all that was made before it was asked for, by whichever node.
+            # A list must hold every log made before the request, also through another node.
             await self._refresh(must=known is None)
         return self._view(self._cluster_view.directory, path)
 
     async def find_log(self, request: FindLog) -> LogsView:
-        # A client that has changed an attribute finds it changed, whichever node it asks.
+        # A client that has changed an attribute must find it changed on every node.
         await self._refresh(must=False)
         await self._cluster_view.require(request.log)
         return self._view(self._cluster_view.directory, self._cluster_view.path(request.log))
@@ -92,8 +92,8 @@ class DirectoryService:
         except LogDeviceError as error:
             if must:
                 raise
-            # Logs are read on while the epoch store is away.
-            _logger.warning("logs are listed as of a while ago: %s", error)
+            # While the epoch store is away, clients can still find and read logs.
+            _logger.warning("the list of logs may be out of date: %s", error)
 
     def _changed(self, directory: LogDirectory, request: ChangeLogs) -> LogDirectory:
         match request.change:
@@ -111,7 +111,7 @@ class DirectoryService:
                 return _with_attributes(directory, request)
 
     def _check_storable(self, directory: LogDirectory, path: str) -> None:
-        """Better said when a log is made than found out by its first append."""
+        """Refuses a log whose replication the cluster cannot satisfy, before its first append would fail."""
         replication = directory.attributes(path).parsed_replication
         storage = self._cluster_view.storage_nodes
         if not can_replicate(usable(storage, replication), replication):

@@ -1,7 +1,7 @@
-"""Requests and their handlers: one table. What is not in it is refused, and the node lives on.
+"""The table of requests and their handlers. A request that is not in the table gets an error.
 
-Requests that only nodes may send are refused to clients: a client that stores or seals by itself would
-break what sequencers promise.
+Requests that only nodes may send are refused to clients: a client that stored or sealed by itself would
+break the promises of sequencers.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ class RequestDispatch:
         }
 
     async def answer(self, caller: Hello, request: Any) -> Any:
-        """What `conversation.serve` calls."""
+        """The answer to a request from this caller; `conversation.serve` calls this for each request."""
         try:
             if caller.caller is None and self._is_for_nodes(request):
-                raise AccessError(f"{type(request).__name__} is between nodes", node=self._node.id)
+                raise AccessError(f"only nodes may send {type(request).__name__}", node=self._node.id)
             return await self.answer_node(request)
         except LogDeviceError as error:
             self._node.metrics.requests_failed.labels(error.code.name).inc()
             raise
 
     def _is_for_nodes(self, request: Any) -> bool:
-        """Clients write chains by themselves (P1): what they send does not replace anything."""
+        """Whether only nodes may send this. Clients may write chains (P1): their stores replace nothing."""
         if isinstance(request, write.Store) and request.write_once:
             return False
         return type(request) in self._for_nodes
@@ -102,20 +102,20 @@ class RequestDispatch:
     async def answer_node(self, request: Any) -> Any:
         handler = self._for_all.get(type(request)) or self._for_nodes.get(type(request))
         if handler is None:
-            raise RemoteProtocolError(f"{type(request).__name__} is no request", node=self._node.id)
+            raise RemoteProtocolError(f"{type(request).__name__} is not a request", node=self._node.id)
         return await handler(request)
 
     async def _append(self, append: write.Append) -> Any:
         if append.tag is not None:
             check_tag(append.tag)
-        # Every copy would be refused: better to tell its client before the record has a number.
+        # Every copy would be refused. It is better to refuse the append before the record has an LSN.
         if append.crc and crc32c(append.body) != append.crc:
-            raise CorruptRecordError("the body was damaged before it came here", log=append.log)
+            raise CorruptRecordError("the body was damaged on its way to the node", log=append.log)
         self._node.metrics.sequencer.append_bytes.inc(len(append.body))
         return await self._sequencer(append)
 
     async def _sequencer(self, request: Any) -> Any:
-        """What the log's sequencer is asked."""
+        """The answer of the log's sequencer."""
         await self._node.cluster_view.require(request.log)
         return await self._node.sequencers.host(request.log).ask(request)
 
@@ -127,7 +127,7 @@ class RequestDispatch:
     async def _rebuilt(
         self, request: rebuilding.PutCopies | rebuilding.AmendCopies
     ) -> rebuilding.CopiesStored:
-        """Copies that a donor brings; one that is behind the event log must begin again."""
+        """Stores the copies that a donor brings. A donor that follows an older event must begin again."""
         event_log = self._node.event_log
         if request.version > event_log.events.rebuilding:
             await self._node.cluster_view.refresh()
@@ -139,7 +139,7 @@ class RequestDispatch:
         return answer
 
     async def _copy(self, request: write.Store | chain.ChainRead) -> Any:
-        if isinstance(request, chain.ChainRead) or request.write_once:  # perhaps of a client
+        if isinstance(request, chain.ChainRead) or request.write_once:  # may come from a client
             await self._node.cluster_view.require(request.log)
         return await self._store(request)
 
@@ -160,12 +160,12 @@ class RequestDispatch:
                 "only a keyed log drops records: its attribute compaction must be 'keyed'", log=drop.log
             )
         if self._node.logs is not None and drop.log not in self._node.logs:
-            return write.Dropped(write.DropStatus.OK)  # nothing of it was ever here
+            return write.Dropped(write.DropStatus.OK)  # this node never had a record of the log
         answer: write.Dropped = await self._store(drop)
         return answer
 
     async def _node_states(self, request: service.GetNodeStates) -> service.NodeStates:
-        with suppress(LogDeviceError):  # what was known last will do
+        with suppress(LogDeviceError):  # without the epoch store, the last known states are shown
             await self._node.cluster_view.refresh()
         return self._node.event_log.view()
 

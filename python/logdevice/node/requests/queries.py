@@ -1,7 +1,7 @@
-"""Questions about what a node holds, knows and does: about times, sizes, epochs, and itself.
+"""Answers questions about what a node holds, knows and does: about times, sizes, epochs, and itself.
 
-A storage node speaks for itself only; clients put the answers of several together. Nothing is changed
-here and nothing is kept, except entries of metadata logs that can never change again.
+A storage node answers for itself only; clients combine the answers of several. These questions change
+nothing. Only entries of metadata logs that can no longer change are cached.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class QueryService:
         return StoredRange(trim_end=trim_end, last=last, body_bytes=size)
 
     async def get_copies(self, request: GetCopies) -> CopiesAre:
-        """What this node holds, whoever would send it and whether or not it may be relied on."""
+        """All copies on this node, also those that do not count and those that another node would send."""
         await self._node.cluster_view.require(request.log)
         logs = self._logs()
         stored = logs.host(request.log).stored
@@ -94,9 +94,9 @@ class QueryService:
         )
 
     async def get_metadata_entries(self, request: GetMetadataEntries) -> MetadataEntries:
-        """What this node holds. The log need not be in the directory, which may be a little behind."""
+        """The entries that this node holds. The log may be missing in this node's view of the directory."""
         logs = self._logs()
-        # One that is drained may have lost its disk since, which concerns no donor.
+        # A drained node may have lost its disk since. No donor restores its copies, so it may lack entries.
         if (logs.is_rebuilding or logs.is_fenced) and not logs.has_metadata:
             raise _restored_later(self._node.id, request.log)
         log, next_lsn = metadata_log_of(request.log), Lsn(0)
@@ -110,7 +110,7 @@ class QueryService:
     async def get_epoch_metadata(self, request: GetEpochMetadata) -> EpochMetadataIs:
         await self._node.cluster_view.require(request.log)
         history = self._histories.get(request.log)
-        # The newest entry may have got a successor; all others are as they will ever be.
+        # The newest entry may have a successor by now; all others can no longer change.
         if request.confirm or history is None or request.epoch >= history[-1].first_epoch:
             history = await self._read_history(request.log)
         return _epoch_metadata(request.epoch, history)
@@ -135,7 +135,7 @@ class QueryService:
         return history
 
     async def _read(self, log: LogId, start: Lsn, end: Lsn) -> tuple[list[Record], Lsn]:
-        """Some of the copies of a range, and where the next ones begin."""
+        """The first copies of a range, up to a limit of bytes, and the LSN from which to read on."""
         bytes_max = self._node.settings.recovery.digest_bytes_max
         read = StoreRead(read_id=0, log=log, start=start, end=end, gap_end=end, bytes_max=bytes_max)
         result = await self._logs().disk.ask(lambda store: store.scan(read))
@@ -180,7 +180,7 @@ class QueryService:
 
 
 def _restored_later(node: NodeId, log: LogId) -> UnavailableError:
-    return UnavailableError("the node has lost its data and waits for its copies", node=node, log=log)
+    return UnavailableError("the node lost its data, and its copies are being restored", node=node, log=log)
 
 
 def _epoch_metadata(epoch: Epoch, history: tuple[EpochMetadata, ...]) -> EpochMetadataIs:

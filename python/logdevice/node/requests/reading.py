@@ -1,8 +1,8 @@
 """Read streams of a storage node: a ServerReadStream for each reader's connection.
 
-A session lives as long as the reader's gRPC stream. It decodes what the reader says, has the disk read
-what the machine orders, and sends in order; a reader that does not take what is sent makes the machine
-stop reading, because it hears of nothing that was sent.
+A session lives as long as the reader's connection. It decodes the reader's messages, has the disk read what
+the machine orders, and sends in order. If a reader does not take what is sent, the machine stops reading,
+because no message is reported to it as sent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReadService:
         return len(self.sessions) > self._node.settings.node.read_streams_max
 
     def statuses_changed(self) -> None:
-        """Readers hear of it at once, whether or not this node is what they read from."""
+        """Called when the event log has changed: every reader of this node gets the new statuses at once."""
         for session in list(self.sessions.values()):
             session.feed(self._node.event_log.notice)
             session.feed(RebuildingChanged(self._node.event_log.is_rebuilding))
@@ -78,7 +78,7 @@ class Session:
         self._has_work = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the reader is gone, or either direction fails."""
+        """Serves the stream until the reader is gone, or either direction fails."""
         directions = [asyncio.create_task(self._receive()), asyncio.create_task(self._send())]
         try:
             done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
@@ -104,12 +104,13 @@ class Session:
         self._disk.read(read, self.feed, leaves_bodies=self._leaves_bodies)
 
     def _end(self, _end: EndServerStream) -> None:
-        """Nothing is to be done: a START that comes later finds the stream as good as new."""
+        """Does nothing: the machine is as if new, and a later START can use it again."""
 
     @property
     def _leaves_bodies(self) -> bool:
-        """Whether bodies are sent from where they lie. Not when every copy is asked for: then something is
-        wrong already, and what is damaged should be seen and counted here.
+        """Whether bodies are sent from their file without being read here.
+
+        Not in all-send-all: then something is wrong already, and damage should be found and counted here.
         """
         is_local = isinstance(self._stream, DataServerStream) and self._stream.takes_stored
         return is_local and self.start is not None and self.start.mode is not ReadMode.ALL_SEND_ALL
@@ -156,7 +157,7 @@ class Session:
         return StartedStatus.AGAIN if self._node.reads.is_full else None
 
     async def _staleness(self, start: Start) -> StartedStatus | None:
-        """L32: a reader that keeps a position must not go on behind a branch that it has not heard of."""
+        """L32: a reader that saved a position must not read past a branch that it does not know of."""
         node = self._node
         if not start.lineage:
             return None
@@ -165,7 +166,7 @@ class Session:
         try:
             is_stale = await node.lineages.is_stale(start.log, start.lineage, epoch)
         except UnavailableError:
-            return StartedStatus.AGAIN  # nobody can tell now
+            return StartedStatus.AGAIN  # the lineage cannot be read now
         return StartedStatus.STALE_LINEAGE if is_stale else None
 
     def _open(self, start: Start) -> None:

@@ -1,1 +1,1 @@
-"""A node's sequencers, one for each log, and what they ask: epoch store, metadata logs."""
+"""A node's sequencers, one for each log, and what they use: the epoch store and the metadata logs."""

@@ -1,7 +1,7 @@
-"""The epoch store as sequencers and recoveries see it: questions in, one event back for each.
+"""The epoch store as sequencers and recoveries see it: each question is answered by one event.
 
-A log that never had an epoch is shown as one at epoch 0, so that its first sequencer takes epoch 1 by the
-same compare-and-set as every other. Lives as long as the process.
+A log that never had an epoch is shown at epoch 0, so that its first sequencer takes epoch 1 by the same
+compare-and-set as every later one. Lives as long as the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Unprovisioned = Callable[[LogId], tuple[tuple[NodeId, ...], Replication]]
 
 
 class EpochQuestions:
-    """`unprovisioned` says who should store a log that has no epoch yet."""
+    """Reads and writes the epochs of logs for machines.
+
+    `unprovisioned` returns the nodeset and replication for a log that has no epoch yet.
+    """
 
     def __init__(self, store: EpochStore, unprovisioned: Unprovisioned) -> None:
         self._store = store
@@ -64,7 +67,7 @@ class EpochQuestions:
     async def _write(self, effect: WriteEpochStore, feed: Feed) -> None:
         state = effect.state
         if not state.lineage.branches:
-            # L20: the first history begins with the first write, also of a log from before there were any.
+            # L20: a log's first history begins with the first write, also if the log is older than lineages.
             state = replace(state, lineage=_begun())
         try:
             version = await self._store.write(effect.log, state, Version(effect.version))

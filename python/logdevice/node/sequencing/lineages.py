@@ -1,8 +1,8 @@
 """The lineages of logs as a node knows them, and the branches that an operator's orders make.
 
-Lives as long as the process. What was read holds until the log comes to a newer epoch here, or the event log
-moves: whatever makes a history branch is written before either of these. So a node that delivers something
-of after a branch knows of the branch. Rules L30 and L32 are in docs/protocol/lineage.md.
+A lineage that was read stays valid until the log reaches a newer epoch on this node, or the event log
+changes: a branch is written before either happens. So a node that delivers records from after a branch knows
+of the branch. Rules L30 and L32 are in docs/protocol/lineage.md. Lives as long as the process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NodeLineages:
     def __init__(self, node: NodeContext) -> None:
         self._store, self._metadata_log = node.epoch_store, node.metadata_log
         self._configuration = node.cluster_view
-        self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, as of an epoch
+        self._known: dict[LogId, tuple[Epoch, int]] = {}  # the newest id, and the epoch at which it was read
 
     async def get(self, request: GetLineage) -> LineageIs:
         await self._configuration.require(request.log)
@@ -39,8 +39,9 @@ class NodeLineages:
         return LineageIs(found.value.lineage, found.value.last_clean)
 
     async def is_stale(self, log: LogId, id: int, epoch: Epoch) -> bool:
-        """L32: whether a reader that knows this id has not heard of a branch. `epoch`: up to where this node
-        has released the log.
+        """L32: whether the log has branched since a reader saved this lineage id.
+
+        `epoch` is the epoch up to which this node has released the log.
         """
         if self._known.get(log) == (epoch, id):
             return False
@@ -52,13 +53,16 @@ class NodeLineages:
         return newest != id
 
     def forget(self) -> None:
-        """The event log has moved."""
+        """Called when the event log has changed: lineages must be read again."""
         self._known.clear()
 
     async def branch_lost(
         self, logs: Collection[LogId], locations: Mapping[NodeId, Location], lost: Collection[NodeId]
     ) -> None:
-        """L30: before these nodes are given up. All or an error; what was branched in vain does no harm."""
+        """L30: branches every log that may lose records when the data of these nodes is given up.
+
+        Called before it is given up. If this raises, some logs may have branched; that does no harm.
+        """
         for log in logs:
             found = await self._store.read(log)
             if found is None:
@@ -67,7 +71,7 @@ class NodeLineages:
             try:
                 history = (*await self._metadata_log.history(log), found.value.metadata)
             except UnavailableError as problem:
-                _logger.warning("log %s is taken for branched from its beginning: %s", log, problem)
+                _logger.warning("log %s branches from its beginning, to be safe: %s", log, problem)
             else:
                 base = doubtful_from(history, locations, lost)
             if base is not None:
@@ -85,6 +89,6 @@ class NodeLineages:
                 await self._store.write(log, replace(found.value, lineage=lineage), found.version)
             except (ConflictError, MetadataOutcomeUnknownError):
                 continue
-            _logger.warning("log %s has lineage %s now, branched from %s", log, shown_id(id), base)
+            _logger.warning("log %s now has lineage %s, branched from %s", log, shown_id(id), base)
             return
         raise ConflictError(f"the epochs of the log changed {_TRIES_MAX} times meanwhile", log=log)

@@ -1,4 +1,4 @@
-"""The metadata logs as a node's parts use them: the machine and its one host."""
+"""The metadata logs as a node's parts use them: one machine for all of them, and its host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MetadataLogHost:
     def follow(
         self, storage_nodes: Mapping[NodeId, Any], statuses: Mapping[NodeId, AuthoritativeStatus]
     ) -> None:
-        """Who stores metadata logs now, and which of them lack their data."""
+        """Takes the nodes that store metadata logs now, and the statuses of those that lack their data."""
         self._nodes = StorageNodesChanged(tuple(sorted(storage_nodes)), statuses)
         self._host.feed(self._nodes)
 
@@ -43,24 +43,24 @@ class MetadataLogHost:
         effect: ReadMetadataLog | WriteMetadataLog,
         feed: Callable[[MetadataLogRead | MetadataLogWritten], None],
     ) -> None:
-        """For machines."""
+        """Performs a machine's effect, and feeds the answer to the machine."""
         self._tasks.start(self._perform(effect, feed))
 
     async def history(self, log: LogId) -> History:
-        """The entries, oldest first. UnavailableError if too few nodes answer."""
+        """The entries of a log, oldest first. Raises UnavailableError if too few storage nodes answer."""
         read: MetadataLogRead = await self._host.ask(ReadMetadataLog(log, confirm=False))
         if read.history is not None:
             return read.history
         lost = [str(node) for node in self._nodes.nodes if node in self._nodes.statuses]
         hint = f"; the data of {', '.join(lost)} is lost or away: bring it back or give it up" if lost else ""
         raise UnavailableError(
-            f"{read.answered} of {len(self._nodes.nodes)} storage nodes answer, too few to know who stores "
-            f"it{hint}",
+            f"only {read.answered} of {len(self._nodes.nodes)} storage nodes answer; more are needed to find "
+            f"the log's nodes{hint}",
             log=log,
         )
 
     async def adopt(self, request: AdoptMetadataLogs) -> bool:
-        """Whether this node holds every entry there is."""
+        """Copies the entries of metadata logs to this node. Returns whether it now holds every entry."""
         adopted: MetadataLogsAdopted = await self._host.ask(request)
         return adopted.is_enough
 

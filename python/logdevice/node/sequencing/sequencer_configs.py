@@ -1,6 +1,7 @@
-"""From configuration and membership to what every sequencer needs to know: pure translation.
+"""Translates configuration and membership into what each sequencer needs to know.
 
-Which nodes may store a log, who should number it, and the settings that its attributes change.
+That is: which nodes may store the log, which node should be its sequencer, and the settings that the log's
+attributes change.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from logdevice.types import Location, LogId, NodeId, Replication, Scope
 def sequenced_logs(
     configuration: NodeClusterView, alive: Iterable[NodeId], settings: WriteSettings
 ) -> dict[LogId, SequencedLog]:
-    """Every log of the directory."""
+    """What the sequencers of all logs of the directory need to know, by log."""
     sequencers = configuration.sequencer_nodes
     present = frozenset(alive)
     alive_sequencers = [node for node in sorted(present) if node in sequencers]
-    # A node that gets its copies back takes new ones only where others will not do (P56).
+    # A node whose copies are being restored takes new ones only where the other nodes are too few (P56).
     away = frozenset(configuration.storage_nodes) - present | configuration.events.refilled
     return {
         log: _sequenced(
@@ -37,7 +38,7 @@ def sequenced_logs(
 
 
 def usable(storage: Mapping[NodeId, Location], replication: Replication) -> dict[NodeId, Location]:
-    """The nodes whose location is known as far as the replication needs it."""
+    """The nodes whose location is known in every scope that the replication names."""
     scopes = [scope for scope, _ in replication.factors if scope is not Scope.NODE]
     return {
         node: location
@@ -49,7 +50,10 @@ def usable(storage: Mapping[NodeId, Location], replication: Replication) -> dict
 def nodeset_for(
     log: LogId, configuration: NodeClusterView, attributes: LogAttributes
 ) -> tuple[tuple[NodeId, ...], Replication]:
-    """New epochs do without nodes that are lost or leave, as long as the others will do (P55)."""
+    """The nodeset and replication of a log's next epoch.
+
+    It leaves out nodes that are lost or being drained, as long as the other nodes are enough (P55).
+    """
     replication = attributes.parsed_replication
     storage = usable(configuration.storage_nodes, replication)
     avoided = configuration.events.avoided
@@ -60,6 +64,7 @@ def nodeset_for(
 
 
 def chain_config(attributes: LogAttributes) -> ChainConfig | None:
+    """How a chain log is stored; None for a log that is not a chain log."""
     if attributes.replication_mode != "chain":
         return None
     return ChainConfig(chains=attributes.chains, min_copies=attributes.min_copies)
@@ -84,7 +89,7 @@ def _sequenced(
         extras=attributes.extras,
         sync_leaders=attributes.sync_leaders,
         leaders=attributes.leaders or None,
-        # A node that forgot what it had may not be in a chain: it would take a position a second time.
+        # A node that lost its data must not be in a chain: it would store a position a second time.
         away=away if chain is None else away | configuration.events.avoided,
         chain=chain,
     )
@@ -94,5 +99,5 @@ def _sequenced(
         sticky_ms_max=max(1, attributes.sticky_copyset_ms_max),
         window_records_max=attributes.writes_in_flight_max,
     )
-    # Nobody numbers a log that no node can store.
+    # A log that no node can store has no owner.
     return SequencedLog(config, own_settings, owner_of(log, alive_sequencers) if nodeset else None)

@@ -1,8 +1,8 @@
 """The shell of one log's sequencer, and of the recovery that the sequencer asks for.
 
-It feeds its machine with requests, with what other nodes and the epoch store answer, and with who should own
-the log; it performs what the machine orders. It lives as long as the log is in the directory; a recovery
-until every earlier epoch is clean, another node takes over, or the sequencer has no use for it any more.
+The host feeds its machine with requests, with answers of other nodes and of the epoch store, and with the
+log's owner. It performs what the machine orders. It lives as long as the log is in the directory. A recovery
+lives until every earlier epoch is clean, another node takes over, or the sequencer no longer needs it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from logdevice.runtime.host import Host
 from logdevice.settings import WriteSettings
 from logdevice.types import Epoch, LogId, NodeId
 
-_NOBODY = -1  # the number of a question to the epoch store whose answer no request waits for
+_NO_REQUEST = -1  # the number of a question to the epoch store whose answer no request waits for
 
 
 class SequencerHost(Host[Sequencer]):
-    """One log."""
+    """The sequencer of one log."""
 
     def __init__(
         self, log: LogId, config: SequencerConfig, settings: WriteSettings, node: NodeContext
@@ -75,12 +75,12 @@ class SequencerHost(Host[Sequencer]):
 
     @property
     def epoch(self) -> Epoch | None:
-        """The one this node numbers now; None if it is not the sequencer."""
+        """The epoch that this node numbers now; None if it is not the sequencer."""
         return self.machine.epoch
 
     @property
     def chain_copies(self) -> int | None:
-        """How many nodes its chains have, if this node gives out its positions."""
+        """How many nodes the log's chains have; None unless this node is the sequencer of a chain log."""
         current = self.machine.current
         return current.copies if isinstance(current, ChainEpoch) else None
 
@@ -109,16 +109,16 @@ class SequencerHost(Host[Sequencer]):
         self.nudge()
 
     def confirm(self) -> None:
-        """Has the epoch store asked whether this node still numbers the log; if not, it steps down (U18)."""
-        self._node.epochs.perform(ReadEpochStore(self._log, _NOBODY), self.feed)
+        """Asks the epoch store whether this node still numbers the log; if not, it steps down (U18)."""
+        self._node.epochs.perform(ReadEpochStore(self._log, _NO_REQUEST), self.feed)
 
     def nudge(self) -> None:
-        """An owner that is not active yet, or whose activation failed, becomes so (U1)."""
+        """Starts an activation if this node owns the log and is not its active sequencer (U1)."""
         if self.owner != self._node.id or self.epoch is not None:
             return
         successor = self.machine.successor
         if successor is not None and not self._node.membership.is_alive(successor):
-            self.feed(OwnerChanged(self.owner))  # clients are not sent to a node that is gone
+            self.feed(OwnerChanged(self.owner))  # so that clients are not redirected to a dead node
         self.feed(ActivationAsked())
 
     def close(self, problem: LogDeviceError | None = None) -> None:

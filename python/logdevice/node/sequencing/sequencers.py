@@ -1,6 +1,6 @@
-"""The sequencers of a node: one for every log of the directory, most of them asleep.
+"""The sequencers of a node: one for every log of the directory, most of them inactive.
 
-Keeps their hosts in step with the directory and with the membership. Lives as long as the process.
+Keeps their hosts up to date with the directory and the membership. Lives as long as the process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SequencedLog:
 
 
 class Sequencers:
-    """The hosts by log."""
+    """The hosts of all sequencers of a node, by log."""
 
     def __init__(self, node: NodeContext) -> None:
         self._node = node
@@ -40,7 +40,7 @@ class Sequencers:
         return dict(sorted(self._hosts.items()))
 
     def follow(self, logs: Mapping[LogId, SequencedLog]) -> None:
-        """The directory, the nodes or who is alive have changed."""
+        """Called when the directory, the nodes or the membership have changed."""
         for log in [log for log in self._hosts if log not in logs]:
             self._hosts.pop(log).close(UnknownLogError("the log was removed", log=log))
         for log, wanted in logs.items():
@@ -60,9 +60,13 @@ class Sequencers:
             host.statuses_changed()
 
     async def nudge(self) -> None:
-        """Those that this node should number and does not; after a pause also those that it numbers (U18)."""
+        """Activates the sequencers of logs that this node owns and does not number yet.
+
+        If this process stood still for a while, it also asks the epoch store about the logs that it numbers:
+        another node may have taken them over (U18).
+        """
         before_ms, self._nudged_ms = self._nudged_ms, wall_ms()
-        # About how long the other nodes wait before they replace a silent one.
+        # About as long as the other nodes wait before they replace a silent node.
         settings = self._node.settings.node
         silence_ms = settings.ping_interval_ms * (settings.pings_missed_max - 1)
         stood_still = self._nudged_ms - before_ms >= silence_ms
@@ -81,13 +85,13 @@ class Sequencers:
         return self._hosts[log]
 
     async def drain(self, timeout_ms: int) -> None:
-        """Takes no more appends, and waits for those that are on their way."""
+        """Takes no more appends, and waits for those in flight, for at most this time."""
         self._is_stopping = True
         deadline_ms = wall_ms() + timeout_ms
         while any(host.requests_open for host in self._hosts.values()) and wall_ms() < deadline_ms:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        problem = OutcomeUnknownError("the node stopped while an append was on its way")
+        problem = OutcomeUnknownError("the node stopped while an append was in flight")
         for host in self._hosts.values():
             host.close(problem)

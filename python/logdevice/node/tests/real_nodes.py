@@ -1,4 +1,4 @@
-"""A few nodes in one event loop on loopback ports, and a client that speaks to them in plain messages."""
+"""A few nodes in one event loop on loopback ports, and a client that sends them plain messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from logdevice.wire.hello import Hello
 Result = TypeVar("Result")
 
 CLUSTER = "small"
-# Everything that is waited for, sooner than in a real cluster.
+# All waits are shorter than in a real cluster.
 FAST = AllSettings(
     node=NodeSettings(
         ping_interval_ms=100, pings_missed_max=4, configuration_poll_ms=50, activation_check_ms=100
@@ -54,7 +54,7 @@ async def epoch_store(directory: Path) -> AsyncIterator[SqliteEpochStore]:
 
 
 def take_epoch_store_away(directory: Path) -> None:
-    """From now on every question to it and every change of it fails."""
+    """Makes every read and every write of the epoch store fail."""
     with closing(sqlite3.connect(_epoch_store_file(directory))) as connection:
         connection.execute("DROP TABLE cells")
 
@@ -101,7 +101,7 @@ class RealNodes:
         await self.nodes.pop(number).kill()
 
     def forget_port(self, number: int) -> None:
-        """The node gets another one when it starts next."""
+        """The node gets another port at its next start."""
         del self._ports[number]
 
     async def ask(self, number: int, request: Any, *, timeout_ms: int = 10_000) -> Any:
@@ -126,7 +126,7 @@ class RealNodes:
         return found.node
 
     async def append(self, log: LogId, body: bytes) -> Lsn:
-        """Until it is acknowledged; gives up only by the test's time-out. May append twice."""
+        """Appends until it is acknowledged; only the test's time-out ends this. May append twice."""
         while True:
             for number in list(self.nodes):
                 with suppress(LogDeviceError):
@@ -156,7 +156,7 @@ class RealNodes:
         return stream
 
     async def read(self, log: LogId, until: Lsn, **options: Any) -> dict[Lsn, bytes]:
-        """What all nodes that run deliver below `until`, without holes."""
+        """The records below `until` that all running nodes deliver, without holes."""
         found: dict[Lsn, Record] = {}
         self.records_received = 0
         streams = [await self.open_read(number, log, end=until, **options) for number in sorted(self.nodes)]
@@ -200,7 +200,7 @@ async def real_nodes(
 
 
 async def until(look: Callable[[], Awaitable[Result | None]]) -> Result:
-    """Asks again until there is an answer; a test that waits in vain ends by its time-out."""
+    """Asks again until the result is true; the test's time-out ends a wait in vain."""
     while True:
         with suppress(UnavailableError):
             found = await look()
@@ -210,5 +210,5 @@ async def until(look: Callable[[], Awaitable[Result | None]]) -> Result:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """gRPC has one queue per process for all event loops, and takes it ill when one of them is closed."""
+    """Runs `work`, always in the same event loop: closing one breaks gRPC's one queue for the process."""
     _LOOP.run_until_complete(asyncio.wait_for(work, 30))

@@ -1,8 +1,8 @@
-"""What a body costs on its way out and back, counted: passes of its checksum, and places it is copied to.
+"""Counts what an append and a read of a body cost: passes of its checksum, and copies in memory.
 
-One process holds the client and the nodes, so every pass and every buffer of theirs can be seen. Whatever
-is as large as the body and crosses a border (a message, the disk, a socket) is kept, so that no two of them
-share an address: buffers at different places are copies. What gRPC and the kernel copy inside is theirs.
+One process holds the client and the nodes, so the tests see every pass and every buffer of theirs. Each
+buffer as large as the body that crosses a border (a message, the disk, a socket) is kept alive, so that no
+two share an address: buffers at different addresses are copies. Copies in gRPC and the kernel stay unseen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAYLOAD = random.Random(1).randbytes(1 << 20)
 
 class Counted:
     def __init__(self) -> None:
-        self.passes = 0  # over something as large as the body
+        self.passes = 0  # over data as large as the body
         self._seen: list[tuple[Any, int, int]] = []
 
     def begin(self) -> None:
@@ -60,7 +60,7 @@ class Counted:
 
 
 def watched(usual: Callable[..., Any], see: Callable[..., None]) -> Callable[..., Any]:
-    """The same function; `see` is told its result and what it was given."""
+    """A function like `usual` that also passes its result and its arguments to `see`."""
 
     def call(*given: Any, **named: Any) -> Any:
         result = usual(*given, **named)
@@ -109,12 +109,12 @@ async def read_back(client: AsyncClient) -> list[bytes]:
 
 @pytest.mark.parametrize("mode", ["copyset", "chain"])
 @pytest.mark.parametrize("is_local", [True, False], ids=["local", "remote"])
-def test_a_body_is_checked_once_by_each_who_must_trust_it(
+def test_a_body_is_checked_once_by_each_process_that_must_trust_it(
     is_local: bool, mode: str, tmp_path: Path, counted: Counted
 ) -> None:
-    """The client makes the checksum. A node compares it when the body arrives: the sequencer's with APPEND,
-    before it stores its own copy, the others with STORE. The reader does when it has the record; for one that
-    is elsewhere the node reads the body itself, and compares it with what it once wrote.
+    """The client computes the checksum. A node compares it when the body arrives: the sequencer's node with
+    APPEND, before it stores its own copy, the others with STORE. The reader compares it when the record
+    arrives. For a reader on another machine, the node that reads the body compares it, too.
     """
 
     async def work() -> None:
@@ -127,7 +127,7 @@ def test_a_body_is_checked_once_by_each_who_must_trust_it(
                 counted.begin()
                 await client.append("/log", PAYLOAD)
                 assert counted.passes == 1 + COPIES
-                # A frame for each node that gets the body, as it was sent and as it came: nothing else.
+                # Two buffers for each node that gets the body, the frame sent and the frame received.
                 assert counted.copies == 2 * COPIES
                 counted.begin()
                 assert await read_back(client) == [b"first", PAYLOAD]
@@ -153,14 +153,14 @@ def test_the_body_of_a_named_writer_is_checked_no_more_often(tmp_path: Path, cou
     run(work())
 
 
-def test_an_append_that_was_damaged_on_its_way_is_refused_before_it_has_a_number(tmp_path: Path) -> None:
+def test_an_append_that_was_damaged_on_its_way_is_refused_before_it_gets_an_lsn(tmp_path: Path) -> None:
     async def work() -> None:
         async with real_nodes(tmp_path, 1, 2, 3) as cluster:
             log = await cluster.create(replication=3)
             last = await cluster.append(log, b"body")
             damaged = Append(log=log, body=b"bodY", crc=crc32c.crc32c(b"body"), entries=1)
             for number in cluster.nodes:
-                with pytest.raises(CorruptRecordError, match="damaged before it came here"):
+                with pytest.raises(CorruptRecordError, match="damaged on its way to the node"):
                     await cluster.ask(number, damaged)
             assert await cluster.append(log, b"next") == last.next
 

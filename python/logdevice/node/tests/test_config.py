@@ -62,7 +62,7 @@ def test_a_flag_wins_over_the_file() -> None:
     assert (settings.node.ping_interval_ms, settings.node.pings_missed_max) == (9, 2)
 
 
-def test_others_may_reach_a_node_under_another_address() -> None:
+def test_a_node_may_register_another_address_than_it_listens_on() -> None:
     config = config_from(with_changes(address="0.0.0.0:7040", advertised_address="n3.example:7040"), {})
     assert config.entry(7040).address == "n3.example:7040"
 
@@ -70,7 +70,7 @@ def test_others_may_reach_a_node_under_another_address() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ({"cluster": "ads"}, "does not say: node, address"),
+        ({"cluster": "ads"}, "lacks: node, address"),
         (with_changes(adress="x"), "no 'adress'; the nearest is 'address'"),
         (with_changes(zzz=1), "no 'zzz'; there are"),
         (with_changes(node="three"), "node must be a number"),
@@ -79,7 +79,7 @@ def test_others_may_reach_a_node_under_another_address() -> None:
         (with_changes(cluster=5), "cluster must be text"),
         (with_changes(address="nowhere"), "host:port"),
         (with_changes(advertised_address="nowhere"), "host:port"),
-        (with_changes(epoch_store="mysql://x"), "no address of metadata"),
+        (with_changes(epoch_store="mysql://x"), "not an address of an epoch store"),
         (with_changes(location="a b"), "location 'a b'"),
         (with_changes(roles=["king"]), "king"),
         (with_changes(weight=-1.0), "weight"),
@@ -109,8 +109,8 @@ def test_wrong_settings_are_refused_with_a_reason(settings: Any, complaint: str)
         config_from(with_changes(settings=settings), {})
 
 
-def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
-    for text, complaint in (("{", "cannot be understood"), ("[]", "must hold an object")):
+def test_a_file_that_cannot_be_parsed_is_refused(tmp_path: Path) -> None:
+    for text, complaint in (("{", "cannot be parsed"), ("[]", "must hold an object")):
         (tmp_path / "node.json").write_text(text)
         with pytest.raises(InvalidArgumentError, match=complaint):
             read_file(tmp_path / "node.json")
@@ -155,7 +155,7 @@ def write_config(tmp_path: Path, **changes: Any) -> Path:
 def test_a_wrong_configuration_ends_the_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Logging belongs to the whole process, and this one goes on.
+    # `main` sets up logging for the whole process, and this process goes on with other tests.
     monkeypatch.setattr("logdevice.node.logging_setup.configure", lambda level, path: None)
     assert main(["--config", str(tmp_path / "nothing.json")]) == EXIT_USAGE
     assert "cannot be read" in capsys.readouterr().err
@@ -165,7 +165,7 @@ def test_a_wrong_configuration_ends_the_program(
     assert "peer_timeout_ms is no longer a setting: a node waits ten" in capsys.readouterr().err
 
 
-def test_help_tells_of_every_setting_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_lists_every_setting_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     text = parser().format_help()
     for component in filter(declared, COMPONENTS.values()):
@@ -189,7 +189,7 @@ def started(config: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) -> None:
+def test_a_process_starts_obeys_signals_and_logs_json(tmp_path: Path) -> None:
     with started(write_config(tmp_path)) as process:
         assert process.stderr is not None
         line = json.loads(process.stderr.readline())
@@ -204,14 +204,14 @@ def test_a_process_starts_answers_signals_and_says_so_in_json(tmp_path: Path) ->
     assert process.returncode == EXIT_OK
 
 
-def test_the_garbage_collector_of_a_node_passes_over_what_modules_made(
+def test_the_garbage_collector_of_a_node_skips_objects_made_by_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen: list[int] = []
 
     async def asked_to_stop() -> None:
         frozen.append(gc.get_freeze_count())
-        if len(frozen) > 1:  # a second one would end the node at once
+        if len(frozen) > 1:  # a second signal would end the node at once
             await asyncio.Event().wait()
 
     monkeypatch.setattr("logdevice.node.main._asked_to_stop", asked_to_stop)

@@ -1,4 +1,4 @@
-"""A real node's data port: readers are served there, nonsense is an error, and it can be switched off."""
+"""A real node's data port: it serves readers, answers nonsense with an error, and can be switched off."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def open_read(
 
 
 def damage(path: Path, body: bytes) -> None:
-    """Every copy of it: an append that took two waves has left one that nobody reads."""
+    """Damages every copy of a body: an append of two waves has left one that no reader reads."""
     data = path.read_bytes()
     with path.open("r+b") as file:
         for found in re.finditer(re.escape(body), data):
@@ -78,7 +78,7 @@ async def first_body(
 
 
 @pytest.mark.parametrize(("port", "kind"), [(0, DataStream), (-1, ClientStream)])
-def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int, kind: type) -> None:
+def test_a_reader_uses_the_data_port_only_if_the_node_has_one(tmp_path: Path, port: int, kind: type) -> None:
     async def test() -> None:
         settings = replace(FAST, node=replace(FAST.node, data_port=port))
         async with real_nodes(tmp_path, 0, settings=settings) as cluster:
@@ -93,7 +93,7 @@ def test_readers_are_served_by_the_way_the_node_offers(tmp_path: Path, port: int
 
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_damaged_body_reaches_no_reader(tmp_path: Path, is_local: bool) -> None:
-    """Whoever looks at it, the node or, where the node leaves bodies in their files, the reader."""
+    """The node finds the damage or, where the node leaves bodies in their files, the reader does."""
     body = random.Random(5).randbytes(100_000)
 
     async def test() -> None:
@@ -131,7 +131,7 @@ def test_mutated_messages_at_the_data_port_are_errors_and_the_node_lives_on(
                     data[chance.randrange(len(data))] = chance.randrange(256)
                     await stream.send(bytes(data[: chance.randrange(len(data) + 1)]))
                     await stream.end()
-                    # Whatever it makes of it, an answer or an error, it comes to an end.
+                    # The stream ends in any case, by an answer or an error.
                     with suppress(LogDeviceError):
                         await _until_the_end(stream)
             async with open_read(cluster) as stream:
@@ -141,7 +141,7 @@ def test_mutated_messages_at_the_data_port_are_errors_and_the_node_lives_on(
 
     with caplog.at_level(logging.ERROR):
         run(test())
-    # A handler that fell over would have been caught, and logged with where it fell.
+    # An unexpected exception in a handler would have been caught, and logged with its traceback.
     assert [entry.getMessage() for entry in caplog.records if entry.exc_info] == []
 
 

@@ -1,6 +1,6 @@
-"""Random bytes and mutated messages at every handler: an error each, and a node that lives on.
+"""Sends random bytes and mutated messages to every handler: each is an error, and the node lives on.
 
-The examples are drawn from fixed seeds, so a failure comes again; change the seeds to look elsewhere.
+The examples are drawn from fixed seeds, so a failure can be reproduced. Other seeds give other examples.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def samples() -> list[Any]:
         read.Stop(LOG),
         write.Append(log=LOG, body=b"fuzz", entries=1),
         write.GetTail(LOG),
-        # Where nobody depends on it: a node that may store may also store nonsense.
+        # In a log that no test reads: a node accepts any record from another node, also a senseless one.
         write.Store(log=OTHER, record=record, good_end=Lsn(0), sequencer=NodeId(0)),
         write.Seal(log=OTHER, epoch=Epoch(1), sealed_by=NodeId(0), last_clean=Epoch(0)),
         write.DigestRequest(log=OTHER, epoch=Epoch(1), start=Lsn.of(1, 1), seal_epoch=Epoch(1), attempt=1),
@@ -75,7 +75,7 @@ def mutated(chance: random.Random, encoded: bytes) -> bytes:
 
 
 async def throw(cluster: RealNodes, method: str, frames: list[bytes], caller: NodeId | None) -> None:
-    """Each on a stream of its own; whatever comes back in a moment is taken."""
+    """Sends each frame on its own stream, and reads what comes back for a moment."""
     channels = Channels(Hello(cluster=CLUSTER, caller=caller), WireSettings())
 
     async def one(frame: bytes) -> None:
@@ -123,5 +123,5 @@ def test_a_node_survives_whatever_is_thrown_at_it(
 
     with caplog.at_level(logging.ERROR):
         run(story())
-    # A handler that fell over would have been caught, and logged with where it fell.
+    # An unexpected exception in a handler would have been caught, and logged with its traceback.
     assert [entry.getMessage() for entry in caplog.records if entry.exc_info] == []

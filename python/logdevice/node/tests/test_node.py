@@ -30,7 +30,7 @@ async def assert_all_there(cluster: RealNodes, log: LogId, acknowledged: dict[Ls
     assert {lsn: found.get(lsn) for lsn in acknowledged} == acknowledged
 
 
-def test_one_node_takes_appends_and_gives_them_back(tmp_path: Path) -> None:
+def test_one_node_takes_appends_and_delivers_them(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
@@ -55,7 +55,7 @@ def test_appends_that_come_together_are_numbered_in_order(tmp_path: Path) -> Non
     run(story())
 
 
-def test_a_record_is_on_as_many_nodes_as_its_log_wants(tmp_path: Path) -> None:
+def test_a_record_is_on_as_many_nodes_as_its_log_requires(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=3)
@@ -130,7 +130,7 @@ def test_readers_get_what_a_dead_sequencer_had_not_released_without_a_new_append
     run(story())
 
 
-def test_a_cluster_that_was_killed_as_a_whole_has_everything_when_it_is_back(tmp_path: Path) -> None:
+def test_a_cluster_whose_nodes_were_all_killed_has_every_record_after_a_restart(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=3)
@@ -145,7 +145,7 @@ def test_a_cluster_that_was_killed_as_a_whole_has_everything_when_it_is_back(tmp
     run(story())
 
 
-def test_nodes_that_are_restarted_one_after_the_other_lose_nothing(tmp_path: Path) -> None:
+def test_a_rolling_restart_loses_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, 3) as cluster:
             log = await cluster.create(replication=2)
@@ -160,7 +160,7 @@ def test_nodes_that_are_restarted_one_after_the_other_lose_nothing(tmp_path: Pat
     run(story())
 
 
-def test_the_others_hear_of_a_node_that_stops_at_once(tmp_path: Path) -> None:
+def test_other_nodes_know_at_once_that_a_node_stops(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1) as cluster:
 

@@ -1,4 +1,4 @@
-"""The parts of a node one at a time: the disk's threads, epochs, metadata logs, retention, alarms."""
+"""The parts of a node, one at a time: the disk's threads, epochs, metadata logs, retention, wake-ups."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def put(write_id: int, size: int = 10) -> Persist:
 
 
 class SlowStore(ModelStore):
-    """Writes when it is let, and notes what was written together."""
+    """Writes only when the test lets it, and notes which writes were grouped."""
 
     __slots__ = ("groups", "may_write")
 
@@ -87,7 +87,7 @@ class SlowStore(ModelStore):
         return super().write(batches)
 
 
-def test_what_is_asked_for_during_a_sync_is_written_with_the_next_one() -> None:
+def test_writes_that_arrive_during_a_sync_are_written_with_the_next_one() -> None:
     async def story() -> None:
         store = SlowStore()
         disk = Disk(store, NodeSettings(commit_group_bytes_max=500))
@@ -125,7 +125,7 @@ class BrokenStore(ModelStore):
         raise ZeroDivisionError("a bug")
 
 
-def test_a_store_that_falls_over_is_a_broken_disk_to_whoever_waits(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_the_store_is_reported_as_a_failed_write(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         disk = Disk(BrokenStore(), NodeSettings())
         answers: list[Persisted | PersistFailed] = []
@@ -137,15 +137,15 @@ def test_a_store_that_falls_over_is_a_broken_disk_to_whoever_waits(caplog: pytes
     assert "the store failed to write" in caplog.text
 
 
-def fall_over(answer: object) -> None:
+def raise_a_bug(answer: object) -> None:
     raise ZeroDivisionError("a bug")
 
 
-def test_a_log_that_falls_over_does_not_stop_the_disk(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_the_machine_of_a_log_does_not_stop_the_disk(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         disk = Disk(ModelStore(), NodeSettings())
         answers: list[Persisted | PersistFailed] = []
-        disk.write(put(1), fall_over)
+        disk.write(put(1), raise_a_bug)
         disk.write(put(2), answers.append)
         await disk.close()
         assert answers == [Persisted(2)]
@@ -154,7 +154,7 @@ def test_a_log_that_falls_over_does_not_stop_the_disk(caplog: pytest.LogCaptureF
     assert "could not be used" in caplog.text
 
 
-def test_a_wake_up_call_comes_not_before_its_time_and_not_after_the_end() -> None:
+def test_a_machine_is_not_woken_before_its_time_nor_after_its_end() -> None:
     async def story() -> None:
         woken: list[int] = []
         alarms = Alarms(lambda: woken.append(wall_ms()), wall_ms)
@@ -177,13 +177,15 @@ def test_a_wake_up_call_comes_not_before_its_time_and_not_after_the_end() -> Non
     run(story())
 
 
-async def told(epochs: EpochQuestions, effect: ReadEpochStore | WriteEpochStore) -> Any:
+async def answer_to(epochs: EpochQuestions, effect: ReadEpochStore | WriteEpochStore) -> Any:
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     epochs.perform(effect, answer.set_result)
     return await answer
 
 
-def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set(tmp_path: Path) -> None:
+def test_a_log_without_epochs_is_shown_at_epoch_0_and_its_first_epoch_is_taken_by_compare_and_set(
+    tmp_path: Path,
+) -> None:
     async def story() -> None:
         async with epoch_store(tmp_path) as store:
             await take_and_rewrite(
@@ -191,36 +193,36 @@ def test_a_log_without_epochs_is_shown_at_epoch_0_and_taken_by_compare_and_set(t
             )
 
     async def take_and_rewrite(epochs: EpochQuestions) -> None:
-        found = await told(epochs, ReadEpochStore(LOG))
+        found = await answer_to(epochs, ReadEpochStore(LOG))
         fresh = EpochState(epoch=Epoch(0), last_clean=Epoch(0), metadata=METADATA)
         assert found == EpochStoreRead(0, fresh)
         tail = LogPoint(lsn=Lsn.of(1, 5), timestamp_ms=3, entry_end=2, byte_end=1)
         taken = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2), tail=tail)
-        written = await told(epochs, WriteEpochStore(LOG, found.version, taken))
+        written = await answer_to(epochs, WriteEpochStore(LOG, found.version, taken))
         assert written.is_done
-        assert await told(epochs, WriteEpochStore(LOG, found.version, taken)) == EpochStoreWritten(False)
-        read = await told(epochs, ReadEpochStore(LOG))
+        assert await answer_to(epochs, WriteEpochStore(LOG, found.version, taken)) == EpochStoreWritten(False)
+        read = await answer_to(epochs, ReadEpochStore(LOG))
         assert read.state is not None
         lineage = read.state.lineage
-        # L20: its first history has an id from now on, and keeps it.
+        # L20: the log's first history now has an id and keeps it.
         assert [(branch.first_epoch, branch.base) for branch in lineage.branches] == [(1, LSN_OLDEST)]
         assert read == EpochStoreRead(written.version, replace(taken, lineage=lineage))
         rewritten = replace(read.state, epoch=Epoch(2))
-        await told(epochs, WriteEpochStore(LOG, read.version, rewritten))
-        assert (await told(epochs, ReadEpochStore(LOG))).state == rewritten
+        await answer_to(epochs, WriteEpochStore(LOG, read.version, rewritten))
+        assert (await answer_to(epochs, ReadEpochStore(LOG))).state == rewritten
         await epochs.close()
 
     run(story())
 
 
-def test_an_epoch_store_that_does_not_answer_is_an_answer(tmp_path: Path) -> None:
+def test_a_machine_hears_that_the_epoch_store_does_not_answer(tmp_path: Path) -> None:
     async def story() -> None:
         async with epoch_store(tmp_path) as store:
             epochs = EpochQuestions(store, lambda log: (METADATA.nodeset, METADATA.replication))
             state = EpochState(epoch=Epoch(1), last_clean=Epoch(0), metadata=METADATA, owner=NodeId(2))
             take_epoch_store_away(tmp_path)
-            assert await told(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
-            assert await told(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
+            assert await answer_to(epochs, ReadEpochStore(LOG)) == EpochStoreRead(-1, None)
+            assert await answer_to(epochs, WriteEpochStore(LOG, 0, state)) == EpochStoreWritten(False)
             await epochs.close()
 
     run(story())
@@ -264,17 +266,17 @@ def test_a_metadata_log_is_read_written_and_adopted_by_its_machine() -> None:
         assert events == [MetadataLogRead((METADATA,)), MetadataLogWritten(METADATA, True)]
         assert not await log.adopt(AdoptMetadataLogs((LOG,), frozenset(storage_nodes)))
         peers.down = {0, 1, 2}
-        with pytest.raises(UnavailableError, match=r"2 of 5 storage nodes answer, .* the data of N4 is lost"):
+        with pytest.raises(UnavailableError, match=r"2 of 5 storage nodes answer; .* the data of N4 is lost"):
             await log.history(LOG)
         log.follow(storage_nodes, {})
-        with pytest.raises(UnavailableError, match=r"too few to know who stores it \(log 7\)"):
+        with pytest.raises(UnavailableError, match=r"needed to find the log's nodes \(log 7\)"):
             await log.history(LOG)
         await log.close()
 
     run(story())
 
 
-def test_what_is_older_than_its_log_keeps_it_is_trimmed(
+def test_records_older_than_their_log_keeps_them_are_trimmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:

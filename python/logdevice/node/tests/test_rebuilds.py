@@ -42,13 +42,13 @@ N0, N1, N2, N3 = (NodeId(number) for number in range(4))
 
 
 async def states(cluster: RealNodes) -> dict[NodeId, NodeState]:
-    """Without nodes that only wait for a last look."""
+    """The states of nodes, without nodes that count again and are only checked."""
     found: NodeStates = await cluster.ask(min(cluster.nodes), GetNodeStates())
     return {state.node: state for state in found.nodes if state.mode is not CaseMode.CHECK}
 
 
 async def whole(cluster: RealNodes) -> None:
-    """Until every node counts, and everybody has had a last look."""
+    """Waits until every node counts, and donors have checked what was stored without it."""
 
     async def is_whole() -> bool:
         found: NodeStates = await cluster.ask(min(cluster.nodes), GetNodeStates())
@@ -100,8 +100,8 @@ def test_a_node_that_comes_back_without_its_store_gets_its_copies_back(tmp_path:
     run(story())
 
 
-def test_donors_say_how_far_they_are(tmp_path: Path) -> None:
-    """After their first record there is a pause that this test does not live to see the end of."""
+def test_donors_report_their_progress(tmp_path: Path) -> None:
+    """After their first record they pause for longer than this test runs."""
     slow = replace(SETTINGS.rebuild, rebuild_bytes_per_s_max=1, rebuild_chunk_bytes=1)
 
     async def story() -> None:
@@ -122,7 +122,7 @@ def test_donors_say_how_far_they_are(tmp_path: Path) -> None:
 
 
 async def progress(cluster: RealNodes, number: int) -> tuple[float, float]:
-    """How much of its part a donor has done, and for how long it has been at it."""
+    """The share of its part that a donor has done, and for how many seconds it has worked on it."""
     metrics = json.loads((await cluster.ask(number, GetStatus())).metrics)
     return metrics["logdevice_rebuild_share"], metrics["logdevice_rebuild_elapsed_seconds"]
 
@@ -134,7 +134,7 @@ def test_a_rebuilding_does_not_wait_for_a_log_that_is_removed(tmp_path: Path) ->
         async with real_nodes(tmp_path, 0, 1, 2, 3, settings=replace(SETTINGS, rebuild=slow)) as cluster:
             log = await cluster.create(replication=4)
             await append_some(cluster, log)
-            await change(cluster, NodeChange.DRAIN, 3)  # nobody can take its copies
+            await change(cluster, NodeChange.DRAIN, 3)  # no other node can take its copies
             await cluster.ask(0, ChangeLogs(change=DirectoryChange.REMOVE, path="/a"))
 
             async def is_drained() -> bool:
@@ -145,8 +145,8 @@ def test_a_rebuilding_does_not_wait_for_a_log_that_is_removed(tmp_path: Path) ->
     run(story())
 
 
-def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
-    """Two of three copies are gone and may come back: nothing is settled, readers have to wait."""
+def test_a_node_without_its_data_says_so_to_readers_and_nodes(tmp_path: Path) -> None:
+    """Two of three copies are gone and may come back: nothing is settled, and readers must wait."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
@@ -162,10 +162,10 @@ def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
             assert isinstance(notice, StatusNotice)
             assert started.status is StartedStatus.REBUILDING
             statuses = ((N1, AuthoritativeStatus.UNAVAILABLE), (N2, AuthoritativeStatus.UNAVAILABLE))
-            # A node that has not read yet of the other says so in a later notice.
+            # A node that has not read the other's event yet sends it in a later notice.
             while notice.statuses != statuses:
                 notice = decode(await stream.receive() or b"")
-            with pytest.raises(UnavailableError, match="waits for its copies"):
+            with pytest.raises(UnavailableError, match="copies are being restored"):
                 await cluster.ask(1, GetStoredRange(log))
             for number in (1, 2):
                 await change(cluster, NodeChange.MARK_UNRECOVERABLE, number)
@@ -175,8 +175,8 @@ def test_a_node_without_its_data_says_so_to_everybody(tmp_path: Path) -> None:
     run(story())
 
 
-def test_lost_data_is_given_up_by_itself_where_a_setting_says_so(tmp_path: Path) -> None:
-    """P70: nobody marks anything here."""
+def test_lost_data_is_given_up_automatically_if_a_setting_says_so(tmp_path: Path) -> None:
+    """P70: no operator gives any order here."""
     hasty = replace(SETTINGS.rebuild, auto_unrecoverable_ms=200)
 
     async def story() -> None:
@@ -192,7 +192,7 @@ def test_lost_data_is_given_up_by_itself_where_a_setting_says_so(tmp_path: Path)
 
 
 def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere_after_a_while(tmp_path: Path) -> None:
-    """P55, P69, P71: and new epochs do without it."""
+    """P55, P69, P71. New epochs leave the node out."""
     impatient = replace(
         SETTINGS, rebuild=replace(SETTINGS.rebuild, rebuild_grace_ms=200, rebuild_nodes_percent_max=50)
     )
@@ -222,7 +222,7 @@ def test_the_copies_of_a_node_that_stays_away_are_restored_elsewhere_after_a_whi
 
 
 def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
-    """P55, P71: nothing new comes to it either."""
+    """P55, P71. It gets no new copies either."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, 3, settings=SETTINGS) as cluster:
@@ -250,7 +250,7 @@ def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
                 try:
                     return not (await change(cluster, NodeChange.REMOVE, 3)).nodes
                 except InvalidArgumentError:
-                    return False  # not everybody has noticed that it is gone
+                    return False  # some node has not noticed yet that it is gone
 
             await until(is_removed)
 
@@ -258,7 +258,7 @@ def test_a_drained_node_ends_empty_and_may_be_removed(tmp_path: Path) -> None:
 
 
 def test_a_drain_waits_for_a_node_that_is_away_for_a_moment(tmp_path: Path) -> None:
-    """P61: or its copies would be thrown away, and others have too few."""
+    """P61: without the wait its copies would be deleted, and too few would be left."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, 3, 4, settings=SETTINGS) as cluster:
@@ -267,7 +267,7 @@ def test_a_drain_waits_for_a_node_that_is_away_for_a_moment(tmp_path: Path) -> N
             _, away, leaving = (int(node) for node, held in (await copies(cluster, log)).items() if held)
             await cluster.stop(away)
             await change(cluster, NodeChange.DRAIN, leaving)
-            await asyncio.sleep(1)  # donors have looked more than once
+            await asyncio.sleep(1)  # time for donors to check more than once
             await cluster.start(away)
 
             async def is_drained() -> bool:
@@ -287,7 +287,7 @@ def test_a_drain_can_be_taken_back(tmp_path: Path) -> None:
             log = await cluster.create(replication=3)
             await append_some(cluster, log)
             await change(cluster, NodeChange.DRAIN, 2)
-            assert not (await states(cluster))[N2].is_settled, "there is nobody to take its copies"
+            assert not (await states(cluster))[N2].is_settled, "no other node can take its copies"
             await change(cluster, NodeChange.UNDRAIN, 2)
             await whole(cluster)
             assert len((await copies(cluster, log))[N2]) >= 20
@@ -303,12 +303,12 @@ def test_orders_that_make_no_sense_are_refused(tmp_path: Path) -> None:
                 (NodeChange.REBUILD, 1, "is alive and has its data"),
                 (NodeChange.UNDRAIN, 1, "is not drained"),
                 (NodeChange.REMOVE, 1, "is alive; stop it first"),
-                (NodeChange.DRAIN, 7, "is no storage node"),
+                (NodeChange.DRAIN, 7, "is not a storage node"),
             ):
                 with pytest.raises(InvalidArgumentError, match=complaint):
                     await change(cluster, kind, node)
             await cluster.stop(1)
-            with pytest.raises(InvalidArgumentError, match="may hold data that is nowhere else"):
+            with pytest.raises(InvalidArgumentError, match="may hold data that no other node has"):
                 await change(cluster, NodeChange.REMOVE, 1)
             await change(cluster, NodeChange.MARK_UNRECOVERABLE, 1)
             with pytest.raises(InvalidArgumentError, match="has lost its data"):
@@ -317,8 +317,7 @@ def test_orders_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_node_that_is_taken_for_lost_objects(tmp_path: Path) -> None:
-    """It has its data, and others were wrong."""
+def test_a_node_whose_data_is_believed_lost_objects_if_it_has_it(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, settings=SETTINGS) as cluster:
@@ -332,14 +331,14 @@ def test_a_node_that_is_taken_for_lost_objects(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_donor_that_is_behind_the_event_log_is_refused(tmp_path: Path) -> None:
+def test_a_donor_that_follows_an_older_event_is_refused(tmp_path: Path) -> None:
     """P57."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, settings=SETTINGS) as cluster:
             log = await cluster.create(replication=1)
             await change(cluster, NodeChange.DRAIN, 2)
-            # N0 has noted the order itself; a donor elsewhere may not have heard of it.
+            # N0 recorded the order, so it knows of it; a donor on another node may not.
             answer = await cluster.nodes[1].peers.request(N0, AmendCopies(log, 0, ()))
             assert answer == CopiesStored(CopiesStatus.OUTDATED)
 

@@ -1,4 +1,4 @@
-"""What can be asked of a node, and what a node says to those who ask for the impossible."""
+"""The requests that a node answers, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_log_directory_is_changed_and_shown(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_log_that_cannot_be_is_refused_when_it_is_made(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_stored_is_refused_when_it_is_made(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0) as cluster:
             await cluster.create("/a", replication=1)
@@ -166,7 +166,7 @@ def test_logs_are_listed_as_last_heard_while_the_epoch_store_is_away(
             take_epoch_store_away(tmp_path)
             service = DirectoryService(node)
             assert [view.path for view in (await service.get_logs(GetLogs(""))).logs] == ["/", "/a"]
-            assert "as of a while ago" in caplog.text
+            assert "may be out of date" in caplog.text
             with pytest.raises(MetadataUnavailableError):
                 await service.get_logs(GetLogs("/b"))
 
@@ -201,7 +201,7 @@ def test_a_caller_of_another_cluster_is_turned_away(tmp_path: Path) -> None:
     run(story())
 
 
-def test_what_is_between_nodes_is_refused_to_clients(tmp_path: Path) -> None:
+def test_requests_that_only_nodes_may_send_are_refused_to_clients(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0) as cluster:
             log = await cluster.create(replication=1)
@@ -210,7 +210,7 @@ def test_what_is_between_nodes_is_refused_to_clients(tmp_path: Path) -> None:
                 await cluster.ask(0, seal)
             with pytest.raises(AccessError):
                 await cluster.ask(0, Trim(metadata_log_of(log), LSN_MAX))
-            with pytest.raises(RemoteProtocolError, match="Pong is no request"):
+            with pytest.raises(RemoteProtocolError, match="Pong is not a request"):
                 await cluster.ask(0, Pong(1))
 
     run(story())
@@ -255,7 +255,7 @@ def test_a_node_that_stores_nothing_says_so(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_node_with_enough_readers_tells_others_to_come_again(tmp_path: Path) -> None:
+def test_a_node_with_too_many_readers_tells_others_to_try_again(tmp_path: Path) -> None:
     async def story() -> None:
         settings = replace(FAST, node=replace(FAST.node, read_streams_max=1))
         async with real_nodes(tmp_path, 0, settings=settings) as cluster:
@@ -337,12 +337,12 @@ def test_the_tail_has_the_counters_of_the_log(tmp_path: Path) -> None:
     run(story())
 
 
-def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
+def test_every_node_knows_which_nodes_store_an_epoch(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2) as cluster:
             log = await cluster.create(replication=2)
             await cluster.append(log, b"x")
-            # A record may be acknowledged before the metadata log has its epoch, not released.
+            # A record may be acknowledged, but not released, before its epoch is in the metadata log.
             found: EpochMetadataIs = await until(lambda: cluster.ask(1, GetEpochMetadata(log, Epoch(1))))
             assert found.source is MetadataSource.LAST
             assert found.metadata.nodeset == (NodeId(0), NodeId(1), NodeId(2))
@@ -355,7 +355,7 @@ def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
             await until(bounded)
 
             async def newer() -> bool:
-                # While the entry is being written, a node may find those that do not have it yet.
+                # While the entry is being written, a read may reach only nodes that do not have it yet.
                 found: EpochMetadataIs = await cluster.ask(2, GetEpochMetadata(log, Epoch(2), confirm=True))
                 assert found.source is MetadataSource.LAST
                 return found.metadata.replication.copies == 3
@@ -365,7 +365,7 @@ def test_every_node_knows_who_stores_an_epoch(tmp_path: Path) -> None:
     run(story())
 
 
-def test_the_numbers_of_a_node_are_the_same_for_people_and_for_prometheus(tmp_path: Path) -> None:
+def test_the_metrics_of_a_node_are_the_same_in_the_status_and_for_prometheus(tmp_path: Path) -> None:
     port = choose_ports(1, None)[0]
     settings = replace(FAST, node=replace(FAST.node, metrics_port=port))
 

@@ -57,7 +57,7 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_node_on_a_new_disk_is_another_generation(tmp_path: Path) -> None:
+def test_a_node_on_a_new_disk_has_a_higher_generation(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1) as cluster:
             await cluster.kill(1)
@@ -103,7 +103,7 @@ def store_of(log: LogId, body: bytes) -> Store:
 
 
 async def ask_as_node(cluster: RealNodes, request: bytes) -> Any:
-    """The first answer to a frame that is sent as it is."""
+    """The first answer to a frame that is sent unchanged."""
     channels = Channels(Hello(cluster=CLUSTER, caller=NodeId(7)), WireSettings())
     stream = await channels.get(cluster.nodes[0].address).open(METHOD)
     await stream.send((1).to_bytes(8, "little") + len(request).to_bytes(4, "little") + request)
@@ -139,7 +139,7 @@ def test_a_disk_that_does_not_keep_up_refuses_copies(tmp_path: Path) -> None:
             await cluster.append(log, b"first")
             appends = [cluster.ask(0, Append(log=log, body=b"x" * 5000, entries=1)) for _ in range(5)]
             answers: list[Appended] = await asyncio.gather(*appends)
-            # None is lost: what the disk refused for the moment was sent again, or the client is told so.
+            # No append is lost: a refused copy was sent again, or the client got OVERLOADED.
             assert {answer.status for answer in answers} <= {AppendStatus.OK, AppendStatus.OVERLOADED}
             refused = cluster.nodes[0].metrics.values()
             assert refused.get('logdevice_stores_refused_total{status="OVERLOADED"}', 0) > 0
@@ -168,7 +168,7 @@ def test_a_log_that_was_removed_takes_no_more_appends(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -> None:
+def test_a_node_that_joins_is_in_the_nodeset_of_new_epochs(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=2)
@@ -189,7 +189,7 @@ def test_a_node_that_joins_gets_into_the_nodeset_of_new_epochs(tmp_path: Path) -
 
 
 def test_replication_and_nodeset_of_a_live_log_change_with_a_new_epoch(tmp_path: Path) -> None:
-    """U5: what was written before stays where it is, and is read."""
+    """U5. Earlier records stay where they are and can be read."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, 3) as cluster:
@@ -231,7 +231,7 @@ def test_a_storage_node_that_joins_gets_the_metadata_logs(tmp_path: Path) -> Non
     run(story())
 
 
-def test_a_request_to_nobody_is_lost() -> None:
+def test_a_request_to_an_unregistered_node_is_lost() -> None:
     async def story() -> None:
         peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
 
@@ -251,7 +251,7 @@ def test_a_request_to_nobody_is_lost() -> None:
     run(story())
 
 
-def test_many_messages_to_a_node_that_cannot_be_reached_do_not_pile_up() -> None:
+def test_only_so_many_messages_wait_for_a_node_that_cannot_be_reached() -> None:
     async def story() -> None:
         peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
         answered: list[Any] = []
@@ -276,7 +276,7 @@ def test_many_messages_to_a_node_that_cannot_be_reached_do_not_pile_up() -> None
     run(story())
 
 
-def test_a_node_that_moved_is_reached_where_it_is_now(tmp_path: Path) -> None:
+def test_a_node_that_moved_is_reached_at_its_new_address(tmp_path: Path) -> None:
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1) as cluster:
             log = await cluster.create(replication=2)
@@ -289,7 +289,7 @@ def test_a_node_that_moved_is_reached_where_it_is_now(tmp_path: Path) -> None:
     run(story())
 
 
-def test_conversations_are_told_apart_by_where_a_node_is() -> None:
+def test_a_node_has_one_conversation_for_each_address() -> None:
     async def story() -> None:
         peers = Peers(NodeId(0), Channels(Hello(cluster=CLUSTER), WireSettings()), NodeSettings())
         peers.set_addresses({NodeId(1): "127.0.0.1:1"})
@@ -304,7 +304,7 @@ def test_conversations_are_told_apart_by_where_a_node_is() -> None:
 
 
 async def replaced_unawares(cluster: RealNodes) -> tuple[LogId, NodeId]:
-    """A log with one record, and the node that believes to be its sequencer."""
+    """A log with one record, and the node that still believes it is the log's sequencer."""
     log = await cluster.create(replication=2)
     await cluster.append(log, b"one")
     owner = await cluster.sequencer(log)
@@ -324,15 +324,15 @@ async def replaced_unawares(cluster: RealNodes) -> tuple[LogId, NodeId]:
 SELDOM = replace(FAST, node=replace(FAST.node, activation_check_ms=3_600_000))
 
 
-def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -> None:
-    """U18: nobody appends and nobody asks for the tail, so nothing else tells it."""
+def test_a_node_that_stood_still_checks_whether_it_was_replaced(tmp_path: Path) -> None:
+    """U18. No client appends or asks for the tail, so nothing else tells the node."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:
             log, owner = await replaced_unawares(cluster)
             before = cluster.nodes[int(owner)].sequencers
             await before.nudge()
-            assert before.host(log).epoch == Epoch(1), "nothing has told it"
+            assert before.host(log).epoch == Epoch(1), "the node does not know yet that it was replaced"
             before._nudged_ms = 0
             await before.nudge()
 
@@ -344,8 +344,8 @@ def test_a_node_that_stood_still_looks_whether_it_was_replaced(tmp_path: Path) -
     run(story())
 
 
-def test_a_node_that_was_replaced_unawares_tells_no_tail(tmp_path: Path) -> None:
-    """U19: the epoch store knows better; who does without it gets what the node believes."""
+def test_a_node_that_was_replaced_unawares_confirms_no_tail(tmp_path: Path) -> None:
+    """U19: the epoch store names another sequencer. An unconfirmed tail is what the node believes."""
 
     async def story() -> None:
         async with real_nodes(tmp_path, 0, 1, 2, settings=SELDOM) as cluster:

@@ -1,6 +1,6 @@
-"""A store in memory that answers all that a node asks of its disk, each question in the plainest way.
+"""A LogStore in memory that answers each question in the simplest way.
 
-The model that the store on disk is compared with.
+Tests compare the store on disk with it.
 """
 
 from __future__ import annotations

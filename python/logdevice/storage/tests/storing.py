@@ -56,7 +56,7 @@ def write(store: LogStore | MemoryLogStore, *writes: StoreWrite) -> None:
 
 
 def mark_under_replicated(store: LogStore, log: LogId, *lost: LsnRange) -> None:
-    """These ranges and no others, as a store on disk does it that finds itself damaged."""
+    """Marks exactly these ranges, in the way a store on disk does when it finds damage."""
     if isinstance(store, MemoryLogStore):
         store.clear_under_replicated(log)
         for range_ in lost:
@@ -120,7 +120,7 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
 
 
 class HastyDisk(RawDisk):
-    """A disk that never waits: for tests in which no power fails, where only the order of writes counts."""
+    """A disk that never syncs: for tests without a power failure, where only the order of writes counts."""
 
     def sync(self, file: int) -> None:
         pass
@@ -138,7 +138,7 @@ class FaultyDisk(HastyDisk):
         self.allocate_error = 0
         self.sync_error = 0
         self.read_error = 0
-        self.tears_writes = False  # a write fails after its first half
+        self.tears_writes = False  # if set, a write fails after its first half
         self.syncs = 0
 
     def read(self, file: int, length: int, offset: int) -> bytes:
@@ -171,7 +171,7 @@ def _fail(error: int) -> None:
 
 
 def filled(directory: Path, *, groups: int = 3) -> SegmentLogStore:
-    """Record n is in group n, with a body of n times b'n'."""
+    """A store in which record n is in group n, with the body of `body_of(n)`."""
     store = small_store(directory, HastyDisk())
     for number in range(1, groups + 1):
         write(store, *put(body_of(number)))

@@ -1,4 +1,4 @@
-"""The bytes of segments and of the index: what is encoded is decoded, and the format does not drift."""
+"""The bytes of segments and of the index: encoded values decode again, and the format does not drift."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ heads = st.builds(GroupHead, u64, u32, u32, u64, u32)
 
 
 @given(st.lists(changes, max_size=8))
-def test_changes_come_back_as_they_were_encoded(written: list[Change]) -> None:
+def test_encoded_changes_decode_to_the_same_changes(written: list[Change]) -> None:
     assert list(decode_changes(b"".join(map(encode_change, written)))) == written
 
 
@@ -65,7 +65,7 @@ def test_a_group_head_with_a_flipped_bit_is_none(head: GroupHead, bit: int) -> N
 
 
 @given(st.builds(SegmentHeader, u64, u64, u64), st.integers(0, 35))
-def test_a_segment_header_comes_back_unless_it_is_damaged(header: SegmentHeader, place: int) -> None:
+def test_a_segment_header_is_decoded_unless_it_is_damaged(header: SegmentHeader, place: int) -> None:
     encoded = encode_segment_header(header)
     assert len(encoded) == SECTOR
     assert decode_segment_header(encoded) == header
@@ -95,12 +95,12 @@ def test_record_keys_sort_like_logs_and_lsns(places: list[tuple[LogId, Lsn]]) ->
 
 
 @given(st.lists(st.tuples(lsns, lsns).map(sorted), max_size=5))
-def test_ranges_come_back_as_they_were_encoded(bounds: list[list[Lsn]]) -> None:
+def test_encoded_ranges_decode_to_the_same_ranges(bounds: list[list[Lsn]]) -> None:
     ranges = tuple(LsnRange(start, end) for start, end in bounds)
     assert index_layout.decode_ranges(index_layout.encode_ranges(ranges)) == ranges
 
 
-# What is on disks somewhere. A change here means a new version of the format.
+# Bytes as they are on disks in use. A change here means a new version of the format.
 VECTORS = (
     (
         encode_segment_header(SegmentHeader(1, 2, 1024))[:40],

@@ -1,4 +1,4 @@
-"""What every LogStore promises, asked of the store in memory and of the store on disk."""
+"""The promises of every LogStore, tested on the store in memory and on the store on disk."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_batches_written_together_are_answered_one_by_one_in_order(store: LogSto
     assert lsns(store) == [1, 2, 3]
 
 
-def test_changes_take_effect_in_the_order_in_which_they_were_asked_for(store: LogStore) -> None:
+def test_changes_take_effect_in_the_order_in_which_they_were_written(store: LogStore) -> None:
     first = Persist(1, (*put(record(1, b"old")), DeleteRecords(LOG, Lsn(1), Lsn(2)), *put(record(2))))
     second = Persist(2, (*put(record(1, b"new")), AmendRecord(LOG, Lsn(1), THEIRS, DRAINED, 4)))
     store.write([first, second])
     assert held(store) == [record(1, b"new", copyset=THEIRS, flags=DRAINED, wave=4), record(2)]
 
 
-def test_a_record_comes_back_as_it_was_put(store: LogStore) -> None:
+def test_a_record_is_read_as_it_was_put(store: LogStore) -> None:
     tagged = record(5, bytes(range(256)), copyset=nodes([3, 1, 65535]), flags=4, wave=7)
     full = type(tagged)(
         tagged.lsn, 1 << 41, tagged.copyset, tagged.body, 4, 7, 3, 1 << 40, 1 << 50, WriterTag(1, 2, 3, 4, 5)
@@ -94,8 +94,8 @@ def test_amending_changes_the_header_and_keeps_the_body(store: LogStore) -> None
     assert held(store) == [record(1, b"stays", copyset=nodes([4, 5]), flags=DRAINED, wave=3)]
 
 
-def test_amending_leaves_alone_what_the_body_is(store: LogStore) -> None:
-    """K23: the copy of whoever amends may be dropped and this one not, or the other way round."""
+def test_amending_keeps_the_flags_that_describe_the_body(store: LogStore) -> None:
+    """K23: the copy of the node that amends may be dropped and this one not, or the other way round."""
     write(store, *put(record(1, b"marks", flags=COMPACTED), record(2, b"says something")))
     for number, flags in ((1, DRAINED), (2, DRAINED | COMPACTED | PURGED)):
         write(store, AmendRecord(LOG, Lsn(number), nodes([4, 5]), flags=flags, wave=3))
@@ -105,13 +105,13 @@ def test_amending_leaves_alone_what_the_body_is(store: LogStore) -> None:
     ]
 
 
-def test_amending_or_deleting_what_is_not_there_changes_nothing(store: LogStore) -> None:
+def test_amending_or_deleting_a_record_that_does_not_exist_changes_nothing(store: LogStore) -> None:
     write(store, *put(record(1)))
     write(store, AmendRecord(LOG, Lsn(2), OURS, 0, 1), DeleteRecords(LOG, Lsn(2), Lsn(9)))
     assert held(store) == [record(1)]
 
 
-def test_deleting_a_range_takes_its_start_and_leaves_its_end(store: LogStore) -> None:
+def test_deleting_a_range_removes_its_start_and_keeps_its_end(store: LogStore) -> None:
     write(store, *put(*map(record, range(1, 7))))
     write(store, DeleteRecords(LOG, Lsn(2), Lsn(5)))
     assert lsns(store) == [1, 5, 6]
@@ -145,7 +145,7 @@ def test_the_newest_records_are_the_last_of_every_epoch_newest_first(store: LogS
     assert store.newest(OTHER_LOG) == []
 
 
-def test_a_log_is_listed_for_a_record_a_state_or_a_trim_point_not_for_a_question(
+def test_a_log_is_listed_once_it_has_a_record_a_state_or_a_trim_point(
     store: LogStore,
 ) -> None:
     write(store, *put(record(1), log=LogId(3)), PutState(LogId(1), "seal", b""), TrimLog(LogId(2), Lsn(5)))
@@ -161,7 +161,7 @@ def test_a_trim_removes_what_is_below_its_end_and_never_moves_back(store: LogSto
     assert (lsns(store), store.trim_end(LOG), store.tail(LOG)) == ([4, 5], 4, 5)
 
 
-def test_a_record_below_the_trim_point_is_taken_and_forgotten(store: LogStore) -> None:
+def test_a_record_below_the_trim_point_is_accepted_and_dropped(store: LogStore) -> None:
     write(store, TrimLog(LOG, Lsn(5)))
     write(store, *put(record(4), record(5)))
     assert lsns(store) == [5]
@@ -177,7 +177,7 @@ def test_trimming_a_bridge_trims_the_rest_of_its_epoch(store: LogStore) -> None:
     assert lsns(store) == [Lsn.of(3, 1)]
 
 
-def test_a_read_behind_the_bridge_of_its_epoch_is_told_so(store: LogStore) -> None:
+def test_a_read_that_starts_after_the_bridge_of_its_epoch_says_so(store: LogStore) -> None:
     """S15"""
     write(store, *put(record(Lsn.of(2, 4), b"", flags=BRIDGE)))
     starts = [Lsn.of(2, 4), Lsn.of(2, 5), Lsn.of(3, 1)]
@@ -207,7 +207,7 @@ def test_a_scan_sends_only_what_the_filter_ships(store: LogStore) -> None:
     assert [item.lsn for item in result.items if not isinstance(item, FilteredOut)] == [1, 3, 4]
 
 
-def test_a_scan_looks_ahead_to_the_next_record_even_one_that_others_send(store: LogStore) -> None:
+def test_a_scan_looks_ahead_to_the_next_record_even_if_another_node_sends_it(store: LogStore) -> None:
     write(store, *put(record(1), record(50, copyset=THEIRS)))
     assert scanned(store, read(1, 10, gap_end=100, mode=ReadMode.SCD)).next == 50
     assert scanned(store, read(1, 10, gap_end=30, mode=ReadMode.SCD)).next == 30
@@ -225,7 +225,7 @@ def test_records_of_another_time_become_filtered_out_ranges(store: LogStore) -> 
     assert result.items == expected
 
 
-def test_what_others_send_is_not_filtered_out_by_this_node(store: LogStore) -> None:
+def test_records_that_other_nodes_send_are_not_reported_as_filtered_out(store: LogStore) -> None:
     write(store, *put(record(1), record(2, copyset=THEIRS), record(3)))
     result = scanned(store, read(mode=ReadMode.SCD, time_range=TimeRange(0, 1)))
     assert result.items == (FilteredOut(Lsn(1), Lsn(2)), FilteredOut(Lsn(3), Lsn(4)))
@@ -249,7 +249,7 @@ def test_a_region_that_may_have_lost_records_is_reported_until_it_is_cleared(sto
     assert not scanned(store, read(6, 7)).under_replicated
 
 
-def test_find_time_gives_the_last_record_that_is_older(store: LogStore) -> None:
+def test_find_time_finds_the_last_record_that_is_older(store: LogStore) -> None:
     write(store, *put(*map(record, (2, 4, 6))))  # at 200, 400 and 600 ms
     assert [store.find_time(LOG, time) for time in (0, 400, 401, 601)] == [0, 2, 4, 6]
     write(store, TrimLog(LOG, Lsn(4)))
@@ -257,7 +257,7 @@ def test_find_time_gives_the_last_record_that_is_older(store: LogStore) -> None:
     assert store.find_time(OTHER_LOG, 0) == 0
 
 
-def test_a_record_is_found_by_what_the_log_holds_with_it(store: LogStore) -> None:
+def test_a_record_is_found_by_the_counters_of_the_log(store: LogStore) -> None:
     assert store.find_record(LOG, Lsn(1)) is None
     far = Lsn.of(2, 1)
     late = type(record(1))(far, 900, OURS, b"12345", entries=3, entry_end=9, byte_end=13)
@@ -279,7 +279,7 @@ def test_a_record_is_found_by_what_the_log_holds_with_it(store: LogStore) -> Non
     assert [found(1), found(1, entries=0)] == [3, 3]
 
 
-def test_what_a_bridge_carries_is_not_counted(store: LogStore) -> None:
+def test_the_body_of_a_bridge_is_not_counted(store: LogStore) -> None:
     flags = int(RecordFlags.HOLE | RecordFlags.BRIDGE | RecordFlags.BY_RECOVERY)
     write(store, *put(type(record(1))(Lsn.of(3, 1), 900, OURS, b"a table of 13", flags=flags)))
     assert store.find_record(LOG, Lsn(1)) == CountedRecord(

@@ -1,4 +1,4 @@
-"""What a node asks of its store after a crash: the small states of a log, and how far each epoch came."""
+"""What a node reads from its store after a crash: the states of a log, and the last record of each epoch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_newest_record_of_every_epoch_is_found_newest_epoch_first(store: Log
     assert store.newest(LogId(77)) == []
 
 
-def test_what_was_trimmed_is_not_the_newest_of_its_epoch(store: LogStore) -> None:
+def test_a_trimmed_record_is_not_the_newest_of_its_epoch(store: LogStore) -> None:
     store.write([Persist(1, (put(LOG, 1, 1), put(LOG, 4, 1), TrimLog(LOG, Lsn.of(4, 0))))])
     assert [record.lsn for record in store.newest(LOG)] == [Lsn.of(4, 1)]
 

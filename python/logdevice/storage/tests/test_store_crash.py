@@ -1,4 +1,4 @@
-"""What is left after a crash, and after a disk that did not keep what it was given."""
+"""What a store still has after a crash, and after its disk damaged or lost data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CORRUPT = int(RecordFlags.CORRUPT)
 
 
 def crashed(directory: Path) -> Path:
-    """A copy of an open store's files as a crash at this moment leaves them, without its index."""
+    """A copy of an open store's files, as a crash at this moment would leave them, without the index."""
     copied = directory.parent / f"{directory.name}-crashed"
     shutil.copytree(directory / "segments", copied / "segments")
     return copied
@@ -52,7 +52,7 @@ def place_of(path: Path, data: bytes) -> int:
     return path.read_bytes().index(data)
 
 
-def test_everything_is_there_after_closing_and_opening(tmp_path: Path) -> None:
+def test_closing_and_opening_a_store_keeps_everything(tmp_path: Path) -> None:
     store = filled(tmp_path)
     write(
         store, PutState(LOG, "seal", b"5"), TrimLog(LOG, Lsn(2)), AmendRecord(LOG, Lsn(3), nodes([9]), 8, 7)
@@ -96,7 +96,7 @@ def test_a_last_group_without_its_first_sector_is_torn_not_damaged(tmp_path: Pat
     store.close()
 
 
-def test_a_segment_whose_making_was_interrupted_is_removed(tmp_path: Path) -> None:
+def test_a_segment_whose_creation_was_interrupted_is_removed(tmp_path: Path) -> None:
     filled(tmp_path).close()
     newest = segment_paths(tmp_path)[-1]
     interrupted = newest.with_name(f"{int(newest.stem) + 1:010d}.segment")
@@ -107,7 +107,7 @@ def test_a_segment_whose_making_was_interrupted_is_removed(tmp_path: Path) -> No
     store.close()
 
 
-def test_a_damaged_body_comes_back_corrupt_and_empty_and_its_neighbours_whole(tmp_path: Path) -> None:
+def test_a_damaged_body_is_read_as_corrupt_and_empty_and_its_neighbours_are_whole(tmp_path: Path) -> None:
     store = filled(tmp_path)
     path = segment_paths(tmp_path)[0]
     overwrite(path, place_of(path, b"2" * 700) + 350, b"X")
@@ -140,7 +140,7 @@ def test_a_copy_put_again_over_a_corrupt_one_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sector", ["head", "next"])
-def test_damaged_changes_are_passed_over_and_confessed_when_the_index_is_rebuilt(
+def test_damaged_changes_are_skipped_and_confessed_when_the_index_is_rebuilt(
     tmp_path: Path, sector: str
 ) -> None:
     filled(tmp_path).close()
@@ -179,7 +179,7 @@ def test_records_of_a_segment_that_is_gone_are_corrupt_not_missing(tmp_path: Pat
     store.close()
 
 
-def test_a_directory_full_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_files_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "segments").mkdir()
     (tmp_path / "segments" / "0000000001.segment").write_bytes(b"my holiday photos" * 1000)
     with pytest.raises(DataError, match="not a segment of this version"):
@@ -197,7 +197,7 @@ def test_a_store_can_be_open_only_once(tmp_path: Path) -> None:
     small_store(tmp_path).close()
 
 
-def test_a_disk_that_cannot_be_read_fails_the_read_and_not_the_store(tmp_path: Path) -> None:
+def test_if_the_disk_cannot_be_read_only_the_read_fails(tmp_path: Path) -> None:
     disk = FaultyDisk()
     store = small_store(tmp_path, disk)
     write(store, *put(record(1)))
@@ -239,7 +239,7 @@ def test_nothing_that_was_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None
         store = SegmentLogStore(tmp_path, SMALL)
         found = held(store)
         assert [item.lsn for item in found] == list(range(1, len(found) + 1))
-        # Both of a batch or none, and no acknowledged one is missing.
+        # Both records of a batch are there or none, and no acknowledged record is missing.
         assert len(found) % 2 == 0
         assert len(found) >= acknowledged
         assert not any(item.flags for item in found)

@@ -1,4 +1,4 @@
-"""The index: what happens when it is behind, gone, damaged, or cannot be written."""
+"""The index of a store when it is out of date, missing, damaged, or cannot be written."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_the_index_had_not_written_is_replayed(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_index_of_another_store_is_not_believed(tmp_path: Path) -> None:
+def test_an_index_of_another_store_is_rebuilt(tmp_path: Path) -> None:
     filled(tmp_path / "mine", groups=2).close()
     filled(tmp_path / "theirs", groups=5).close()
     shutil.rmtree(tmp_path / "mine" / "index")
@@ -162,7 +162,7 @@ def test_while_the_index_cannot_be_written_writes_fail_reads_go_on_and_nothing_i
         assert store.write([Persist(8, put(record(5)))]) == failed
         assert (lsns(store), store.reclaim()) == ([1, 2, 3], False)
     write(store, *put(record(6)))
-    assert lsns(store) == [1, 2, 3, 4, 6]  # the first was durable already
+    assert lsns(store) == [1, 2, 3, 4, 6]  # record 4 was durable already
     store.close()
     store = small_store(tmp_path)
     assert lsns(store) == [1, 2, 3, 4, 6]
@@ -183,7 +183,7 @@ def test_a_store_whose_index_cannot_be_flushed_closes_and_replays(
     store.close()
 
 
-def test_a_mistake_of_ours_in_a_read_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_a_read_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(Index, "known", lambda *_: None)
@@ -200,7 +200,7 @@ def _fails(problem: str) -> Callable[..., None]:
 
 
 class _FailingDatabase:
-    """RocksDB, but for writes."""
+    """RocksDB whose writes fail."""
 
     def __init__(self, database: object, problem: str) -> None:
         self._database = database

@@ -1,8 +1,8 @@
-"""The store on disk against the store in memory: whatever is done to both, they answer alike.
+"""The store on disk and the store in memory answer alike after the same changes.
 
-Random changes from a seed, among them reopening, a lost index, and crashes: the files as they are at
-some moment, with the last write torn anywhere. A write that was answered is there afterwards; one that
-was torn is not, and nothing else has changed.
+The changes are random, from a seed. Among them are reopening, a lost index, and crashes: the files as they
+are at some moment, with the last write torn anywhere. Afterwards every write that was answered is there, a
+write that was torn is not, and nothing else has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOLE, BRIDGE = int(RecordFlags.HOLE), int(RecordFlags.HOLE | RecordFlags.BRIDGE)
 
 
 class Pair:
-    """Both stores, and the dice."""
+    """Both stores, and the random generator of the test."""
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.dice = random.Random(seed)
@@ -85,7 +85,7 @@ class Pair:
         self.write()
         newest = segment_paths(self.directory)[-1]
         if [newest] != newest_before:
-            return  # the write began a segment: where it starts in it is not known here
+            return  # the write began a new segment, so where it starts is not known here
         size = self.disk.stats().bytes_written - known.bytes_written
         end = self.disk._segments.position.offset
         copied = self.copied()
@@ -94,7 +94,7 @@ class Pair:
         self.continue_with(copied)
 
     def tear(self, path: Path, start: int, end: int) -> None:
-        """As if only some sectors of the last write had reached the disk, and not the first or the last."""
+        """Cuts the last write short, or zeroes some of its sectors, as if they had not reached the disk."""
         with path.open("r+b") as file:
             if self.dice.random() < 0.5:
                 file.truncate(self.dice.randrange(start, max(start + 1, end - 512)))
@@ -108,7 +108,7 @@ class Pair:
         self.lives += 1
         target = self.root / str(self.lives)
         for path in sorted(self.directory.rglob("*")):
-            # RocksDB removes files in the background; a crash finds them there or not.
+            # RocksDB removes files in the background, also while they are copied here.
             with contextlib.suppress(FileNotFoundError, IsADirectoryError):
                 copied = target / path.relative_to(self.directory)
                 copied.parent.mkdir(parents=True, exist_ok=True)

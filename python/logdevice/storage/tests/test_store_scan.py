@@ -1,4 +1,4 @@
-"""Scans of the store on disk: their limits, and what may happen while they run."""
+"""Scans of the store on disk: their limits, and changes that are made while they run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from logdevice.types import RECORD_HEADER_BYTES, Lsn, Record
 
 
 class Clock:
-    """A clock that moves by one second whenever it is looked at."""
+    """A clock that moves by one second each time it is read."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ class Clock:
         return self.now
 
 
-def test_a_scan_that_takes_too_long_stops_where_it_is_and_has_got_somewhere(tmp_path: Path) -> None:
+def test_a_scan_that_takes_too_long_stops_after_some_progress(tmp_path: Path) -> None:
     store = SegmentLogStore(tmp_path, SMALL, disk=HastyDisk(), clock=Clock())
     write(store, *put(*(record(number, copyset=THEIRS) for number in range(1, 101))))
     result = scanned(store, read(time_ms_max=1, mode=ReadMode.SCD))
@@ -56,7 +56,7 @@ def test_a_scan_that_takes_too_long_stops_where_it_is_and_has_got_somewhere(tmp_
     store.close()
 
 
-def test_passing_by_what_others_send_reads_no_body(tmp_path: Path) -> None:
+def test_skipping_records_that_other_nodes_send_reads_no_body(tmp_path: Path) -> None:
     store = small_store(tmp_path, HastyDisk())
     write(store, *put(record(1), record(2, bytes(900), copyset=THEIRS)))
     scanned(store, read(mode=ReadMode.SCD))
@@ -66,7 +66,7 @@ def test_passing_by_what_others_send_reads_no_body(tmp_path: Path) -> None:
 
 
 def during_read(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
-    """Has `action` run once, after the index was asked and before the first body is read."""
+    """Runs `action` once, after the index was read and before the first body is read."""
     real, pending = Segments.read_body, [action]
 
     def read_body(segments: Segments, location: BodyLocation) -> bytes | None:
@@ -130,7 +130,7 @@ def test_a_record_that_moves_while_it_is_read_is_found_at_its_new_place(
 
 
 def test_readers_beside_a_writer_see_every_record_whole_and_in_order(tmp_path: Path) -> None:
-    """Trims, deletes, amends and rewriting of segments go on all the while."""
+    """Meanwhile records are trimmed, deleted and amended, and segments are rewritten."""
     store = small_store(tmp_path, HastyDisk())
     done, problems = threading.Event(), []
 
@@ -168,7 +168,7 @@ def body(number: int) -> bytes:
 
 
 class ForgetfulDisk(HastyDisk):
-    """A disk of which nothing is in memory."""
+    """A disk whose files are never in memory."""
 
     def is_cached(self, file: int, length: int, offset: int) -> bool:
         return False
@@ -178,7 +178,7 @@ LARGE = bytes(range(256)) * 200
 
 
 def stored_bodies(store: SegmentLogStore) -> list[bytes | None]:
-    """By record: what is left in its file, as it is there; None if it was read."""
+    """For each record: its body if it was left in its file, as it is there; None if it was read."""
     result = store.scan(read(), leaves_bodies=True)
     assert isinstance(result, RecordsRead)
     found: list[bytes | None] = []
@@ -202,7 +202,7 @@ def test_large_bodies_in_memory_are_left_where_they_are(tmp_path: Path) -> None:
 
 
 def test_bodies_that_are_not_in_memory_are_read(tmp_path: Path) -> None:
-    """A loop that hands them to the kernel would wait for the disk."""
+    """Otherwise the event loop, which hands bodies to the kernel, would wait for the disk."""
     store = SegmentLogStore(tmp_path, disk=ForgetfulDisk())
     write(store, *put(record(1, LARGE)))
     assert stored_bodies(store) == [None]
@@ -211,7 +211,7 @@ def test_bodies_that_are_not_in_memory_are_read(tmp_path: Path) -> None:
 
 
 def test_a_body_left_in_place_keeps_its_file_open(tmp_path: Path) -> None:
-    """What was there is gone, which its checksum tells; another file must not be read in its place."""
+    """The body may be gone, which its checksum shows. But no other file may be read in its place."""
     store = small_store(tmp_path, HastyDisk())
     write(store, *put(record(1, LARGE)))
     write(store, *put(record(2, LARGE)))
@@ -229,13 +229,13 @@ def test_a_body_left_in_place_keeps_its_file_open(tmp_path: Path) -> None:
     store.close()
 
 
-def test_whether_something_is_in_memory_is_told_by_its_ends(tmp_path: Path) -> None:
+def test_bytes_count_as_in_memory_if_their_first_and_last_are(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(10_000))
     disk = RawDisk()
     file = disk.open(path, create=False)
     assert disk.is_cached(file, 10_000, 0)
     assert not disk.is_cached(file, 0, 0)
-    assert not disk.is_cached(file, 10_001, 0)  # not even there
+    assert not disk.is_cached(file, 10_001, 0)  # beyond the end of the file
     os.close(file)
     assert not disk.is_cached(file, 10, 0)

@@ -1,4 +1,4 @@
-"""Disks that are full or failing, and space that is given back."""
+"""Full or failing disks, and giving space back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reclaimed(store: SegmentLogStore) -> None:
     for _ in range(1000):
         if not store.reclaim():
             return
-    raise AssertionError("reclaiming does not come to an end")
+    raise AssertionError("reclaiming does not end")
 
 
 def rebuilt(directory: Path) -> SegmentLogStore:
@@ -66,7 +66,7 @@ def test_one_group_is_one_sync_however_many_batches_it_holds(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
-def test_on_a_full_disk_stores_are_refused_reads_go_on_and_space_makes_it_well(
+def test_on_a_full_disk_stores_are_refused_and_reads_go_on_until_there_is_space(
     tmp_path: Path, error: int
 ) -> None:
     disk = FaultyDisk()
@@ -110,7 +110,7 @@ def test_after_a_failed_write_the_store_goes_on_in_a_new_segment(tmp_path: Path,
     disk.tears_writes, disk.sync_error = is_torn, 0 if is_torn else errno.EIO
     failed = [PersistFailed(5, PersistError.IO_ERROR)]
     assert store.write([Persist(5, put(record(2)))]) == failed
-    assert store.write([Persist(5, put(record(2)))]) == failed  # nor can a segment be begun
+    assert store.write([Persist(5, put(record(2)))]) == failed  # a new segment cannot be begun either
     disk.tears_writes, disk.sync_error = False, 0
     write(store, *put(record(3)))
     assert (lsns(store), len(segment_paths(tmp_path))) == ([1, 3], 2)
@@ -120,7 +120,7 @@ def test_after_a_failed_write_the_store_goes_on_in_a_new_segment(tmp_path: Path,
     store.close()
 
 
-def test_a_record_larger_than_a_segment_gets_one_for_itself(tmp_path: Path) -> None:
+def test_a_record_larger_than_a_segment_gets_its_own_segment(tmp_path: Path) -> None:
     store = small_store(tmp_path, HastyDisk())
     large = bytes(100_000)
     write(store, *put(record(1)))
@@ -162,7 +162,7 @@ def test_a_trimmed_log_gives_space_back_inside_segments_that_another_log_needs(t
     reclaimed(store)
     after = store.stats()
     assert after.bytes_punched > 700_000
-    # Less a block or two in which the file system notes the holes.
+    # The file system needs a block or two to note the holes.
     assert before.occupied_bytes - after.occupied_bytes > after.bytes_punched * 0.95
     assert (after.segments, lsns(store, OTHER_LOG)) == (before.segments, list(range(1, 9)))
     assert not any(item.flags for item in held(store, OTHER_LOG))
@@ -230,7 +230,7 @@ def test_a_disk_that_cannot_punch_keeps_working(tmp_path: Path) -> None:
     store.close()
 
 
-def test_space_that_cannot_be_reclaimed_now_is_tried_again(tmp_path: Path) -> None:
+def test_reclaiming_is_tried_again_after_an_error(tmp_path: Path) -> None:
     disk = FaultyDisk()
     store = small_store(tmp_path, disk)
     for number in range(1, 31):
@@ -261,7 +261,7 @@ def test_a_segment_that_cannot_be_emptied_is_left_alone(tmp_path: Path) -> None:
     store.close()
 
 
-def test_much_is_moved_in_several_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_records_are_moved_in_several_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logdevice.storage.reclaim._MOVE_BYTES_AT_ONCE", 1500)
     store = small_store(tmp_path, HastyDisk())
     for number in range(1, 4):
@@ -304,7 +304,7 @@ def test_a_write_that_the_system_takes_in_pieces_is_written_whole(
     os.close(file)
 
 
-def test_only_so_many_segments_are_open_at_once(tmp_path: Path) -> None:
+def test_the_number_of_open_segments_is_limited(tmp_path: Path) -> None:
     store = small_store(tmp_path, HastyDisk())
     for number in range(1, 21):
         write(store, *put(record(number, BIG)))

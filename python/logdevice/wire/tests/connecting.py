@@ -97,9 +97,9 @@ def with_channel(test: Callable[[WireChannel], Awaitable[None]], hello: Hello = 
 
 
 async def call(channel: WireChannel, method: str, request: bytes = b"x") -> bytes:
-    """One request and its answer, over a stream of their own."""
+    """The answer to one request, which is sent over a stream of its own."""
     stream = await channel.open(method)
-    with suppress(UnavailableError):  # why is told by what comes back
+    with suppress(UnavailableError):  # the reason comes back as the answer
         await stream.send(request)
     answer = await stream.receive()
     assert answer is not None, "every request has an answer"
@@ -116,7 +116,7 @@ async def collect(stream: ClientStream) -> list[bytes]:
 
 @asynccontextmanager
 async def listening(behave: Behaviour) -> AsyncIterator[str]:
-    """A port where every connection is treated like this, and closed properly in the end."""
+    """A port where `behave` handles every connection, which is closed properly at the end."""
     connections: set[asyncio.Task[None] | None] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

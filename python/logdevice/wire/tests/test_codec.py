@@ -1,4 +1,4 @@
-"""What the codec promises: every message comes back as it was, and nothing else comes out of other bytes."""
+"""The promises of the codec: every message decodes to itself, and all other bytes are refused."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def refusal(data: bytes) -> str:
 @pytest.mark.parametrize("kind", MESSAGES.values(), ids=lambda kind: kind.__name__)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_a_message_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
+def test_an_encoded_message_decodes_to_the_same_message(kind: type[Any], data: st.DataObject) -> None:
     message = data.draw(st.from_type(kind))
     decoded = decode(encode(message))
     assert type(decoded) is kind
     assert decoded == message
 
 
-# A changed code would be misread by every older process: add codes, never change one.
+# Every older process would misread a changed code: add codes, never change one.
 CODES = {
     0: "Hello",
     2: "Window",
@@ -175,7 +175,7 @@ CODES = {
 }
 
 
-def test_codes_are_the_ones_already_given_out() -> None:
+def test_codes_never_change() -> None:
     assert {code: kind.__name__ for code, kind in MESSAGES.items()} == CODES
 
 
@@ -185,7 +185,7 @@ def test_every_message_of_the_read_path_has_a_code() -> None:
     assert spoken <= set(MESSAGES.values())
 
 
-# What older processes sent must be understood: a message that needs other bytes needs another code.
+# Messages of older processes must be understood: a message that needs other bytes needs another code.
 def test_the_bytes_of_a_message_never_change() -> None:
     assert encode(GAP).hex() == "0b000000" + "96" + "06" + "07" + "03" + "0a" + "14" + "a4" + b"TRIM".hex()
 
@@ -199,10 +199,10 @@ def test_bodies_are_sent_as_they_are_and_received_as_views() -> None:
 
 
 @pytest.mark.parametrize(("others", "kind"), [(0, memoryview), (10_000, bytes)], ids=["alone", "one of many"])
-def test_a_body_to_append_is_a_view_where_it_does_not_hold_much_else_in_memory(
+def test_a_body_to_append_is_a_view_only_if_that_keeps_little_else_in_memory(
     others: int, kind: type[object]
 ) -> None:
-    """One append that waits for long must not keep all that came with it in one frame."""
+    """An append that waits for long must not keep a whole frame of other messages in memory."""
     data = encode(Append(log=LogId(1), body=b"body" * 100, entries=1))
     frame = bytes(others) + data
     append = decode(memoryview(frame)[others:])
@@ -237,7 +237,7 @@ def test_a_refusal_names_the_message_and_the_field() -> None:
 
 
 @pytest.mark.parametrize("location", [5, "not a place"])
-def test_a_location_that_is_none_is_refused(location: object) -> None:
+def test_a_value_that_is_not_a_location_is_refused(location: object) -> None:
     envelope = msgpack.unpackb(encode(MINIMAL_START)[4:])
     envelope[11] = location
     assert "field location: expected a location" in refusal(framed(envelope))
@@ -248,13 +248,13 @@ MINIMAL_START = Start(
 )
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_bytes_that_are_not_a_message_are_refused() -> None:
     assert refusal(b"abc") == "a message of 3 bytes is too short"
     assert refusal(b"\xff\x00\x00\x00abc") == "a message of 7 bytes has an envelope that ends at 259"
     assert refusal(framed([250])) == "a message has the unknown code 250"
     assert refusal(framed({"code": 1})) == "the envelope of a message does not start with its code"
-    assert refusal(b"\x01\x00\x00\x00\xc1").startswith("the envelope of a message is no msgpack")
-    assert refusal(encode(GAP) + b"more") == "GapNotice has 4 bytes too many"
+    assert refusal(b"\x01\x00\x00\x00\xc1").startswith("the envelope of a message is not msgpack")
+    assert refusal(encode(GAP) + b"more") == "GapNotice is followed by 4 bytes too many"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_what_is_no_message_is_refused() -> None:
     ],
     ids=["too long", "negative", "garbage", "no pair", "too few"],
 )
-def test_a_record_section_that_is_not_what_the_head_says_is_refused(
+def test_a_record_section_that_does_not_match_its_envelope_is_refused(
     envelope: object, section: bytes, words: str
 ) -> None:
     assert f"field records: {words}" in refusal(framed([5, 1, 1, envelope, False], section)).replace(
@@ -276,7 +276,7 @@ def test_a_record_section_that_is_not_what_the_head_says_is_refused(
     )
 
 
-def test_a_message_that_does_not_fit_is_not_encoded() -> None:
+def test_a_message_with_a_value_that_does_not_fit_is_not_encoded() -> None:
     with pytest.raises(LocalProtocolError, match="Window cannot be encoded"):
         encode(Window(LogId(1), 1 << 70, Lsn(5), 7))
     with pytest.raises(LocalProtocolError, match="does not fit"):
@@ -289,7 +289,7 @@ def test_garbage_is_refused(data: bytes) -> None:
 
 
 def check_accepted(data: bytes) -> None:
-    """What is not refused is a message like any other: it can be sent on, and stays the same."""
+    """Checks that these bytes are refused, or decode to a message that encodes and decodes again."""
     try:
         message = decode(data)
     except RemoteProtocolError:
@@ -298,12 +298,14 @@ def check_accepted(data: bytes) -> None:
 
 
 @given(st.sampled_from(sorted(MESSAGES)), st.lists(VALUES, max_size=8), st.binary(max_size=80))
-def test_well_formed_nonsense_is_refused_or_a_message(code: int, values: list[Any], section: bytes) -> None:
+def test_well_formed_nonsense_is_refused_or_decodes_to_a_message(
+    code: int, values: list[Any], section: bytes
+) -> None:
     check_accepted(framed([code, *values], section))
 
 
 @given(ANY_MESSAGE, st.data())
-def test_mutated_messages_are_refused_or_messages(message: Any, data: st.DataObject) -> None:
+def test_mutated_messages_are_refused_or_decode_to_messages(message: Any, data: st.DataObject) -> None:
     content = bytearray(encode(message))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -318,7 +320,7 @@ class Colour(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """One field of every type that a message of the future may have."""
+    """One field of every type that a later message may have."""
 
     replication: Replication
     epoch: Epoch
@@ -342,14 +344,14 @@ WHOLE = Everything(
 )
 
 
-def test_messages_of_the_future_may_have_all_these_types() -> None:
+def test_later_messages_may_have_fields_of_all_these_types() -> None:
     form = fields_of(Everything)
     parts: Parts = []
     packed = msgpack.unpackb(msgpack.packb(form.pack(WHOLE, parts)))
     assert form.unpack(packed, Section(memoryview(joined(parts)))) == WHOLE
 
 
-def test_one_record_is_one_record() -> None:
+def test_a_field_of_one_record_takes_exactly_one_record() -> None:
     form = fields_of(Everything)
     parts: Parts = []
     packed = form.pack(WHOLE, parts)
@@ -383,6 +385,6 @@ class Undecided:
 
 
 @pytest.mark.parametrize("kind", [Odd, Undecided])
-def test_a_type_without_a_form_is_noticed_when_the_message_is_listed(kind: type[Any]) -> None:
+def test_a_field_type_without_a_form_is_an_error_when_the_message_is_listed(kind: type[Any]) -> None:
     with pytest.raises(TypeError, match="has no form"):
         fields_of(kind)

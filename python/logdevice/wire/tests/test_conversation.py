@@ -85,7 +85,7 @@ def test_every_request_gets_its_own_answer() -> None:
     asyncio.run(run())
 
 
-def test_a_failure_is_raised_as_the_error_it_was() -> None:
+def test_a_failure_is_raised_as_the_original_error() -> None:
     async def run() -> None:
         async with talking() as (talk, _, _):
             with pytest.raises(UnknownLogError, match="there is no log 13") as caught:
@@ -95,7 +95,7 @@ def test_a_failure_is_raised_as_the_error_it_was() -> None:
     asyncio.run(run())
 
 
-def test_a_bug_in_a_handler_is_one_failed_request_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_a_handler_fails_only_its_request(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with talking() as (talk, _, _):
             with pytest.raises(LogDeviceError, match="failed to handle the request: ZeroDivisionError"):
@@ -106,10 +106,10 @@ def test_a_bug_in_a_handler_is_one_failed_request_and_no_more(caplog: pytest.Log
         asyncio.run(run())
 
 
-def test_an_answer_of_another_kind_breaks_the_rules_and_no_other_request() -> None:
+def test_an_answer_of_the_wrong_kind_fails_only_its_request() -> None:
     async def run() -> None:
         async with talking() as (talk, _, _):
-            with pytest.raises(RemoteProtocolError, match="answered with Done, expected was LogsView"):
+            with pytest.raises(RemoteProtocolError, match="answered with Done instead of LogsView"):
                 await talk.ask(GetLogs("/"), timeout_ms=10_000)
             assert (await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)).node == 5
 
@@ -117,7 +117,7 @@ def test_an_answer_of_another_kind_breaks_the_rules_and_no_other_request() -> No
 
 
 @pytest.mark.parametrize(("idempotent", "error"), [(True, UnavailableError), (False, OutcomeUnknownError)])
-def test_an_answer_that_does_not_come_is_an_error_by_what_was_asked(
+def test_the_error_for_a_missing_answer_depends_on_whether_the_request_is_idempotent(
     idempotent: bool, error: type[LogDeviceError]
 ) -> None:
     async def run() -> None:
@@ -128,7 +128,7 @@ def test_an_answer_that_does_not_come_is_an_error_by_what_was_asked(
     asyncio.run(run())
 
 
-def test_when_the_node_goes_away_every_open_question_fails() -> None:
+def test_when_the_node_goes_away_every_open_request_fails() -> None:
     async def run() -> None:
         async with talking() as (talk, server, _):
             await talk.ask(FindSequencer(LogId(5)), timeout_ms=10_000)
@@ -172,7 +172,7 @@ def test_a_frame_that_makes_no_sense_ends_the_conversation_with_a_clear_error() 
     asyncio.run(run())
 
 
-def test_a_message_that_makes_no_sense_is_one_failed_request() -> None:
+def test_a_message_that_makes_no_sense_fails_only_its_request() -> None:
     async def run() -> None:
         async with talking() as (_, _, channel):
             stream = await channel.open(conversation.METHOD)
@@ -187,7 +187,7 @@ def test_a_message_that_makes_no_sense_is_one_failed_request() -> None:
 
 
 class Stuck:
-    """A stream that takes nothing until it is let go."""
+    """A stream that takes nothing until `free` is set."""
 
     is_over = False
 
@@ -204,7 +204,7 @@ class Stuck:
         return None
 
 
-def test_what_waits_for_the_stream_goes_out_in_one_frame() -> None:
+def test_messages_that_wait_for_the_stream_are_sent_in_one_frame() -> None:
     async def run() -> None:
         stream = Stuck()
         outbox = Outbox(stream, ROOM)
@@ -221,7 +221,7 @@ def test_what_waits_for_the_stream_goes_out_in_one_frame() -> None:
     asyncio.run(run())
 
 
-def test_what_waits_can_be_withdrawn_and_what_was_taken_cannot() -> None:
+def test_a_message_can_be_withdrawn_only_before_it_is_sent() -> None:
     async def run() -> None:
         stream = Stuck()
         outbox = Outbox(stream, 10)
@@ -245,8 +245,8 @@ def test_what_waits_can_be_withdrawn_and_what_was_taken_cannot() -> None:
     asyncio.run(run())
 
 
-def test_a_request_that_was_not_sent_may_be_sent_again_whatever_it_is() -> None:
-    """The stream takes no more for a while, then breaks: what waited in front of it is certainly not done."""
+def test_any_request_that_was_not_sent_may_be_sent_again() -> None:
+    """The stream takes no more for a while, then breaks: the requests that waited were certainly not done."""
 
     async def run() -> None:
         async with talking() as (talk, _, _):
@@ -273,7 +273,7 @@ def test_a_request_that_was_not_sent_may_be_sent_again_whatever_it_is() -> None:
     asyncio.run(run())
 
 
-def test_who_does_not_read_is_not_waited_for_with_ever_more_answers() -> None:
+def test_a_full_outbox_has_no_room_until_its_messages_are_sent() -> None:
     async def run() -> None:
         stream = Stuck()
         outbox = Outbox(stream, 10)

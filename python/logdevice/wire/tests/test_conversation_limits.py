@@ -1,4 +1,4 @@
-"""One message that is too large, or none at all, is the trouble of whoever sent it and of nobody else."""
+"""A message that is too large or malformed fails alone: the conversation goes on for all others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_answer_that_is_too_large_becomes_a_failure() -> None:
     asyncio.run(run())
 
 
-def test_a_message_that_is_none_is_answered_and_the_conversation_goes_on() -> None:
+def test_a_malformed_message_is_answered_and_the_conversation_goes_on() -> None:
     async def run() -> None:
         async with channel_to_a_node() as channel:
             stream = await channel.open(METHOD)

@@ -1,4 +1,4 @@
-"""Data connections over real sockets: who is let in, how they end, and when gRPC has to do."""
+"""Data connections over real sockets: which callers are served, how streams end, and when gRPC is used."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_error_arrives_as_it_was_raised() -> None:
     async def test() -> None:
         async with serving(refuse) as port, streaming(port) as stream:
             await stream.send(b"one")
-            await stream.send(b"two, which nobody will read")
+            await stream.send(b"two, which the handler does not read")
             with pytest.raises(TrimmedError, match="it is gone") as caught:
                 await stream.receive()
             assert caught.value.log == LogId(7)
@@ -137,7 +137,7 @@ def test_a_caller_that_is_gone_shows_as_the_end_of_its_stream() -> None:
         async with serving(watch) as port:
             async with streaming(port) as stream:
                 await stream.send(b"half")
-                # The head of a frame that never comes.
+                # Part of the head of a frame that never comes.
                 await asyncio.get_running_loop().sock_sendall(stream._frames._socket, b"\5\0")
             await ended.wait()
 
@@ -152,7 +152,9 @@ def test_a_caller_that_is_gone_shows_as_the_end_of_its_stream() -> None:
         (replace(CLIENT, version=99), RemoteProtocolError),
     ],
 )
-def test_who_is_meant_for_somebody_else_is_refused(hello: Hello, problem: type[LogDeviceError]) -> None:
+def test_a_caller_that_wants_another_cluster_node_or_version_is_refused(
+    hello: Hello, problem: type[LogDeviceError]
+) -> None:
     async def test() -> None:
         async with serving() as port:
             with pytest.raises(problem):
@@ -188,7 +190,7 @@ def test_a_reader_on_the_same_machine_needs_no_tcp() -> None:
 
 
 @pytest.mark.parametrize(("node", "reader"), [(True, False), (False, True), (False, False)])
-def test_who_is_told_to_use_tcp_does(node: bool, reader: bool) -> None:
+def test_tcp_is_used_if_either_side_turns_local_sockets_off(node: bool, reader: bool) -> None:
     async def test() -> None:
         async with serving(say_way, local=node) as port:
             assert await ask(port, local=reader) == b"tcp"
@@ -197,8 +199,8 @@ def test_who_is_told_to_use_tcp_does(node: bool, reader: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no names for it")
-def test_a_name_that_belongs_to_somebody_else_is_left_alone() -> None:
-    """Two machines may have the same address inside of their own networks."""
+def test_a_local_name_that_belongs_to_another_node_is_not_used() -> None:
+    """Two machines may have the same address inside their own networks."""
 
     async def test() -> None:
         other = DataServer(replace(NODE, caller=NodeId(4)), SETTINGS, echo)
@@ -210,7 +212,7 @@ def test_a_name_that_belongs_to_somebody_else_is_left_alone() -> None:
     run(test())
 
 
-def test_a_name_that_is_taken_leaves_tcp() -> None:
+def test_if_the_local_name_is_taken_tcp_is_used() -> None:
     async def test() -> None:
         async with serving() as port:
             server = DataServer(NODE, SETTINGS, say_way)
@@ -227,13 +229,13 @@ def test_a_name_that_is_taken_leaves_tcp() -> None:
 @example(encode(Done()))
 @example(len(encode(Done())).to_bytes(4, "little") + b"\0" + encode(Done()))
 @example(b"\0\0\1\0\0")
-def test_whatever_a_stranger_says_the_server_lives_on(garbage: bytes) -> None:
+def test_the_server_survives_any_bytes_from_a_stranger(garbage: bytes) -> None:
     async def test() -> None:
         async with serving() as port:
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(garbage)
             writer.write_eof()
-            await reader.read()  # until it is thrown out
+            await reader.read()  # until the server closes the connection
             writer.close()
             await writer.wait_closed()
             assert await ask(port) == b"<hear>"
@@ -241,7 +243,7 @@ def test_whatever_a_stranger_says_the_server_lives_on(garbage: bytes) -> None:
     run(test())
 
 
-def test_who_says_nothing_is_not_waited_for() -> None:
+def test_a_caller_that_says_nothing_is_disconnected() -> None:
     async def test() -> None:
         server = DataServer(NODE, replace(SETTINGS, connect_timeout_ms=50), echo)
         port = await server.start(HOST, 0)
@@ -291,7 +293,7 @@ def test_a_port_that_speaks_something_else_is_an_error(answer: bytes) -> None:
 
 
 async def kind_of_stream(server: WireServer) -> type[object]:
-    """Which kind a caller gets from this server, after something has gone through it."""
+    """The kind of stream that a caller gets from this server, after a message has passed through it."""
     server.add_stream("echo_stream", echo_stream)
     port = await server.start(LOOPBACK)
     try:
@@ -305,7 +307,7 @@ async def kind_of_stream(server: WireServer) -> type[object]:
         await server.stop()
 
 
-def test_a_node_that_serves_data_outside_of_grpc_is_asked_there() -> None:
+def test_a_data_connection_is_used_if_the_node_offers_one() -> None:
     async def test() -> None:
         async with serving() as port:
             server = WireServer(NODE, SETTINGS)
@@ -315,17 +317,17 @@ def test_a_node_that_serves_data_outside_of_grpc_is_asked_there() -> None:
     run(test())
 
 
-def test_where_there_is_no_data_port_grpc_has_to_do() -> None:
+def test_without_a_data_port_grpc_is_used() -> None:
     async def test() -> None:
         assert await kind_of_stream(WireServer(NODE, SETTINGS)) is ClientStream
 
     run(test())
 
 
-def test_where_the_data_port_cannot_be_reached_grpc_has_to_do() -> None:
+def test_if_the_data_port_cannot_be_reached_grpc_is_used() -> None:
     async def test() -> None:
         async with serving() as port:
-            pass  # whatever listened there is gone
+            pass  # the listener is closed again
         server = WireServer(NODE, SETTINGS)
         server.data_port = port
         assert await kind_of_stream(server) is ClientStream
@@ -356,7 +358,7 @@ def test_a_data_port_that_swallows_connections_is_waited_for_once() -> None:
     run(test())
 
 
-def test_a_node_that_came_back_with_another_data_port_is_asked_there() -> None:
+def test_a_node_that_came_back_with_another_data_port_is_reached_there() -> None:
     async def test() -> None:
         async with serving() as gone:
             pass
@@ -376,5 +378,5 @@ def test_a_node_that_came_back_with_another_data_port_is_asked_there() -> None:
 
 @pytest.mark.parametrize("metadata", [(), ((DATA_PORT_KEY, "far"),), ((DATA_PORT_KEY, "65536"),)])
 def test_a_node_that_names_no_data_port_is_an_error(metadata: tuple[tuple[str, str], ...]) -> None:
-    with pytest.raises(RemoteProtocolError, match="names no data port"):
+    with pytest.raises(RemoteProtocolError, match="must name one data port"):
         data_port_of(metadata)

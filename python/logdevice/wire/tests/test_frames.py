@@ -1,4 +1,4 @@
-"""Frames over a real pair of sockets: what goes in comes out, and what is none of ours is refused."""
+"""Frames over a real pair of sockets: they arrive as they were sent, and other bytes are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = WireSettings(message_bytes_max=8 << 20)
 
 
 def with_pair(test: Callable[[Frames, socket.socket], Awaitable[None]], *, local: bool = False) -> None:
-    """One end as frames, the other as it is."""
+    """Runs the test with a pair of sockets: one end as Frames, the other as a plain socket."""
 
     async def run() -> None:
         if local:
@@ -51,7 +51,7 @@ def plain(frame: Frame | None) -> tuple[FrameKind, bytes] | None:
         st.tuples(st.sampled_from(FrameKind), st.lists(st.binary(max_size=200), max_size=600)), max_size=5
     )
 )
-def test_messages_come_out_as_they_went_in(messages: list[tuple[FrameKind, list[bytes]]]) -> None:
+def test_messages_arrive_as_they_were_sent(messages: list[tuple[FrameKind, list[bytes]]]) -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         peer = Frames(theirs, SETTINGS)
 
@@ -69,7 +69,7 @@ def test_messages_come_out_as_they_went_in(messages: list[tuple[FrameKind, list[
     with_pair(test)
 
 
-def test_what_the_kernel_takes_in_many_steps_arrives_whole() -> None:
+def test_a_message_that_the_kernel_takes_in_many_steps_arrives_whole() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         peer = Frames(theirs, SETTINGS)
@@ -93,7 +93,7 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
 
         sending = asyncio.create_task(send_for_ever())
         before = -1
-        while sent > before:  # until a whole moment has passed without one more
+        while sent > before:  # until no message was sent for a moment
             before = sent
             await asyncio.sleep(0.2)
         peer = Frames(theirs, SETTINGS)
@@ -106,9 +106,9 @@ def test_a_sender_waits_for_a_receiver_that_does_not_read() -> None:
     with_pair(test)
 
 
-def test_what_is_too_large_is_neither_sent_nor_taken() -> None:
+def test_a_message_that_is_too_large_is_neither_sent_nor_received() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
-        with pytest.raises(PayloadTooLargeError, match="8388609 bytes, allowed are 8388608"):
+        with pytest.raises(PayloadTooLargeError, match="8388609 bytes, at most 8388608 are allowed"):
             await frames.send(FrameKind.MESSAGE, [bytes(8 << 20), b"x"])
         theirs.sendall((0xFFFFFFFF).to_bytes(4, "little") + b"\0")
         with pytest.raises(RemoteProtocolError, match=r"4294967295 bytes.*message_bytes_max"):
@@ -117,10 +117,10 @@ def test_what_is_too_large_is_neither_sent_nor_taken() -> None:
     with_pair(test)
 
 
-def test_a_limit_of_the_moment_holds_for_that_message() -> None:
+def test_a_limit_given_to_receive_holds_for_that_message() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         theirs.sendall((101).to_bytes(4, "little") + b"\0")
-        with pytest.raises(RemoteProtocolError, match="are 100 bytes"):
+        with pytest.raises(RemoteProtocolError, match="at most 100 bytes are allowed"):
             await frames.receive(100)
 
     with_pair(test)
@@ -161,7 +161,7 @@ def test_a_connection_that_is_reset_is_lost_in_both_directions() -> None:
     with_pair(test)
 
 
-def test_a_vanished_peer_is_looked_for_as_often_as_the_settings_say() -> None:
+def test_a_silent_peer_is_probed_as_often_as_the_settings_say() -> None:
     async def test(frames: Frames, theirs: socket.socket) -> None:
         Frames(theirs, WireSettings(keepalive_interval_ms=7_000, keepalive_timeout_ms=6_000))
         assert theirs.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
@@ -181,7 +181,7 @@ def test_a_vanished_peer_is_looked_for_as_often_as_the_settings_say() -> None:
 def test_bodies_in_files_arrive_among_others(
     parts: list[bytes | tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """More than the kernel holds at a time, so that sender and receiver have to wait for each other."""
+    """The bodies are larger than the kernel's buffers, so sender and receiver must wait for each other."""
     path = tmp_path_factory.getbasetemp() / "bodies"
     data = random.Random(1).randbytes(1_000_000)
     path.write_bytes(data)
@@ -202,8 +202,8 @@ def test_bodies_in_files_arrive_among_others(
 
 
 @pytest.mark.parametrize("mode", ["rb", "wb"])
-def test_what_cannot_be_read_of_a_body_arrives_as_zeros(mode: str, tmp_path: Path) -> None:
-    """A file that is too short, and one that the system refuses to read: the message stays whole."""
+def test_bytes_of_a_body_that_cannot_be_read_arrive_as_zeros(mode: str, tmp_path: Path) -> None:
+    """The file is too short, or the system refuses to read it. The message keeps its length."""
     path = tmp_path / "bodies"
     path.write_bytes(b"four")
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_read_of_a_body_arrives_as_zeros(mode: str, tmp_path: Pat
     with_pair(test, local=True)
 
 
-def test_a_body_for_a_peer_that_is_gone_is_a_lost_connection(tmp_path: Path) -> None:
+def test_sending_a_body_to_a_peer_that_is_gone_reports_a_lost_connection(tmp_path: Path) -> None:
     path = tmp_path / "bodies"
     path.write_bytes(bytes(1 << 19))
 

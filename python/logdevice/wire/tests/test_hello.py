@@ -1,4 +1,4 @@
-"""What the hello promises: nobody is served by the wrong node, and a wrong address shows as one."""
+"""The promises of the hello: no node serves a caller meant for another, and a wrong address is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from logdevice.wire.tests.connecting import (
 from logdevice.wire.transport import HELLO_KEY
 
 
-def test_both_sides_know_who_they_talk_to() -> None:
+def test_both_sides_know_which_process_they_talk_to() -> None:
     async def test(channel: WireChannel) -> None:
         assert await call(channel, "who") == b"None eu.one"
         assert channel.peer == NODE
@@ -48,9 +48,13 @@ def test_both_sides_know_who_they_talk_to() -> None:
         (
             replace(CLIENT, cluster="other"),
             WrongClusterError,
-            "wants cluster 'other', this node belongs to 'test'",
+            "wants cluster 'other', but this node is in 'test'",
         ),
-        (replace(CLIENT, callee=NodeId(4)), WrongClusterError, "wants N4, this is another node (node N3)"),
+        (
+            replace(CLIENT, callee=NodeId(4)),
+            WrongClusterError,
+            "wants N4, but this is another node (node N3)",
+        ),
         (
             replace(CLIENT, version=PROTOCOL_VERSION + 1),
             RemoteProtocolError,
@@ -59,7 +63,7 @@ def test_both_sides_know_who_they_talk_to() -> None:
     ],
     ids=["cluster", "node", "version"],
 )
-def test_a_caller_that_does_not_belong_here_is_refused(
+def test_a_caller_from_another_cluster_node_or_version_is_refused(
     hello: Hello, kind: type[LogDeviceError], words: str
 ) -> None:
     async def test(channel: WireChannel) -> None:
@@ -75,10 +79,10 @@ def test_a_caller_that_does_not_belong_here_is_refused(
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [
-        ((), "did not say hello"),
-        (((HELLO_KEY, b"x"), (HELLO_KEY, b"y")), "did not say hello"),
+        ((), "sent nothing instead of a hello"),
+        (((HELLO_KEY, b"x"), (HELLO_KEY, b"y")), "sent nothing instead of a hello"),
         (((HELLO_KEY, b"garbage"),), "an envelope that ends at"),
-        (((HELLO_KEY, encode(Stop(LogId(1)))),), "did not say hello but Stop"),
+        (((HELLO_KEY, encode(Stop(LogId(1)))),), "sent Stop instead of a hello"),
     ],
     ids=["none", "two", "garbage", "another message"],
 )
@@ -95,7 +99,7 @@ def test_a_call_without_a_proper_hello_is_refused(
     asyncio.run(run())
 
 
-def test_nobody_at_the_address_is_said_so() -> None:
+def test_an_address_without_a_listener_is_reported() -> None:
     async def run() -> None:
         async with connected("127.0.0.1:1") as channel:
             with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1 cannot be used: .*refused"):
@@ -125,7 +129,7 @@ def test_a_port_that_speaks_something_else_is_unavailable(behave: Behaviour) -> 
     asyncio.run(run())
 
 
-def test_all_who_wait_for_a_connection_share_one_attempt() -> None:
+def test_all_callers_that_wait_for_a_connection_share_one_attempt() -> None:
     async def run() -> None:
         settings = replace(SETTINGS, connect_timeout_ms=500)
         async with listening(speak_nothing) as address, connected(address, settings=settings) as channel:
@@ -164,7 +168,7 @@ def test_a_channel_that_is_closed_gives_up_connecting() -> None:
     ],
     ids=["no such method", "garbage", "another message"],
 )
-def test_a_grpc_server_that_is_no_node_is_a_protocol_error(answer: bytes | None, words: str) -> None:
+def test_a_grpc_server_that_is_not_a_node_is_a_protocol_error(answer: bytes | None, words: str) -> None:
     async def say(request: bytes, context: object) -> bytes | None:
         return answer
 
@@ -185,7 +189,8 @@ def test_a_grpc_server_that_is_no_node_is_a_protocol_error(answer: bytes | None,
 
 def test_an_unknown_method_is_a_protocol_error() -> None:
     async def test(channel: WireChannel) -> None:
-        stream = await channel.open("dance")  # a message might be on its way when the answer comes
+        # No message is sent: it could still be in flight when the error comes.
+        stream = await channel.open("dance")
         with pytest.raises(RemoteProtocolError, match="unimplemented"):
             await stream.receive()
 

@@ -1,4 +1,4 @@
-"""What happens when one side goes away: the other notices, says so, and finds it again."""
+"""When one side goes away, the other notices, reports it, and can connect again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from logdevice.wire.tests.connecting import (
 from logdevice.wire.transport import ForkGuard
 
 
-def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None:
+def test_a_cancelled_stream_fails_on_both_sides_without_cancelling_a_task() -> None:
     async def run() -> None:
         noticed: asyncio.Queue[object] = asyncio.Queue()
 
@@ -51,7 +51,7 @@ def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None
                 await stream.receive()
             finally:
                 await asyncio.wait([task])
-                raise TrimmedError("there is nobody to be told")
+                raise TrimmedError("the caller is gone and does not get this error")
 
         server = WireServer(NODE, SETTINGS)
         server.add_stream("serve", serve)
@@ -59,20 +59,20 @@ def test_a_dropped_stream_fails_on_both_sides_and_is_no_cancelled_task() -> None
             stream = await channel.open("serve")
             assert await stream.receive() == b"more"
             stream.cancel()
-            with pytest.raises(UnavailableError, match="dropped on this side"):
+            with pytest.raises(UnavailableError, match="cancelled on this side"):
                 await stream.receive()
             with pytest.raises(UnavailableError, match="nothing more can be sent"):
                 await stream.send(b"x")
             async with asyncio.timeout(20):
-                assert await noticed.get() == "the caller is gone, nothing more can be sent"
+                assert await noticed.get() == "the caller is gone; nothing more can be sent"
                 assert await noticed.get() is None
         await server.stop()
 
     asyncio.run(run())
 
 
-def test_a_node_that_was_heard_of_is_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long gRPC would still pause after the failures before."""
+def test_a_node_that_is_known_to_be_alive_is_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call does not wait for gRPC's pause after earlier failures."""
     monkeypatch.setattr(transport, "RECONNECT_PAUSE_MS_MIN", 600_000)
     monkeypatch.setattr(transport, "RECONNECT_PAUSE_MS_MAX", 600_000)
 
@@ -91,7 +91,7 @@ def test_a_node_that_was_heard_of_is_called_at_once(monkeypatch: pytest.MonkeyPa
             assert await call(channel, "echo", b"here") == b"here"
             before = channel._channel
             channel.try_now()
-            assert channel._channel is before, "a connection that is well stays"
+            assert channel._channel is before, "a working connection is kept"
             await server.stop()
 
     asyncio.run(run())
@@ -136,7 +136,7 @@ def test_a_channel_finds_a_node_that_came_back() -> None:
 
 
 class Proxy:
-    """A way to a server that can go dead without either end being told."""
+    """A proxy to a server that can stop forwarding without either end noticing."""
 
     def __init__(self, address: str) -> None:
         self._host, _, self._port = address.rpartition(":")
@@ -189,7 +189,7 @@ def test_a_peer_that_vanishes_is_noticed_on_both_sides() -> None:
     asyncio.run(run())
 
 
-def test_a_child_of_a_process_that_had_connections_is_told_instead_of_hanging() -> None:
+def test_a_forked_child_of_a_process_that_had_connections_gets_an_error_instead_of_hanging() -> None:
     guard = ForkGuard()
     assert in_child(guard) == "welcome"
     guard.opened()

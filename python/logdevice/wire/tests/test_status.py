@@ -1,4 +1,4 @@
-"""What errors promise across a connection: the caller gets the error that was raised."""
+"""Errors across a connection: the caller gets the error that was raised."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def test_an_error_arrives_as_it_was_raised(kind: type[LogDeviceError]) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_tool_that_knows_only_statuses_sees_what_may_be_retried(kind: type[LogDeviceError]) -> None:
+def test_a_tool_that_knows_only_grpc_statuses_sees_which_errors_may_be_retried(
+    kind: type[LogDeviceError],
+) -> None:
     status, _, _ = to_rpc(kind("no"))
     assert (status is grpc.StatusCode.UNAVAILABLE) == kind.retriable
 
@@ -47,7 +49,7 @@ def test_a_long_message_is_cut() -> None:
     assert len(metadata[0][1]) < 1100
 
 
-def test_a_code_of_the_future_is_still_an_error() -> None:
+def test_an_unknown_error_code_is_still_an_error() -> None:
     metadata = ((ERROR_KEY, encode(Failure(code=999, message="new trouble"))),)
     arrived = from_rpc(rpc_error(grpc.StatusCode.UNKNOWN, metadata=metadata))
     assert type(arrived) is LogDeviceError
@@ -75,8 +77,8 @@ def test_an_error_that_cannot_be_decoded_is_an_error_too(value: bytes) -> None:
         (grpc.StatusCode.UNKNOWN, RemoteProtocolError),
     ],
 )
-def test_what_grpc_says_by_itself_is_translated(status: grpc.StatusCode, kind: type[LogDeviceError]) -> None:
+def test_errors_of_grpc_itself_are_translated(status: grpc.StatusCode, kind: type[LogDeviceError]) -> None:
     error = rpc_error(status, "socket closed")
     assert type(from_rpc(error)) is kind
     assert from_rpc(error).message == f"{status.name.lower()}: socket closed"
-    assert "no further words" in from_rpc(rpc_error(status)).message
+    assert "no details" in from_rpc(rpc_error(status)).message

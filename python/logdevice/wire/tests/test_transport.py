@@ -1,4 +1,4 @@
-"""What connections promise, over real gRPC on loopback: answers, order, back-pressure, limits, errors."""
+"""The promises of connections, over real gRPC on loopback: answers, order, back-pressure, limits, errors."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ def test_a_bug_in_a_handler_is_logged_and_the_node_lives_on(caplog: pytest.LogCa
 def test_a_message_that_is_too_large_is_not_sent() -> None:
     async def test(channel: WireChannel) -> None:
         too_large = bytes(SETTINGS.message_bytes_max + 1)
-        with pytest.raises(PayloadTooLargeError, match="allowed are 67108864"):
+        with pytest.raises(PayloadTooLargeError, match="at most 67108864 are allowed"):
             await call(channel, "echo", too_large)
         stream = await channel.open("echo_stream")
-        with pytest.raises(PayloadTooLargeError, match="allowed are 67108864"):
+        with pytest.raises(PayloadTooLargeError, match="at most 67108864 are allowed"):
             await stream.send(too_large)
         stream.cancel()
 
@@ -153,7 +153,7 @@ def test_an_answer_that_is_too_large_for_the_caller_is_refused_and_the_next_one_
         async with connected(address, settings=replace(SETTINGS, message_bytes_max=8_400_000)) as channel:
             with pytest.raises(PayloadTooLargeError, match="larger than max"):
                 await call(channel, "inflate", b"8400001")
-            with pytest.raises(PayloadTooLargeError, match="allowed are 9000000"):
+            with pytest.raises(PayloadTooLargeError, match="at most 9000000 are allowed"):
                 await call(channel, "inflate", b"9000001")
             assert await call(channel, "inflate", b"8400000") == bytes(8_400_000)
         await server.stop()
@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_refused() -> None:
             server = WireServer(NODE, SETTINGS)
             with pytest.raises(InvalidArgumentError, match="cannot listen on"):
                 await server.start(address)
-            await server.stop()  # there is nothing to stop, and that is no trouble
+            await server.stop()  # there is nothing to stop, which is not an error
 
     asyncio.run(run())
 
@@ -190,5 +190,5 @@ def test_there_is_one_channel_for_each_node() -> None:
     asyncio.run(run())
 
 
-def test_malloc_is_tuned_where_it_can_be() -> None:
+def test_malloc_is_tuned_if_the_system_has_mallopt() -> None:
     assert tune_malloc() is (os.confstr("CS_GNU_LIBC_VERSION") is not None)

@@ -31,8 +31,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What the benchmark has Kafka do, by Kafka's own clients, in one process for the whole run: a command per line
- * in, "ok ..." or "error ..." per line out. Fields are separated by tabs.
+ * Runs Kafka's own clients for the benchmark, in one process for the whole run. Each line of input is a command;
+ * its answer is a line "ok ..." or "error ...". Fields are separated by tabs.
  */
 final class Peer {
     private final String bootstrap;
@@ -57,7 +57,7 @@ final class Peer {
             System.out.println(answer);
             System.out.flush();
         }
-        System.exit(0); // clients have threads that would go on
+        System.exit(0); // the clients' threads would keep the process alive
     }
 
     private String run(String[] words) throws Exception {
@@ -104,7 +104,7 @@ final class Peer {
         return String.join(",", topics);
     }
 
-    /** Sends the lines of a file again and again until there are so many records, to each topic in turn. */
+    /** Sends `count` records to the topics in turn: the lines of a file, again and again. */
     private String load(String[] topics, Path file, long count, Map<String, String> settings) throws Exception {
         List<byte[]> payloads = payloads(file);
         AtomicReference<Exception> failure = new AtomicReference<>();
@@ -132,7 +132,7 @@ final class Peer {
         void run(KafkaProducer<byte[], byte[]> producer, int writer) throws Exception;
     }
 
-    /** Seconds from the moment when all writers are connected until the last of them is done. */
+    /** The seconds from the moment when all writers are connected until the last of them is done. */
     private double together(String topic, int writers, Map<String, String> settings, Writing writing)
             throws Exception {
         CountDownLatch connected = new CountDownLatch(writers);
@@ -167,14 +167,14 @@ final class Peer {
         }
     }
 
-    /** As fast as it goes. Answers the seconds and the milliseconds at which something was acknowledged. */
+    /** Appends as fast as possible. Returns the seconds, the count, and the times of acknowledgements in ms. */
     private String append(
             String topic, List<byte[]> payloads, long count, int writers, Map<String, String> settings)
             throws Exception {
         AtomicReference<Exception> failure = new AtomicReference<>();
         Set<Long> progress = new ConcurrentSkipListSet<>();
         double seconds = together(topic, writers, settings, (producer, writer) -> {
-            long[] last = {0}; // so that not every record makes an object
+            long[] last = {0}; // the last time noted, so that each millisecond is noted once
             for (long number = writer; number < count && failure.get() == null; number += writers) {
                 byte[] payload = payloads.get((int) (number % payloads.size()));
                 producer.send(new ProducerRecord<>(topic, payload), (at, problem) -> {
@@ -196,7 +196,7 @@ final class Peer {
         return seconds + "\t" + count + "\t" + joined(progress);
     }
 
-    /** One record at a time by each writer; answers the milliseconds of all of them. */
+    /** Appends one record at a time by each writer. Returns the milliseconds that each took. */
     private String latency(
             String topic, List<byte[]> payloads, int count, int writers, Map<String, String> settings)
             throws Exception {
@@ -212,7 +212,7 @@ final class Peer {
         return joined(Arrays.asList(taken));
     }
 
-    /** From the oldest record to where the topic ends now. Answers like `append`, with bytes at the end. */
+    /** Reads from the oldest record to the current end. Returns what `append` does, and the bytes. */
     private String consume(String topic, Map<String, String> settings) throws Exception {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
@@ -248,7 +248,7 @@ final class Peer {
         return numbers.stream().map(String::valueOf).collect(Collectors.joining(","));
     }
 
-    /** One record at a time, acknowledged before the next; each holds the microsecond at which it was sent. */
+    /** Appends one record at a time, acknowledged before the next. Each holds its time in microseconds. */
     private String trickle(String topic, int count, long pauseMs, Map<String, String> settings) throws Exception {
         try (KafkaProducer<byte[], byte[]> producer = producer(settings)) {
             for (int number = 0; number < count; number++) {

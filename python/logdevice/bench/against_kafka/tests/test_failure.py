@@ -1,4 +1,4 @@
-"""How a stall is found in the times at which there was progress, and what is no measurement at all."""
+"""Finding a stall in the times of progress, and refusing measurements that are not valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
 
 
 def test_the_longest_stall_is_counted_from_the_kill_on() -> None:
-    # 900 ms without progress before the kill are nobody's fault.
+    # The 900 ms without progress were before the kill, so they do not count.
     assert longest_stall_ms([0, 900, 950, 1300, 1350], since_ms=940) == 350
 
 
@@ -19,10 +19,10 @@ def test_a_stall_may_begin_with_the_kill() -> None:
     assert longest_stall_ms([900, 2000, 2010], since_ms=1000) == 1000
 
 
-def test_work_that_was_over_before_the_kill_is_no_measurement() -> None:
+def test_work_that_was_done_before_the_kill_is_refused() -> None:
     with pytest.raises(RuntimeError, match="no progress after the kill"):
         longest_stall_ms([100, 200], since_ms=300)
-    with pytest.raises(RuntimeError, match="done before anything was killed"):
+    with pytest.raises(RuntimeError, match="done before the kill"):
         interrupted(lambda: ConsumerDone(0.0, 1, []), lambda: None, after_s=60)
 
 
@@ -39,7 +39,7 @@ def test_work_is_interrupted_while_it_runs() -> None:
     assert at_ms <= killed[0]
 
 
-def test_whoever_read_too_little_has_measured_nothing() -> None:
+def test_a_read_of_too_few_entries_is_refused() -> None:
     assert ConsumerDone(1.0, 7, []).checked(7).entries == 7
     with pytest.raises(RuntimeError, match="6 entries were read of 7"):
         ConsumerDone(1.0, 6, []).checked(7)

@@ -1,4 +1,4 @@
-"""Workloads that fail, hang or cannot clean up: what is left of a run."""
+"""Runs with workloads that fail, hang or cannot clean up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from logdevice.cli.local.local_cluster import LocalCluster
 
 @dataclass(slots=True)
 class Scripted:
-    """Measures its own repetitions; fails in those it is told to."""
+    """A workload that notes its calls, and fails or hangs in the repetitions that the test names."""
 
     name: str
     fails_in: int | None = None
@@ -38,7 +38,7 @@ class Scripted:
         if repetition == self.hangs_in:
             try:
                 time.sleep(30)
-            finally:  # as clients do that want to say goodbye to somebody who is not listening
+            finally:  # as a client does that fails to close its connection
                 raise OSError("no connection")
 
     def finish(self, stand: Stand) -> None:
@@ -49,7 +49,7 @@ class Scripted:
 
 @pytest.fixture
 def stand(tmp_path: Path) -> Stand:
-    """Of systems that nobody started."""
+    """A stand whose systems are not running."""
     logdevice = LocalCluster.create(tmp_path / "logdevice", nodes=1)
     kafka = KafkaCluster(tmp_path, [], Jars(tmp_path, tmp_path))
     return Stand(logdevice, kafka, tmp_path, QUICK)
@@ -80,7 +80,7 @@ def test_every_workload_is_prepared_repeated_and_finished(stand: Stand) -> None:
     assert "recovered" not in said
 
 
-def test_a_workload_that_fails_is_named_and_the_next_goes_on(stand: Stand) -> None:
+def test_a_workload_that_fails_is_reported_and_the_next_one_runs(stand: Stand) -> None:
     broken, next_one = Scripted("broken", fails_in=1), Scripted("next")
     made, said = run(stand, broken, next_one)
     assert [(failure.workload, failure.error) for failure in made.failures] == [("broken", "ValueError: no")]
@@ -89,7 +89,7 @@ def test_a_workload_that_fails_is_named_and_the_next_goes_on(stand: Stand) -> No
     assert "recovered" in said
 
 
-def test_what_was_measured_before_a_failure_is_kept(stand: Stand) -> None:
+def test_values_measured_before_a_failure_are_kept(stand: Stand) -> None:
     made, _ = run(stand, Scripted("broken", fails_in=1))
     assert [value.repetition for value in made.values] == [0, 1]
 
@@ -100,7 +100,7 @@ def test_a_workload_that_hangs_is_ended(stand: Stand) -> None:
     assert made.failures[0].error == "TimeUp: not done after 0.2 s"
 
 
-def test_a_workload_that_cannot_clean_up_is_named(stand: Stand) -> None:
+def test_a_workload_that_cannot_clean_up_is_reported(stand: Stand) -> None:
     made, _ = run(stand, Scripted("stays", cannot_finish=True))
     assert [(f.workload, f.error) for f in made.failures] == [("stays", "OSError: still there")]
 
@@ -113,5 +113,5 @@ def test_the_alarm_is_off_after_the_block() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_another_one_goes_first_each_time() -> None:
+def test_another_system_goes_first_in_each_repetition() -> None:
     assert [in_turn("ab", number) for number in range(3)] == [["a", "b"], ["b", "a"], ["a", "b"]]

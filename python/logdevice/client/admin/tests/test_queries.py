@@ -122,10 +122,10 @@ def test_a_node_that_hangs_is_not_waited_for() -> None:
 def test_an_answer_of_another_kind_than_the_question_is_refused() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster._answers[service.GetStatus] = lambda node, ask: service.Done()
-        with pytest.raises(Exception, match="answered with Done, expected was NodeStatus"):
+        with pytest.raises(Exception, match="answered with Done instead of NodeStatus"):
             await client.node_status(1)
         cluster._answers[service.GetStoredRange] = lambda node, ask: service.Done()
-        with pytest.raises(Exception, match="answered with Done, expected was StoredRange"):
+        with pytest.raises(Exception, match="answered with Done instead of StoredRange"):
             await client.data_size("/log")
 
     with_client(test)
