@@ -306,7 +306,7 @@ def test_what_cannot_be_read_is_refused() -> None:
             await client.read("/log", -1).next()
         with pytest.raises(InvalidArgumentError, match="neither the path nor the number"):
             await client.read(True).next()
-        with pytest.raises(InvalidArgumentError, match="leave `until` out"):
+        with pytest.raises(InvalidArgumentError, match="until must not be given with follow"):
             client.read("/log", until=Lsn.of(2, 1), follow=True)
         with pytest.raises(InvalidSettingError, match="window_lsns"):
             client.read("/log", window_lnss=3)

@@ -90,7 +90,7 @@ def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
             while await reader.next() is not None:
                 pass
             kept = reader.checkpoint((await client.tail("/log")).next)
-        with pytest.raises(NameTakenError, match="would have to be replaced"):
+        with pytest.raises(NameTakenError, match="`replace` was not given"):
             await client.restore(tmp_path / "backup", "/log")
         await client.append("/log", b"after the backup")
         await client.restore(tmp_path / "backup", "/log", replace=True, attributes={"replication": 3})
@@ -115,7 +115,7 @@ def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
         # Found out in the end: what was restored until then goes again.
         metadata = json.loads((tmp_path / "backup" / METADATA).read_text())
         (tmp_path / "backup" / METADATA).write_text(json.dumps({**metadata, "records": 99}))
-        with pytest.raises(CorruptRecordError, match="21 records were found, not 99"):
+        with pytest.raises(CorruptRecordError, match="21 records were found, expected 99"):
             await client.restore(tmp_path / "backup", "/log", replace=True)
         assert [view.path for view in await client.logs()] == ["/", "/log"]
         assert await content(client, "/log") == before
@@ -165,7 +165,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Pa
         part, metadata = backup / "part-00000.arrow", backup / METADATA
         whole, said = part.read_bytes(), metadata.read_text()
         part.write_bytes(whole[:-3] + b"xyz")
-        await refused(CorruptRecordError, "is not what metadata.json says")
+        await refused(CorruptRecordError, "does not match metadata.json")
         part.unlink()
         await refused(CorruptRecordError, "is missing")
         part.write_bytes(whole)
@@ -217,8 +217,8 @@ def test_what_a_stopped_restore_has_left_is_named(tmp_path: Path) -> None:
         with pytest.raises(NameTakenError) as caught:
             await client.restore(tmp_path / "backup", "/again")
         assert caught.value.message == (
-            "/again.restoring: another restore is at work, or one was stopped and has left it; if none runs, "
-            "remove it and begin again"
+            "/again.restoring: another restore is running, or an interrupted one has left this log; if none is "
+            "running, remove the log and restore again"
         )
         await client.remove_log("/again.restoring")
         assert (await client.restore(tmp_path / "backup", "/again")).records == 21

@@ -196,7 +196,7 @@ def test_nodes_that_point_at_each_other_are_given_up() -> None:
 def test_a_cluster_without_a_sequencer_is_given_up_in_time() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster._answers[service.FindSequencer] = lambda node, ask: service.SequencerIs(None)
-        with pytest.raises(NoSequencerError, match="no node gives out numbers"):
+        with pytest.raises(NoSequencerError, match="no node is the log's sequencer"):
             await client.append("/log", b"one")
 
     with_client(test, append_timeout_ms=200)

@@ -149,7 +149,7 @@ def test_a_cut_is_where_reading_ends() -> None:
             reader.expect(await client.barrier(["/b"]))
             await client.append("/b", b"later")
             reader.expect(await client.barrier(["/b"], cookie="behind"))
-            with pytest.raises(LocalProtocolError, match="'behind' lies behind"):
+            with pytest.raises(LocalProtocolError, match="'behind' lies past"):
                 assert [found async for found in reader]
 
     with_client(test)
