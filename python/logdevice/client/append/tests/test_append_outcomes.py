@@ -1,4 +1,4 @@
-"""What a client does about every answer an append can get: follows it, tries later, or says what it knows."""
+"""What a client does about every answer to an append: it follows it, tries again, or raises an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def elsewhere(status: AppendStatus, node: int) -> Appended:
 
 
 def appends(cluster: SmallCluster) -> list[NodeId]:
-    """Who was asked to append."""
+    """The nodes that were asked to append, in order."""
     return [node for node, request in cluster.asked if isinstance(request, Append)]
 
 
@@ -48,7 +48,7 @@ def test_a_redirect_is_followed_and_remembered() -> None:
     with_client(test)
 
 
-def test_an_append_that_was_preempted_goes_to_the_one_who_took_over() -> None:
+def test_a_preempted_append_goes_to_the_new_sequencer() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted.append(elsewhere(AppendStatus.PREEMPTED, 2))
         cluster.scripted.append(None)
@@ -64,8 +64,8 @@ def test_an_append_that_was_preempted_goes_to_the_one_who_took_over() -> None:
     [
         AppendStatus.NO_SEQUENCER,
         AppendStatus.OVERLOADED,
-        AppendStatus.REDIRECTED,  # to nobody
-        NoSequencerError("somebody is taking over"),
+        AppendStatus.REDIRECTED,  # to no node
+        NoSequencerError("another node is taking over"),
         OverloadedError("too much to do"),
     ],
 )
@@ -171,7 +171,7 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
         await hanging.wait()
         cluster.sequencer = NodeId(2)
         others: list[asyncio.Task[Lsn]] = []
-        while not any(other.done() for other in others):  # the first may go where the one that waits went
+        while not any(other.done() for other in others):  # the first append may go to the node that hangs
             others.append(asyncio.create_task(client.append("/log", b"three")))
             await asyncio.wait(others, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
         assert {(await other).epoch for other in others if other.done()} == {1}
@@ -183,10 +183,10 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
     with_client(test, attempt_timeout_ms=50, append_timeout_ms=60_000)
 
 
-def test_nodes_that_point_at_each_other_are_given_up() -> None:
+def test_nodes_that_name_each_other_as_the_sequencer_are_given_up() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted += [elsewhere(AppendStatus.REDIRECTED, node) for node in (2, 1)] * 500
-        with pytest.raises(NoSequencerError):  # which of the reasons came last is a matter of time
+        with pytest.raises(NoSequencerError):  # which reason came last depends on timing
             await client.append("/log", b"one")
         assert len(cluster.scripted) < 1000
 
