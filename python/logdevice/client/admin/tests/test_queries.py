@@ -168,7 +168,7 @@ def test_a_range_of_a_number_of_entries_or_bytes_is_found() -> None:
         assert await client.lsn_after("/log", lsns[3], bytes=4 * size) == lsns[7]
         assert await client.lsn_after("/log", "tail", entries=1) == lsns[-1].next
         for wrong in ({}, {"entries": 1, "bytes": 1}, {"entries": 0}):
-            with pytest.raises(InvalidArgumentError, match="one of both"):
+            with pytest.raises(InvalidArgumentError, match="exactly one of"):
                 await client.lsn_after("/log", "oldest", **wrong)
         await client.trim("/log", "tail")
         assert await client.lsn_after("/log", "oldest", entries=1) == lsns[-1].next
