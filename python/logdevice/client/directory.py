@@ -94,27 +94,31 @@ class Directory:
 
         UnknownLogError if there is no such log or directory. InvalidArgumentError if a value is not allowed,
         if an attribute that is to be removed is not set here, or if attributes would contradict each other.
+        OutcomeUnknownError if the answer was lost.
         """
         await self._change(DirectoryChange.SET, await self._path(log), attributes=attributes)
 
     async def remove_log(self, log: LogRef) -> None:
         """Removes a log with all its records, or an empty directory.
 
-        UnknownLogError if there is no such log or directory; InvalidArgumentError if it is not empty.
+        UnknownLogError if there is no such log or directory; InvalidArgumentError if a directory is not
+        empty; OutcomeUnknownError if the answer was lost.
         """
         await self._change(DirectoryChange.REMOVE, await self._path(log))
 
     async def rename(self, log: LogRef, new_path: str) -> None:
         """Gives a log or a directory another path. A log keeps its number and its records.
 
-        UnknownLogError if there is no such log or directory; NameTakenError if the new path is taken.
+        Inherited attributes may change. UnknownLogError if there is no such log or directory; NameTakenError
+        if the new path is taken; InvalidArgumentError if it is not allowed; OutcomeUnknownError if the answer
+        was lost.
         """
         await self._change(DirectoryChange.RENAME, await self._path(log), new_path=new_path)
 
     async def logs(self, path: str = "/") -> tuple[LogView, ...]:
         """The logs and directories at and below a path, with the attributes that apply to them.
 
-        Directories have no number: their `log` is None. UnknownLogError if there is nothing at the path.
+        A directory has no number: its `log` is None. UnknownLogError if there is nothing at the path.
         """
         return (await self._nodes.call_any(GetLogs(path))).logs
 

@@ -42,8 +42,10 @@ class Backups:
         """Copies everything that is in a log now into a directory of this machine.
 
         The directory must be empty or not exist yet. It gets files of about `part_bytes` each; `restore`
-        reads them. Returns what was backed up, with the ranges that the log had lost before. UnknownLogError;
-        InvalidArgumentError if the directory is not empty; RollbackError if the log loses records meanwhile.
+        reads them. Returns what was backed up, with the ranges that the log had lost before.
+
+        InvalidArgumentError if the directory is not empty; UnknownLogError if there is no such log;
+        RollbackError if the log loses records meanwhile.
         """
         target = Path(directory)
         await asyncio.to_thread(make_directory, target)

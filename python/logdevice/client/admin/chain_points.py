@@ -43,7 +43,7 @@ class Points:
     async def peek(self, log: LogRef) -> Lsn:
         """The highest position that the log's sequencer has given out; it need not be written yet.
 
-        UnknownLogError; NoSequencerError if the log has none in time.
+        UnknownLogError if there is no such log; NoSequencerError if the log has none in time.
         """
         tail = await self._context.tail(await self._context.number(log))
         return Lsn(tail.end.lsn - 1)

@@ -37,8 +37,10 @@ class Cuts:
 
         A `fresh` cut has everything that was acknowledged before this call. A `consistent` cut also has, for
         every record in it, all that the record's writer had read or written before. `cookie` is any text; the
-        cut carries it. UnknownLogError; InvalidArgumentError if no log is given; ClockAheadError if the
-        clocks of the logs' sequencers are too far apart; NoSequencerError if a log has none in time.
+        cut carries it.
+
+        InvalidArgumentError if no log is given; UnknownLogError if there is no such log; ClockAheadError if
+        the clocks of the logs' sequencers are too far apart; NoSequencerError if a log has none in time.
         """
         wanted = chosen(CutKind, "kind", kind)
         paths = await self._paths(logs)

@@ -25,7 +25,7 @@ class KeyedLogs:
     async def purged_end(self, log: LogRef) -> Lsn:
         """Where a keyed log was when deletions were last removed from it; 0 if that never happened.
 
-        A consumer without anything from before passes it to `read` as `purged_seen`.
+        A consumer that has kept nothing from before passes it to `read` as `purged_seen`.
         """
         return await self.note_purge(log, Lsn(0))
 
@@ -48,7 +48,7 @@ class KeyedLogs:
         """Has every storage node drop the bodies of these records. For compaction.
 
         `ranges` are half-open; `marks` are the LSN below which the records are replaced, and the purged end.
-        Returns the nodes that have not confirmed it.
+        Returns the nodes that have not confirmed it. InvalidArgumentError if the log is not a keyed log.
         """
         number = await self._context.number(log)
         superseded_end, purged_end = marks

@@ -32,7 +32,7 @@ class NodeAdministration:
         return await self._context.nodes.view(fresh=True)
 
     async def node_status(self, node: int) -> NodeStatus:
-        """The status that a node reports about itself. UnavailableError if it does not answer."""
+        """The status that a node reports about itself. UnavailableError if the node does not answer."""
         return await self._context.nodes.ask(NodeId(node), GetStatus())
 
     async def sequencer(self, log: LogRef) -> NodeId | None:
@@ -48,30 +48,39 @@ class NodeAdministration:
         """Gives up the data of a node that is down or has lost it.
 
         Readers stop waiting for the node, and get DATALOSS gaps for exactly the records that are lost. If the
-        node comes back with its data, readers use that data again. Returns the states of all affected nodes.
+        node comes back with its data, readers use that data again. Returns what `node_states` does.
+        InvalidArgumentError if the node is up and has its data.
         """
         return await self._change_node(NodeChange.MARK_UNRECOVERABLE, node)
 
     async def rebuild_node(self, node: int) -> NodeStates:
         """Starts at once to restore the copies of a node that is down, from copies on other nodes.
 
-        `node_states` shows the progress. Returns the states of all affected nodes.
+        `node_states` shows the progress, and this returns the same. InvalidArgumentError if the node is up
+        and has its data.
         """
         return await self._change_node(NodeChange.REBUILD, node)
 
     async def drain_node(self, node: int) -> NodeStates:
         """Starts to move everything that a node holds to other nodes, while it serves.
 
-        `node_states` shows when that is done. Returns the states of all affected nodes.
+        `node_states` shows when that is done, and this returns the same. InvalidArgumentError if the node has
+        lost its data.
         """
         return await self._change_node(NodeChange.DRAIN, node)
 
     async def undrain_node(self, node: int) -> NodeStates:
-        """Ends the draining of a node: it keeps its data and takes new records again."""
+        """Ends the draining of a node: it keeps its data and takes new records again.
+
+        Returns what `node_states` does. InvalidArgumentError if the node is not being drained.
+        """
         return await self._change_node(NodeChange.UNDRAIN, node)
 
     async def remove_node(self, node: int) -> NodeStates:
-        """Removes a node from the cluster. It must be down, and its data must be on other nodes."""
+        """Removes a node from the cluster. Returns what `node_states` does.
+
+        InvalidArgumentError if the node is up, or if its data is not on other nodes yet.
+        """
         return await self._change_node(NodeChange.REMOVE, node)
 
     async def copies(self, log: LogRef, node: int, start: Lsn, end: Lsn) -> CopiesAre:

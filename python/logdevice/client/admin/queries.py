@@ -78,7 +78,8 @@ class Queries:
         """Where the log ends: past everything that was acknowledged before this call.
 
         Without `confirm` the answer is cheaper, but may come from a sequencer that was just replaced, and so
-        lack the newest records. UnknownLogError; NoSequencerError if the log has none in time.
+        lack the newest records. UnknownLogError if there is no such log; NoSequencerError if it has no
+        sequencer in time.
         """
         tail = await self._context.tail(await self._context.number(log), confirm=confirm)
         end = tail.end
@@ -104,10 +105,10 @@ class Queries:
         return first_not_older(answers.values())
 
     async def find_key(self, log: LogRef, key: bytes) -> Lsn:
-        """The first record with a key that is not below `key`, in a log whose keys never decrease.
+        """The LSN of the first record with a key not below `key`, in a log whose keys never decrease.
 
-        Where the released part of the log ends, if there is none. It reads a record at each step of a binary
-        search. NotEnoughNodesError if too few nodes answer.
+        If there is none, the end of the released part of the log. Each step of a binary search reads a
+        record. NotEnoughNodesError if too few nodes answer.
         """
         number = await self._context.number(log)
         start, tail = await self.first_lsn(number), await self.tail(number)
@@ -135,7 +136,7 @@ class Queries:
     async def lsn_after(
         self, log: LogRef, start: Where, *, entries: int | None = None, bytes: int | None = None
     ) -> Lsn:
-        """Where a range from `start` ends that has about this many entries, or bytes of bodies.
+        """The end of a range from `start` on that has about this many entries, or bytes of bodies.
 
         If the log has fewer, the end of what is stored. InvalidArgumentError unless exactly one of `entries`
         and `bytes` is given, and at least 1; NotEnoughNodesError if too few nodes answer.
@@ -178,7 +179,7 @@ class Queries:
         return min(found, key=lambda record: record.lsn, default=None)
 
     async def trim(self, log: LogRef, end: Where) -> tuple[NodeId, ...]:
-        """Removes everything below `end` from the log.
+        """Removes everything below `end` from the log. Readers get a TRIM gap there.
 
         Returns the nodes that have not confirmed it; if there are any, trim again later. OutOfRangeError if
         `end` is past the end of the log; NotEnoughNodesError if too few nodes answer.

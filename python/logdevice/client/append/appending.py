@@ -127,11 +127,14 @@ class Appending:
     ) -> TaggedAppend:
         """Appends an Arrow batch as a record that is in the log once, however often it is sent with this tag.
 
-        `since` shows to a log that has forgotten the writer that the tag is new: a position that the log had
-        reached when the tag was made; docs/named_writers.md explains tags. WriterFencedError if the log has
-        an append of a newer incarnation; WriterOutOfOrderError if an append with a lower number must come
-        first; UnknownWriterError if the log cannot tell whether the tag is new; OutcomeUnknownError if there
-        was no answer in time: append again with the same tag.
+        Returns where it is in the log, and whether it was there already. `since` is a position that the log
+        had reached when the tag was made: it shows to a log that has forgotten the writer that the tag is
+        new. docs/named_writers.md explains tags.
+
+        WriterFencedError if the log has an append of a newer incarnation; WriterOutOfOrderError if an append
+        with a lower number must come first; UnknownWriterError if the log cannot tell whether the tag is new;
+        OutcomeUnknownError if there was no answer in time: append again with the same tag. Other errors are
+        those of `append`.
         """
         number = await self._context.number(log)
         position = await self._context.position(number, since)
@@ -144,7 +147,11 @@ class Appending:
         return TaggedAppend(answer.lsn, answer.status is AppendStatus.DUPLICATE)
 
     async def append_status(self, log: LogRef, tag: WriterTag) -> WriterIs:
-        """Asks whether the log has an append with this tag, and what it knows of the tag's writer."""
+        """Asks whether the log has an append with this tag, and what it knows of the tag's writer.
+
+        `is_stored` and `lsn` of the answer say whether and where the append is in the log, without a new
+        append.
+        """
         question = GetWriter(await self._context.number(log), tag.writer, tag.first_seq)
         return await self._context.routing.ask(question)
 

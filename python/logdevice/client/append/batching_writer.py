@@ -276,9 +276,9 @@ class Writers:
         file for a named writer: with it a process that starts again resolves the records whose outcome the
         process before it did not know. `settings` are settings of ClientSettings that begin with `writer_`.
 
-        InvalidArgumentError for a journal without a name, or one that another process or writer uses;
-        InvalidSettingError. Appends fail as those of `append` do; a named writer raises WriterFencedError
-        once a newer process has its name.
+        InvalidArgumentError if a journal is given without a name, or is used by another process or writer;
+        InvalidSettingError if a setting is not allowed. Entries fail with the errors of `append`; those of a
+        named writer fail with WriterFencedError once a newer process has taken over its name.
         """
         context, own = self._context, changed(self._context.settings, settings)
         tagged = None

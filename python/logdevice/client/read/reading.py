@@ -57,8 +57,9 @@ class Reading:
         `purged_seen` with a saved `start`. `settings` are settings of ReadStreamSettings.
 
         With `lineage`, the id saved with `start` or 'newest', the reader checks that what was read is still
-        in the log; with `is_checked` the caller has done so for `start`, by `check`. Reader lists the errors
-        of reading; this raises InvalidArgumentError or InvalidSettingError.
+        in the log; with `is_checked` the caller has done so for `start`, by `check`.
+
+        InvalidArgumentError or InvalidSettingError if an argument is not allowed; Reader lists other errors.
         """
         context, wanted = self._context, chosen(ReadLevel, "level", level)
         if follow and until is not None:
@@ -120,8 +121,8 @@ class Reading:
 
         It starts in each log at its position in `starts`, or else at the oldest record. It ends in each log
         at its position in the cut `until`, or else where the log ends now or, with `follow`, never. `options`
-        are those of `read`. UnknownLogError; InvalidArgumentError if no log is given, or if one of the logs
-        is not in the cut.
+        are those of `read`. UnknownLogError if there is no such log; InvalidArgumentError if no log is given,
+        or if one of the logs is not in the cut.
         """
         views = await asyncio.gather(*map(self._context.directory.find, logs))
         paths = {view.log: view.path for view in views if view.log is not None}
