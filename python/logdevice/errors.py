@@ -6,7 +6,7 @@
     │   ├── UnknownLogError  AccessError  WrongClusterError
     │   ├── ConflictError  NameTakenError  InvalidOptionError  WriterFencedError  WriterOutOfOrderError
     │   └── ReplayDiffersError  ClockAheadError
-    ├── UnavailableError         (retriable) try again, perhaps elsewhere
+    ├── UnavailableError         (retriable) the caller should try again later
     │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError  MetadataUnavailableError
     ├── OutcomeUnknownError      a change timed out: it may or may not have been made
     │   └── MetadataOutcomeUnknownError  UnknownWriterError
@@ -98,6 +98,7 @@ class LogDeviceError(Exception):
     def __init__(
         self, message: str, *, log: LogId | None = None, lsn: Lsn | None = None, node: NodeId | None = None
     ) -> None:
+        """`log`, `lsn` and `node` are what the error concerns; its text has them after the message."""
         super().__init__(message)
         self.message = message
         self.log = log

@@ -20,7 +20,7 @@ class Closing(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends the use of it."""
+        """Closes it: it cannot be used any more."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,7 +48,7 @@ class BlockingClosing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the use of it."""
+        """Closes it: it cannot be used any more."""
 
     def __enter__(self) -> Self:
         return self

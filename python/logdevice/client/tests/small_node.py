@@ -1,4 +1,4 @@
-"""A node for tests of the client: a memory store behind the real wire and the real server read stream.
+"""A node for tests of the client: a memory store with the real wire and the real server read stream.
 
 `talk` answers requests out of a table, `read` serves read streams. What goes down a read stream passes
 `tamper`, by which a test damages or cuts it.

@@ -28,7 +28,7 @@ from logdevice.types import LogId, Lsn, NodeId
 LOG = LogId(1)
 
 
-def elsewhere(status: AppendStatus, node: int) -> Appended:
+def redirected(status: AppendStatus, node: int) -> Appended:
     return Appended(status=status, node=NodeId(node))
 
 
@@ -50,7 +50,7 @@ def test_a_redirect_is_followed_and_remembered() -> None:
 
 def test_a_preempted_append_goes_to_the_new_sequencer() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster.scripted.append(elsewhere(AppendStatus.PREEMPTED, 2))
+        cluster.scripted.append(redirected(AppendStatus.PREEMPTED, 2))
         cluster.scripted.append(None)
         cluster.sequencer = NodeId(1)
         await client.append("/log", b"one")
@@ -86,7 +86,7 @@ def test_what_was_not_done_is_tried_again(refusal: Any) -> None:
         (AppendStatus.TOO_BIG, PayloadTooLargeError),
         (AppendStatus.UNKNOWN, OutcomeUnknownError),
         (PayloadTooLargeError("no"), PayloadTooLargeError),
-        (OutcomeUnknownError("who knows"), OutcomeUnknownError),
+        (OutcomeUnknownError("not known"), OutcomeUnknownError),
     ],
 )
 def test_what_would_not_help_is_not_tried_again(answer: Any, error: type[LogDeviceError]) -> None:
@@ -185,7 +185,7 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
 
 def test_nodes_that_name_each_other_as_the_sequencer_are_given_up() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster.scripted += [elsewhere(AppendStatus.REDIRECTED, node) for node in (2, 1)] * 500
+        cluster.scripted += [redirected(AppendStatus.REDIRECTED, node) for node in (2, 1)] * 500
         with pytest.raises(NoSequencerError):  # which reason came last depends on timing
             await client.append("/log", b"one")
         assert len(cluster.scripted) < 1000

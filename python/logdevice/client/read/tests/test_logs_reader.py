@@ -148,8 +148,8 @@ def test_a_cut_is_where_reading_ends() -> None:
                 reader.expect(cut)
             reader.expect(await client.barrier(["/b"]))
             await client.append("/b", b"later")
-            reader.expect(await client.barrier(["/b"], cookie="behind"))
-            with pytest.raises(LocalProtocolError, match="'behind' lies past"):
+            reader.expect(await client.barrier(["/b"], cookie="too far"))
+            with pytest.raises(LocalProtocolError, match="'too far' lies past"):
                 assert [found async for found in reader]
 
     with_client(test)
