@@ -57,9 +57,8 @@ class Reading:
         `purged_seen` with a saved `start`. `settings` are settings of ReadStreamSettings.
 
         With `lineage`, the id saved with `start` or 'newest', the reader checks that what was read is still
-        in the log; with `is_checked` the caller has done so for `start`, by `check`.
-
-        InvalidArgumentError or InvalidSettingError if an argument is not allowed; Reader lists other errors.
+        in the log; with `is_checked` the caller has done so for `start`, by `check`. InvalidArgumentError or
+        InvalidSettingError if an argument is not allowed; Reader lists the other errors.
         """
         context, wanted = self._context, chosen(ReadLevel, "level", level)
         if follow and until is not None:
