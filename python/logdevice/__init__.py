@@ -1,8 +1,8 @@
 """LogDevice for Spark: a replicated, totally ordered log store.
 
-The public names of the package, and nothing else: positions, records and gaps from `types.py`, what can
-go wrong from `errors.py`, and the client. The client's libraries take a while to load, so they are loaded
-when one of its names is first used.
+The public names of the package: positions, records and gaps from `types.py`, cuts from `cuts.py`, errors from
+`errors.py`, and the client. The client's libraries take a while to load, so they are loaded when one of its
+names is first used.
 """
 
 from importlib import import_module

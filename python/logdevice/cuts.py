@@ -1,8 +1,4 @@
-"""Cuts: one position in each of several logs, taken together. Values, and their form as JSON.
-
-Everything below the positions is in the cut. A fresh cut has all that was acknowledged before it was asked
-for. A consistent one has, for everything that is in it, also everything that caused it.
-"""
+"""Cuts: one position in each of several logs, taken together. The values, and their form as JSON."""
 
 from __future__ import annotations
 
@@ -20,34 +16,43 @@ _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_MAX - 1}}}")
 
 
 class CutKind(Enum):
+    """What a cut promises.
+
+    A FRESH cut contains everything that was acknowledged before the cut was asked for. A CONSISTENT cut
+    contains, for every record in it, also every record that its writer had seen before.
+    """
+
     FRESH = "fresh"
     CONSISTENT = "consistent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutEnd:
-    """Where the cut lies in one log."""
+    """The position of a cut in one log."""
 
     log: LogId
     path: str
     end: Lsn  # everything below is in the cut
-    entry_end: int = 0  # the log's counters there
-    byte_end: int = 0
-    lineage: str | None = None  # which history of the log; None: not looked at
+    entry_end: int = 0  # how many entries were ever appended below `end`
+    byte_end: int = 0  # how many body bytes were ever appended below `end`
+    lineage: str | None = None  # which history of the log; None: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
+    """One position in each of several logs, taken together. Everything below the positions is in the cut."""
+
     kind: CutKind
-    time_ms: int  # of a consistent cut: everything of this time or earlier is in it, and nothing else
+    time_ms: int  # a consistent cut contains exactly the records of this time or earlier
     ends: tuple[CutEnd, ...]
-    cookie: str = ""  # chosen by whoever asked for it; of a named cut its name
+    cookie: str = ""  # a text that the caller chose; for a named cut, its name
 
     def of(self, log: LogId) -> CutEnd | None:
+        """The position of the cut in the log with this number; None if the cut does not include the log."""
         return next((end for end in self.ends if end.log == log), None)
 
     def to_json(self) -> dict[str, Any]:
-        """64-bit numbers as text, because many who read JSON have no such numbers."""
+        """The cut as values for `json.dumps`. 64-bit numbers are text: many JSON parsers would round them."""
         return {
             "name": self.cookie,
             "kind": self.kind.value,
@@ -66,7 +71,7 @@ class Cut:
 
 
 def cut_from_json(plain: Mapping[str, Any]) -> Cut:
-    """The cut that `to_json` wrote; InvalidArgumentError if it cannot be read."""
+    """The cut from the values that `to_json` returned. InvalidArgumentError if they do not describe a cut."""
     try:
         ends = [
             CutEnd(
@@ -82,13 +87,15 @@ def cut_from_json(plain: Mapping[str, Any]) -> Cut:
         kind = CutKind(plain["kind"])
         return Cut(kind=kind, time_ms=int(plain["time_ms"]), ends=tuple(ends), cookie=str(plain["name"]))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise InvalidArgumentError(f"this is no cut: {problem!r}") from None
+        what = f"no {problem}" if isinstance(problem, KeyError) else str(problem)
+        raise InvalidArgumentError(f"this is not the JSON form of a cut: {what}") from None
 
 
 def check_cut_name(name: str) -> str:
+    """The name, if it is allowed; otherwise raises InvalidArgumentError."""
     if not _NAME.fullmatch(name):
         raise InvalidArgumentError(
-            f"cut name {name!r} must have 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and begin with "
-            "a letter or digit"
+            f"cut name {name!r} must have 1 to {NAME_MAX} characters (letters, digits, '.', '_' and '-') "
+            "and begin with a letter or digit"
         )
     return name

@@ -1,4 +1,4 @@
-"""What can go wrong, sorted by what the caller should do about it.
+"""All errors of the project, sorted by what the caller should do about them.
 
     LogDeviceError               code: a stable number, also on the wire; retriable: may it work later?
     ├── UsageError               the caller must change something
@@ -6,20 +6,21 @@
     │   ├── UnknownLogError  AccessError  WrongClusterError
     │   ├── ConflictError  NameTakenError  InvalidOptionError  WriterFencedError  WriterOutOfOrderError
     │   └── ReplayDiffersError  ClockAheadError
-    ├── UnavailableError         (retriable) try again, perhaps elsewhere
+    ├── UnavailableError         (retriable) the caller should try again later
     │   └── NoSequencerError  NotEnoughNodesError  OverloadedError  NoSpaceError  MetadataUnavailableError
     ├── OutcomeUnknownError      a change timed out: it may or may not have been made
     │   └── MetadataOutcomeUnknownError  UnknownWriterError
-    ├── DataError                the log itself answers no
+    ├── DataError                the log does not have the data, or it cannot be read
     │   └── TrimmedError  DataLossError  CorruptRecordError  UnreadableMetadataError
-    ├── ProtocolError            somebody broke the rules
+    ├── ProtocolError            a process broke the rules of the protocol
     │   └── LocalProtocolError  RemoteProtocolError
-    └── CheckpointError          a position kept from earlier does not fit what is there now
+    └── CheckpointError          a saved position does not fit what is there now
         └── LogRemovedError  CheckpointTrimmedError  CheckpointAheadError  CheckpointClusterError
             CheckpointFormatError  RollbackError  RebuildError
 
-Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, expected trouble is
-an event. Every error can be pickled, because Spark carries errors between processes.
+Exceptions exist at the edges only: settings, clients, Spark. Inside the protocol, an expected failure is
+an event. Every error can be pickled, because Spark carries errors between processes. Docstrings and advice
+of the errors are printed in docs/errors.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ from logdevice.types import LogId, Lsn, LsnRange, NodeId
 
 
 class ErrorCode(IntEnum):
-    """Numbers on the wire and in documents. Never reused, never changed; the hundreds name the branch."""
+    """The number of each error, on the wire and in documents.
+
+    A number is never reused or changed. Its hundreds name the branch of the tree of errors: 1 for UsageError,
+    2 for UnavailableError, and so on.
+    """
 
     UNKNOWN = 0
     USAGE = 100
@@ -79,20 +84,21 @@ class ErrorCode(IntEnum):
 
 
 class LogDeviceError(Exception):
-    """Any failure this project reports."""
+    """The base class of all errors that the project raises."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN
-    retriable: ClassVar[bool] = False
-    advice: ClassVar[str] = "Report it, with the message and the logs of the process."
+    retriable: ClassVar[bool] = False  # whether the same call may succeed later; it has changed nothing
+    advice: ClassVar[str] = "Report this error as a defect, with its message and the output of the process."
 
     def __init_subclass__(cls) -> None:
-        """The code of NoSpaceError is NO_SPACE; an error that is only told apart inside has its parent's."""
+        """Sets the code from the name of the class: NO_SPACE for NoSpaceError; without one, the parent's."""
         words = re.findall("[A-Z][a-z]*", cls.__name__.removesuffix("Error"))
         cls.code = ErrorCode.__members__.get("_".join(words).upper(), cls.code)
 
     def __init__(
         self, message: str, *, log: LogId | None = None, lsn: Lsn | None = None, node: NodeId | None = None
     ) -> None:
+        """`log`, `lsn` and `node` are what the error concerns; its text has them after the message."""
         super().__init__(message)
         self.message = message
         self.log = log
@@ -108,61 +114,61 @@ class LogDeviceError(Exception):
 class UsageError(LogDeviceError):
     """The caller asked for something that cannot be done."""
 
-    advice = "Change the call; the same one will fail again."
+    advice = "Change the call; the same call will fail again."
 
 
 class InvalidSettingError(UsageError):
     """A setting has a value that is not allowed, or a name that does not exist."""
 
-    advice = "Correct or remove the setting; docs/settings.md lists what is allowed."
+    advice = "Correct or remove the setting; docs/settings.md lists the allowed values."
 
 
 class InvalidArgumentError(UsageError):
-    """An argument is of the wrong kind or malformed."""
+    """An argument of a call is of the wrong type, malformed, or not allowed here."""
 
     advice = "Correct the argument."
 
 
 class OutOfRangeError(UsageError):
-    """A position is outside of what the log can answer, such as a trim beyond its tail."""
+    """A position is outside the log, such as a trim point after the end of the log."""
 
-    advice = "Ask for the log's first and tail LSN and choose a position between them."
+    advice = "Choose a position between the log's first LSN and its tail."
 
 
 class PayloadTooLargeError(UsageError):
-    """A payload is larger than the cluster accepts."""
+    """An append is larger than the cluster accepts."""
 
-    advice = "Split the payload, or raise the limit on every node."
+    advice = "Split the append, or raise the limit on every node."
 
 
 class UnknownLogError(UsageError):
-    """There is no log of this name or number, or it was removed."""
+    """There is no log with this path or number, or it was removed."""
 
-    advice = "Check the name, or create the log."
+    advice = "Check the path or number, or create the log."
 
 
 class AccessError(UsageError):
-    """The caller may not do this to this log."""
+    """The caller has no permission to do this with the log."""
 
     advice = "Ask the owner of the log for permission."
 
 
 class WrongClusterError(UsageError):
-    """The node that answered belongs to another cluster than the one asked for."""
+    """The node that answered belongs to a different cluster from the one that was asked for."""
 
-    advice = "Check the cluster name and the address."
+    advice = "Check the cluster name and the addresses."
 
 
 class ConflictError(UsageError):
-    """Metadata was changed by somebody else since it was read; nothing was written."""
+    """Another process changed the metadata after this one had read it; nothing was written."""
 
-    advice = "Read it again and decide anew."
+    advice = "Read the metadata again, and decide again whether to change it."
 
 
 class NameTakenError(UsageError):
-    """There is already a log or directory of this name."""
+    """There is already a log or directory with this path."""
 
-    advice = "Choose another name, or use what is there."
+    advice = "Choose another path, or use the existing log or directory."
 
 
 class InvalidOptionError(UsageError):
@@ -172,93 +178,94 @@ class InvalidOptionError(UsageError):
 
 
 class WriterFencedError(UsageError):
-    """A newer process of the same writer has appended to the log: this one may not any more."""
+    """A newer process with the same writer name has taken over: this process may no longer append."""
 
     advice = "Stop this process, or give it a writer name of its own."
 
 
 class WriterOutOfOrderError(UsageError):
-    """A writer's append came before one with a lower number that has to be in the log first."""
+    """An append of a writer arrived before an append with a lower number, which must be in the log first."""
 
-    advice = "Send the writer's appends in the order of their numbers, the missing one first."
+    advice = "Send the writer's appends in the order of their numbers, starting with the missing one."
 
 
 class ReplayDiffersError(UsageError):
-    """A Spark batch that is written again has other rows in a place than when it was first written."""
+    """Spark runs a batch again, and the batch now has different rows from those already written."""
 
     advice = (
-        "Nothing was doubled. The query must give the same rows in the same partitions when a batch is run "
-        "again: no rand() or uuid(), repartition by columns. With a new checkpoint give a new writerId."
+        "No row was written twice. A query must produce the same rows in the same partitions when Spark runs "
+        "a batch again: do not use rand() or uuid(), and repartition by columns. A new checkpoint needs a "
+        "new writerId."
     )
 
 
 class ClockAheadError(UsageError):
-    """A time that this client has seen in some log is too far ahead of the clock of another log's node."""
+    """This client has seen a time in a log that is too far ahead of the clock of another log's sequencer."""
 
     advice = "Set the clocks of the nodes; until they have caught up, raise clock_ahead_ms_max on the nodes."
 
 
 class UnavailableError(LogDeviceError):
-    """The cluster cannot do it now. Nothing was changed."""
+    """The cluster cannot do this now. Nothing was changed."""
 
     retriable = True
     advice = "Try again later, with growing pauses."
 
 
 class NoSequencerError(UnavailableError):
-    """No node currently gives out numbers for this log, usually because one is taking over."""
+    """The log has no sequencer at the moment, usually because a node is just taking over."""
 
-    advice = "Try again: a new sequencer is normally there within seconds."
+    advice = "Try again: a log normally has a new sequencer within seconds."
 
 
 class NotEnoughNodesError(UnavailableError):
-    """Too few storage nodes are up to keep as many copies as the log wants."""
+    """Too few storage nodes are up to store the log's copies or to answer for all of its records."""
 
-    advice = "Try again later; bring nodes back if it lasts."
+    advice = "Try again later; if the error persists, bring nodes back."
 
 
 class OverloadedError(UnavailableError):
-    """A queue is full."""
+    """A queue of the cluster or of this client is full."""
 
     advice = "Try again with growing pauses, and send less at once."
 
 
 class NoSpaceError(UnavailableError):
-    """Too many storage nodes have a full disk."""
+    """The disks of too many storage nodes are full."""
 
     advice = "Trim logs, shorten their retention or add disks; then try again."
 
 
 class MetadataUnavailableError(UnavailableError):
-    """The epoch store, where epochs, nodes and the log directory are kept, cannot be reached."""
+    """The epoch store, which keeps epochs, nodes and the log directory, cannot be reached."""
 
-    advice = "Try again with growing pauses; check the metadata file or the ZooKeeper servers if it lasts."
+    advice = "Try again with growing pauses; if it persists, check the metadata file or ZooKeeper servers."
 
 
 class OutcomeUnknownError(LogDeviceError):
     """An append got no answer in time: the record may or may not be in the log."""
 
     # Not retriable: treating it as "failed" is how duplicates are born.
-    advice = "Read the end of the log before you send it again: it may be there already."
+    advice = "Read the end of the log before you append again: the record may already be there."
 
 
 class MetadataOutcomeUnknownError(OutcomeUnknownError):
     """A change of metadata got no answer in time: it may or may not have been made."""
 
-    advice = "Read it again and decide anew."
+    advice = "Read the metadata again, and repeat the change if it was not made."
 
 
 class UnknownWriterError(OutcomeUnknownError):
     """The log has forgotten this writer, so it cannot tell whether the append is already there."""
 
     advice = (
-        "Read the log to see whether the append is there; if it is not, go on under a new writer name. "
-        "Raise writers_max on the nodes if writers are forgotten too soon."
+        "Read the log to see whether the append is there; if it is not, append it under a new writer name. "
+        "If writers are forgotten too soon, raise writers_max on the nodes."
     )
 
 
 class DataError(LogDeviceError):
-    """The log was asked and has no such data."""
+    """The log does not have the data that was asked for, or it cannot be read."""
 
     advice = "Decide whether to go on without this data."
 
@@ -266,13 +273,13 @@ class DataError(LogDeviceError):
 class TrimmedError(DataError):
     """The records asked for were removed on purpose, by an operator or by retention."""
 
-    advice = "Continue from the log's first LSN; lengthen its retention if readers need longer."
+    advice = "Continue from the log's first LSN; lengthen its retention if readers need more time."
 
 
 class DataLossError(DataError):
     """There may have been records here, and no copy of them is left."""
 
-    advice = "Continue behind the gap if the loss is acceptable, and find out which nodes lost their data."
+    advice = "Continue after the gap if the loss is acceptable, and find out which nodes lost their data."
 
 
 class CorruptRecordError(DataError):
@@ -282,36 +289,38 @@ class CorruptRecordError(DataError):
 
 
 class UnreadableMetadataError(DataError):
-    """Stored metadata cannot be understood: it is damaged, or a newer version wrote it."""
+    """Stored metadata cannot be read: it is damaged, or a newer version wrote it."""
 
-    advice = "Upgrade this process if others are newer; otherwise restore the metadata from a copy."
+    advice = "If other processes run a newer version, upgrade this one; otherwise restore the metadata."
 
 
 class ProtocolError(LogDeviceError):
-    """The rules two processes agreed on were broken."""
+    """A process broke the rules of the protocol."""
 
 
 class LocalProtocolError(ProtocolError):
-    """This process was about to break the rules; nothing was sent."""
+    """This process was about to break the rules, for example by using a closed client; nothing was sent."""
+
+    advice = "Correct the program if it uses a client, reader or writer wrongly; otherwise report a defect."
 
 
 class RemoteProtocolError(ProtocolError):
-    """A peer sent something the rules do not allow."""
+    """The other process sent something that the rules of the protocol do not allow."""
 
-    advice = "Check that both sides run versions that may talk to each other; then report it."
+    advice = "Check that both processes run compatible versions; if they do, report a defect."
 
 
 class CheckpointError(LogDeviceError):
-    """The position that a query kept in its checkpoint does not fit the cluster, the log or this program."""
+    """A saved position, such as a query's checkpoint, does not fit the cluster, the log or this program."""
 
-    advice = "Start with a new checkpoint if the query should begin anew."
+    advice = "Start with a new checkpoint if the query should begin again."
 
 
 class LogRemovedError(CheckpointError):
-    """A log that the checkpoint has a position in was removed, or removed and made again."""
+    """The checkpoint has a position in a log that was removed, or removed and created again."""
 
     advice = (
-        "What was not read of it is gone. Set failOnDataLoss to false to go on without it, "
+        "Records that the query had not read are gone. Set failOnDataLoss to false to go on without them, "
         "or start with a new checkpoint."
     )
 
@@ -320,52 +329,52 @@ class CheckpointTrimmedError(CheckpointError):
     """Records that the query has not read yet were removed on purpose, by an operator or by retention."""
 
     advice = (
-        "Set failOnDataLoss to false to go on behind what is gone, with a row that says so; "
-        "lengthen the retention of the log if queries are stopped for longer."
+        "Set failOnDataLoss to false to go on after the missing records; a row then says that they are "
+        "missing. If queries are often stopped for long, lengthen the log's retention."
     )
 
 
 class CheckpointAheadError(CheckpointError):
-    """The checkpoint has a position behind the end of the log."""
+    """The checkpoint has a position past the end of the log."""
 
     advice = (
-        "The log is not the one that was read, or has lost its end: check the endpoint, "
-        "and start with a new checkpoint if the log is right."
+        "This is not the log that the query read, or the log has lost its end. Check the endpoint; "
+        "if the log is the right one, start with a new checkpoint."
     )
 
 
 class CheckpointClusterError(CheckpointError):
-    """The checkpoint was written by a query that read another cluster."""
+    """The checkpoint belongs to a query that read another cluster."""
 
     advice = "Check the endpoint; start with a new checkpoint if the query should read this cluster."
 
 
 class CheckpointFormatError(CheckpointError):
-    """The checkpoint was written by a newer version, or is damaged."""
+    """A newer version wrote the checkpoint, or the checkpoint is damaged."""
 
-    advice = "Run the version that wrote it or a newer one; start with a new checkpoint if it is damaged."
+    advice = "Run the version that wrote it, or a newer one; if it is damaged, start with a new checkpoint."
 
 
 class RebuildError(CheckpointError):
-    """What was built from a log cannot be brought up to date from its position: it has to be built anew."""
+    """A view built from a log cannot be brought up to date from its position: it must be built again."""
 
-    advice = "Drop what was built and read the log from its oldest record."
+    advice = "Drop the view, and read the log again from its oldest record."
 
 
 class RollbackError(CheckpointError):
-    """Records were read that the log has no longer: what was made of them is not what the log says now."""
+    """Records that were read are no longer in the log: results made from them do not match the log."""
 
     advice = (
-        "Undo what was made of everything from the safe LSN on, then read on from there. In Spark set "
-        "onRollback to emit, and remove what its ROLLBACK rows name; or start with a new checkpoint."
+        "Undo the results of all records from the safe LSN on, then continue reading there. In Spark, set "
+        "onRollback to emit and undo what its ROLLBACK rows name, or start with a new checkpoint."
     )
 
-    safe: Lsn | None = None  # what was read below it holds
-    lost: tuple[LsnRange, ...] = ()
+    safe: Lsn | None = None  # everything that was read below it is still in the log
+    lost: tuple[LsnRange, ...] = ()  # the ranges that were read and are no longer in the log
 
 
 def kinds(top: type[LogDeviceError] = LogDeviceError) -> Iterator[type[LogDeviceError]]:
-    """All classes of errors, a parent before its children."""
+    """All error classes, each parent before its children."""
     yield top
     for child in sorted(top.__subclasses__(), key=lambda error: error.code):
         yield from kinds(child)

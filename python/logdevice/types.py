@@ -1,8 +1,8 @@
-"""The nouns every layer shares: positions, nodes, places, records and gaps.
+"""The value types that all layers share: positions, nodes, locations, records and gaps.
 
-Values only: frozen, complete at birth, no behaviour beyond their own text form and arithmetic.
-Ranges are half-open everywhere, in memory, on the wire and in checkpoints: `start` is in,
-`end` is out. What the words mean is in docs/glossary.md.
+All of them are immutable, and do no more than convert themselves to text and back, and calculate. Ranges are
+half-open everywhere, in memory, on the wire and in checkpoints: `start` is in, `end` is out.
+docs/glossary.md explains the words.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _LSN_TEXT = re.compile(r"e(\d+)n(\d+)", re.IGNORECASE)
 class Lsn(int):
     """A position in one log: the epoch in the high bits, the number in the epoch (ESN) in the low 32.
 
-    A difference of two LSNs is not a count of records: an epoch rarely uses all its numbers.
+    LSNs are integers and compare as such; as text they are written `e5n3`. A difference of two LSNs is not a
+    count of records, because an epoch rarely uses all its numbers.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, epoch: int, esn: int) -> Lsn:
+        """The LSN with this epoch and ESN. ValueError if one of them is out of range."""
         if not 0 <= epoch <= EPOCH_MAX + 1:
             raise ValueError(f"epoch {epoch} is not between 0 and {EPOCH_MAX + 1}")
         if not 0 <= esn <= ESN_MAX:
@@ -42,7 +44,7 @@ class Lsn(int):
 
     @classmethod
     def parse(cls, text: str) -> Lsn:
-        """Reads `e5n3`, a plain integer, or the names `oldest` and `max`."""
+        """The LSN that a text names: `e5n3`, an integer, `oldest` or `max`. ValueError for other text."""
         named = {"oldest": LSN_OLDEST, "max": LSN_MAX}.get(text.strip().lower())
         if named is not None:
             return named
@@ -58,14 +60,17 @@ class Lsn(int):
 
     @property
     def epoch(self) -> Epoch:
+        """The epoch: which sequencer gave out this LSN. A later sequencer has a higher epoch."""
         return Epoch(self >> ESN_BITS)
 
     @property
     def esn(self) -> int:
+        """The number in the epoch, from 1."""
         return self & ESN_MAX
 
     @property
     def next(self) -> Lsn:
+        """The LSN that follows, such as the end of a range whose last LSN is this one."""
         return Lsn(self + 1)
 
     def __str__(self) -> str:
@@ -78,7 +83,7 @@ class Lsn(int):
 
 
 LSN_OLDEST: Final = Lsn(1)
-# One past every valid LSN: the `end` of a range that never ends.
+# Greater than every valid LSN: the `end` of a range without an end.
 LSN_MAX: Final = Lsn((1 << 63) - 1)
 
 
@@ -89,7 +94,7 @@ def epoch_start(epoch: int) -> Lsn:
 
 @dataclass(frozen=True, slots=True)
 class LsnRange:
-    """The LSNs from `start` up to, not including, `end`."""
+    """The LSNs from `start` up to, not including, `end`. ValueError if `end` is less than `start`."""
 
     start: Lsn
     end: Lsn
@@ -120,7 +125,7 @@ class NodeId(int):
 
 
 class Scope(IntEnum):
-    """How far apart two copies may be forced: the five scopes of a location, and the node itself."""
+    """One level of a location, or the node itself. A replication has a number of domains for each."""
 
     NODE = 0
     RACK = 1
@@ -134,13 +139,14 @@ class Scope(IntEnum):
 class Location:
     """Where a node or a client is, as `region.datacenter.cluster.row.rack`.
 
-    Trailing parts may be left out when they are not known. An unknown part is shared with nobody.
+    Trailing parts may be left out if they are not known. An unknown part counts as different from all others.
     """
 
     parts: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Location:
+        """The location that a text describes; empty text is an unknown place. ValueError for other text."""
         parts = tuple(text.split(".")) if text else ()
         if len(parts) > 5 or any(not re.fullmatch(r"[\w-]+", part) for part in parts):
             raise ValueError(
@@ -150,7 +156,7 @@ class Location:
         return cls(parts)
 
     def shared_scopes(self, other: Location) -> int:
-        """How many scopes both places share, from the region down: 0 apart, 5 in one rack."""
+        """How many scopes two locations share, from the region down: 0 if they share none, 5 in one rack."""
         shared = 0
         for mine, theirs in zip(self.parts, other.parts, strict=False):
             if mine != theirs:
@@ -159,7 +165,7 @@ class Location:
         return shared
 
     def domain(self, scope: Scope) -> tuple[str, ...] | None:
-        """The failure domain of this place in `scope`; None if the location does not reach so deep."""
+        """The failure domain of this location in `scope`; None if that part of the location is not known."""
         depth = 6 - scope
         return self.parts[:depth] if len(self.parts) >= depth else None
 
@@ -169,27 +175,33 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """On how many domains of each scope a record must be: `node: 3, rack: 2`."""
+    """On how many domains of each scope a record must be stored: `node: 3, rack: 2`.
+
+    ValueError if the scope `node` is missing, or if a wider scope asks for more than a narrower one.
+    """
 
     factors: tuple[tuple[Scope, int], ...]
 
     def __post_init__(self) -> None:
         factors = dict(self.factors)
         if len(factors) != len(self.factors) or Scope.NODE not in factors:
-            raise ValueError(f"replication {self} must name each scope once, and 'node' always")
+            raise ValueError(f"replication {self} must name the scope 'node', and no scope twice")
         if list(self.factors) != sorted(self.factors):
             raise ValueError(f"replication {self} must list its scopes from node to region")
         counts = [count for _, count in self.factors]
         if counts[-1] < 1 or counts != sorted(counts, reverse=True):
-            raise ValueError(f"replication {self}: a wider scope cannot need more copies, nor fewer than 1")
+            raise ValueError(
+                f"replication {self}: every count must be at least 1, and at most that of the narrower scope"
+            )
 
     @classmethod
     def of(cls, factors: Mapping[Scope, int]) -> Replication:
+        """The replication with this count for each scope."""
         return cls(tuple(sorted(factors.items())))
 
     @classmethod
     def parse(cls, text: str) -> Replication:
-        """Reads `3` or `node: 3, rack: 2`."""
+        """The replication that a text describes: `3` or `node: 3, rack: 2`. ValueError for other text."""
         if text.strip().isdecimal():
             return cls.of({Scope.NODE: int(text)})
         factors: dict[Scope, int] = {}
@@ -205,7 +217,7 @@ class Replication:
 
     @property
     def copies(self) -> int:
-        """R: on how many nodes a record is stored."""
+        """R: on how many nodes a record must be stored."""
         return dict(self.factors)[Scope.NODE]
 
     def __str__(self) -> str:
@@ -213,87 +225,87 @@ class Replication:
 
 
 class AuthoritativeStatus(IntEnum):
-    """What the event log says a node's silence is worth."""
+    """Whether a node still has its data: what the event log says the node's silence proves."""
 
-    FULLY_AUTHORITATIVE = 0  # has its data; what it says counts
-    UNDERREPLICATION = 1  # lost its data for good; nobody waits for it, its word proves nothing
-    AUTHORITATIVE_EMPTY = 2  # its data was copied elsewhere; as if it were not in the nodeset
-    UNAVAILABLE = 3  # down, data may come back; readers wait for it
+    FULLY_AUTHORITATIVE = 0  # the node has its data: what it does not send, it does not have
+    UNDERREPLICATION = 1  # lost its data for good: readers do not wait for it, its silence proves nothing
+    AUTHORITATIVE_EMPTY = 2  # its data was copied to other nodes: as if it were not in the nodeset
+    UNAVAILABLE = 3  # down, and its data may come back: readers wait for it
 
 
 class RecordFlags(IntFlag):
-    """What is special about a record. Plain data has none of these."""
+    """What is special about a record. An ordinary record has none of these flags."""
 
     HOLE = 1  # recovery decided that nothing is here
     BRIDGE = 2  # last record of an epoch; always together with HOLE
     BY_RECOVERY = 4  # written by epoch recovery, not by the sequencer
-    DRAINED = 8  # this copy was moved elsewhere and is no longer counted
-    CORRUPT = 16  # its checksum is wrong; set by whoever decoded it, never stored
-    FILLED = 32  # a hole where a chain was not written; always together with HOLE
+    DRAINED = 8  # this copy was moved to another node and no longer counts
+    CORRUPT = 16  # its checksum is wrong; set by the process that decoded it, never stored
+    FILLED = 32  # a hole at a position that no client wrote, in a chain log; always together with HOLE
     COMPACTED = 64  # newer records replace all of its entries: its body was dropped
-    PURGED = 128  # it held deletions, and their time was over; always together with COMPACTED
+    PURGED = 128  # its deletions were removed after their grace; always together with COMPACTED
 
 
-# These two say what a copy's body is. They go with the body, and are left alone when a header is amended.
+# These two describe a copy's body. They belong to the body: amending a header does not change them.
 BODY_FLAGS: Final = int(RecordFlags.COMPACTED | RecordFlags.PURGED)
 
 
 @dataclass(frozen=True, slots=True)
 class WriterTag:
-    """Which appends of which writer a record holds: by this a resent append is recognised."""
+    """Identifies an append, so that the log recognises it when the writer sends it again."""
 
-    writer: int
-    incarnation: int  # of the writer's process; a lower one is fenced off
-    first_seq: int  # the writer's number of the first append in the record
-    count: int  # always 1: an append is a record
-    stable_upto: int  # everything below has been acknowledged to the writer, or was never used
-    # Whether the writer's appends have to be in the log in the order of their numbers.
-    is_ordered: bool = True
+    writer: int  # the number of the writer; `writer_number` makes one from a name
+    incarnation: int  # how often the writer was started; appends of a lower incarnation are refused
+    first_seq: int  # the number that the writer gave to this append
+    count: int  # always 1: an append is one record
+    stable_upto: int  # every number below it was acknowledged to the writer, or was never used
+    is_ordered: bool = True  # whether the log must have the writer's appends in the order of their numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What occupies one LSN: a header and an opaque body that may hold a batch of entries."""
+    """What occupies one LSN: a header, and a body that holds a batch of entries."""
 
     lsn: Lsn
-    timestamp_ms: int
-    copyset: tuple[NodeId, ...]
-    body: bytes | memoryview = b""  # a view where it was decoded out of a larger buffer
-    # RecordFlags; typed int because arithmetic on flag enums is slow and this is looked at per LSN.
+    timestamp_ms: int  # when it was appended
+    copyset: tuple[NodeId, ...]  # the nodes chosen to keep its copies
+    body: bytes | memoryview = b""  # a view if it was decoded out of a larger buffer
+    # RecordFlags; typed int because arithmetic on flag enums is slow and this is read for every LSN.
     flags: int = 0
     wave: int = 0  # of the Appender; for a record written by recovery, the epoch that sealed
-    entries: int = 0  # how many the body holds
-    entry_end: int = 0  # entries of the log up to and including this record
-    byte_end: int = 0  # body bytes of the log up to and including this record
+    entries: int = 0  # how many entries the body holds
+    entry_end: int = 0  # entries ever appended to the log, this record's included
+    byte_end: int = 0  # body bytes ever appended to the log, this record's included
     tag: WriterTag | None = None
-    # crc32c of the body, computed by the client and carried from there on; 0: not computed yet.
+    # crc32c of the body, computed once by the client that appends it; 0: not computed yet.
     crc: int = field(default=0, compare=False, repr=False)
 
     @property
     def size(self) -> int:
-        """Bytes this record costs on the wire and in a reader's memory."""
+        """About how many bytes the record takes on the wire and in a reader's memory."""
         return len(self.body) + RECORD_HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class LogPoint:
-    """A place between two records, and what the log ever held below it."""
+    """A place between two records of a log, and the log's counters there."""
 
-    lsn: Lsn = Lsn(0)  # the first above
-    entry_end: int = 0
-    byte_end: int = 0  # of bodies
-    timestamp_ms: int = 0  # of the last record below; 0: not said
+    lsn: Lsn = Lsn(0)  # the first LSN after this place
+    entry_end: int = 0  # how many entries were ever appended below it
+    byte_end: int = 0  # how many body bytes were ever appended below it
+    timestamp_ms: int = 0  # when the last record below it was appended; 0: not known
 
     @classmethod
     def after(cls, record: Record) -> LogPoint:
+        """The point just after a record."""
         return cls(record.lsn.next, record.entry_end, record.byte_end, record.timestamp_ms)
 
     def at(self, lsn: Lsn) -> LogPoint:
-        """The same counters at another LSN."""
+        """A point at another LSN, with the counters of this one."""
         return LogPoint(lsn, self.entry_end, self.byte_end)
 
     def joined(self, other: LogPoint) -> LogPoint:
-        """At least as far as both: counters and times never go back."""
+        """The point with the higher LSN, counters and time of both: in a log they never decrease."""
         return LogPoint(
             max(self.lsn, other.lsn),
             max(self.entry_end, other.entry_end),
@@ -304,44 +316,46 @@ class LogPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedRecord:
-    """Where a record is, and what the log has ever held below it and with it."""
+    """The position of a record, and the log's counters before and after it."""
 
     lsn: Lsn
-    timestamp_ms: int
-    entry_start: int
-    entry_end: int
-    byte_start: int  # of bodies
-    byte_end: int
+    timestamp_ms: int  # when it was appended
+    entry_start: int  # how many entries were ever appended below the record
+    entry_end: int  # the same count with the record's entries
+    byte_start: int  # how many body bytes were ever appended below the record
+    byte_end: int  # the same count with the record's body
 
     @property
     def start(self) -> LogPoint:
+        """The point just before the record."""
         return LogPoint(self.lsn, self.entry_start, self.byte_start)
 
     @property
     def end(self) -> LogPoint:
+        """The point just after the record."""
         return LogPoint(self.lsn.next, self.entry_end, self.byte_end)
 
 
-# What a header costs, near enough for flow control.
+# About how many bytes a header takes: exact enough for flow control.
 RECORD_HEADER_BYTES: Final = 64
 
 
 class GapType(Enum):
-    """Why a reader gets no record for some LSNs."""
+    """Why there are no records in a range of LSNs."""
 
     BRIDGE = "BRIDGE"  # the rest of an epoch, or the unused start of the next: nothing was ever there
-    HOLE = "HOLE"  # recovery decided this LSN is empty; nobody was told it had been stored
-    DATALOSS = "DATALOSS"  # there may have been a record and no copy is left
-    TRIM = "TRIM"  # removed on purpose, by an operator or by retention
+    HOLE = "HOLE"  # recovery decided that nothing is at this LSN; no acknowledged record was here
+    DATALOSS = "DATALOSS"  # records may have been here, and no copy is left
+    TRIM = "TRIM"  # the records were removed on purpose, by an operator or by retention
     ACCESS = "ACCESS"  # the reader may not read this log
-    NOTINCONFIG = "NOTINCONFIG"  # the log does not exist (any more)
-    FILTERED_OUT = "FILTERED_OUT"  # there is a record, but the reader asked not to see it
-    ROLLBACK = "ROLLBACK"  # what was read here before is to be undone; only in rows of Spark
-    COMPACTED = "COMPACTED"  # a keyed log: newer records replace everything that was here
+    NOTINCONFIG = "NOTINCONFIG"  # the log does not exist, or no longer
+    FILTERED_OUT = "FILTERED_OUT"  # there are records, but the reader asked not to see them
+    ROLLBACK = "ROLLBACK"  # what was read here before must be undone; only rows of Spark have this type
+    COMPACTED = "COMPACTED"  # newer records of a keyed log replace everything that was here
 
     @property
     def is_missed(self) -> bool:
-        """Whether the reader missed records: they are lost, or were removed before it came."""
+        """Whether the reader missed records: they are lost, or were trimmed before it read them."""
         match self:
             case GapType.DATALOSS | GapType.TRIM:
                 return True
@@ -360,7 +374,7 @@ class GapType(Enum):
 
     @property
     def is_loss(self) -> bool:
-        """Whether records may be gone that no operator and no retention removed."""
+        """Whether records may be lost: gone although neither an operator nor retention removed them."""
         match self:
             case GapType.DATALOSS:
                 return True
@@ -382,21 +396,20 @@ class GapType(Enum):
 class ReadLevel(Enum):
     """When a reader gets a record."""
 
-    RELEASED = "released"  # once it is released: stored on R nodes, durably
-    DURABLE = "durable"  # once, besides, no node that has one of its R copies is known to have lost it
+    RELEASED = "released"  # once it is released: synced to disk on R nodes
+    DURABLE = "durable"  # once it is released, and no node is known to have lost one of its R copies
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """No record for the LSNs from `start` up to, not including, `end`, and why."""
+    """There are no records from `start` up to, not including, `end`; `type` says why."""
 
     type: GapType
     start: Lsn
     end: Lsn
-    # Of COMPACTED gaps: what replaces the records is below the first; the log was at the second when it
-    # removed deletions from here. 0: not known, or none.
-    superseded_end: Lsn = Lsn(0)
-    purged_end: Lsn = Lsn(0)
+    # Only in COMPACTED gaps. 0: not known, or none.
+    superseded_end: Lsn = Lsn(0)  # the records that replace those of the gap are below it
+    purged_end: Lsn = Lsn(0)  # where the log was when deletions were last removed from the gap
 
     def __str__(self) -> str:
         return f"{self.type.value} [{self.start}, {self.end})"
@@ -415,24 +428,24 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class EpochMetadata:
-    """Who stores a log, from `first_epoch` on until a newer entry takes over."""
+    """Which nodes store a log, from `first_epoch` up to the next entry of the log's epoch metadata."""
 
     first_epoch: Epoch
     nodeset: tuple[NodeId, ...]
     replication: Replication
-    # Recovery closes every epoch with a bridge record. Where it does not (a log that was imported,
-    # say), the end of an epoch shows only as silence, and that silence is not a loss.
+    # Recovery ends every epoch with a bridge record. In a log without bridges (one that was imported, for
+    # example) nodes send nothing at the end of an epoch, and readers must not take that for a loss.
     bridges: bool = True
 
 
 class MetadataSource(Enum):
-    """How much a metadata entry says about the epochs after it."""
+    """What is known about the end of the range of epochs for which a metadata entry applies."""
 
-    BOUNDED = "BOUNDED"  # a newer entry exists: the entry holds exactly up to `last_epoch`
-    LAST = "LAST"  # the newest entry of the metadata log: later epochs may still get another
-    SOFT = "SOFT"  # from a cache that may be out of date: good enough to start, not to decide
+    BOUNDED = "BOUNDED"  # a newer entry exists: this one applies exactly up to `last_epoch`
+    LAST = "LAST"  # the newest entry of the metadata log: later epochs may still get another entry
+    SOFT = "SOFT"  # from a cache that may be out of date: good enough to start reading, not to decide
 
 
 def nodes(ids: Iterable[int]) -> tuple[NodeId, ...]:
-    """Node ids from plain numbers."""
+    """Node ids from plain integers."""
     return tuple(NodeId(node) for node in ids)

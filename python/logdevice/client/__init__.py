@@ -1,7 +1,7 @@
-"""What programs use to write logs and to read them.
+"""The client: how programs write logs, read them and administer them.
 
-`client.py` is the whole of it for programs with an event loop, `blocking.py` for all others. docs/client.md
-shows how it is used.
+`client.py` is for programs with an event loop, `blocking.py` for all others. docs/client.md shows how to use
+them.
 """
 
 from logdevice.client.admin.chain_points import Filled, Point

@@ -1,8 +1,8 @@
-"""The client for programs without an event loop: the same calls, which return when they are done.
+"""The client for programs without an event loop: it has the calls of `client.py`, which return when done.
 
-Any number of threads may use one client. It connects when it is first used, in the process that uses it:
-a client that was not used before a fork, or that was pickled, works in the other process. Calls, options
-and errors are those of `client.py`.
+Any number of threads may use one client. It connects when it is first used, in the process that uses it: a
+client that was pickled, or was not used before a fork, works in the other process. Arguments and errors are
+those of `client.py`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Part = TypeVar("Part")
 
 
 class Engine(NamedTuple):
-    """What does the work, in one process."""
+    """What does the work of a blocking client in one process."""
 
     process: int
     loop: LoopThread
     client: AsyncClient
-    in_use: WeakSet[BlockingClosing]  # writers that may still hold something, and readers
+    in_use: WeakSet[BlockingClosing]  # readers, and writers that may still hold entries
 
 
 def connect(
@@ -42,15 +42,25 @@ def connect(
     location: str = "",
     settings: Mapping[str, object] | None = None,
 ) -> Client:
-    """A client for the cluster of which some nodes are at `host:port,host:port`.
+    """Returns a blocking client for a cluster. Nothing is sent before its first call.
 
-    With `cluster` a node of another name is refused. `settings` are those of ClientSettings,
-    ReadStreamSettings, BatchSettings and WireSettings, by name. Nothing is sent before the first call.
+    `endpoints` are the addresses of some nodes, `host:port,host:port`; the client learns the other nodes from
+    them. With `cluster`, the client refuses nodes of any other cluster. `location` is where the client is
+    (`region.datacenter.cluster.row.rack`): in a log with `local_scd`, the closest node sends. `settings` are
+    settings of ClientSettings, ReadStreamSettings, BatchSettings and WireSettings, by name.
+
+    InvalidArgumentError or InvalidSettingError if an argument or a setting is not allowed.
     """
     return Client(ClientConfig.of(endpoints, cluster=cluster, location=location, settings=settings))
 
 
 class Client(Calls, BlockingClosing):
+    """The client for programs without an event loop; `connect` makes one.
+
+    Each call returns when it is done. Any number of threads may use one client. It can be pickled, and made
+    before a fork: it connects in the process that uses it. Use it in `with`, or call `close`.
+    """
+
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
         self._lock = threading.Lock()
@@ -62,7 +72,10 @@ class Client(Calls, BlockingClosing):
         return Client, (self.config,)
 
     def close(self) -> None:
-        """Ends readers, sees writers through, then drops all connections."""
+        """Closes all readers and writers of this client, then its connections.
+
+        Writers first append what they hold; the error of a writer is raised.
+        """
         with self._lock:
             self._is_closed = True
             engine, self._engine = self._engine, None
@@ -72,24 +85,26 @@ class Client(Calls, BlockingClosing):
             _shut_down(engine)
 
     def engine(self) -> Engine:
-        """What does the work in this process; made when it is first needed."""
+        """What does the work in this process; made when it is first needed. Not for programs."""
         with self._lock:
             if self._is_closed:
                 raise LocalProtocolError("the client is closed")
-            # What a parent process had is of no use to its child.
+            # A child process cannot use the engine of its parent.
             if self._engine is None or self._engine.process != os.getpid():
                 self._engine = _start(self.config)
                 self._finalizer = weakref.finalize(self, _shut_down, self._engine)
             return self._engine
 
     def perform(self, part: type[Part], work: Work[Part], face: Face | None) -> Any:
+        """Does a call in the client's event loop, and waits for it. Not for programs."""
         engine = self.engine()
 
         async def done() -> Any:
             result = work(engine.client.part(part))
             if not isinstance(result, Reader | BatchingWriter):
                 return await result
-            await result.open()  # it has begun to read, or has taken over its name, when the call returns
+            # So a reader has begun to read, or a writer taken over its name, when the call returns.
+            await result.open()
             return result
 
         result = engine.loop.run(done())
@@ -101,11 +116,15 @@ class Client(Calls, BlockingClosing):
 
     @property
     def clock_ms(self) -> int:
-        """The highest time this client has seen, to be carried to another one by `saw`."""
+        """The highest time that this client has seen in any log, in ms. Pass it to another client's `saw`."""
         return self.engine().client.clock_ms
 
     def saw(self, clock_ms: int) -> None:
-        """What this client appends from now on is not older than this."""
+        """Notes a time that another client has seen: its `clock_ms`.
+
+        Call it when knowledge comes from the other client by some other way than a log. Nothing that this
+        client appends from now on is older, so that consistent cuts keep cause and effect together.
+        """
         self.engine().client.saw(clock_ms)
 
 
@@ -122,7 +141,8 @@ def _shut_down(engine: Engine) -> None:
     if engine.process != os.getpid():
         return
     if engine.loop.is_here:
-        engine.loop.start(engine.client.close())  # the garbage collector works in any thread
+        # The garbage collector may run in the loop's own thread, which must not wait for itself.
+        engine.loop.start(engine.client.close())
     else:
         for each in list(engine.in_use):
             each.close()

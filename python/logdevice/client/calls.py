@@ -1,8 +1,8 @@
-"""What a client can do: the table of all calls, which both faces have.
+"""The table of all calls of a client: both faces of it have these calls.
 
-`client.py` is the face for programs with an event loop, `blocking.py` the one for all others; each says in
-`perform` how a call is done. Each call belongs to a part, which has its text and does the work. Ranges are
-half-open: `until` and `end` are not included. A log is named by its path or its number.
+`client.py` is the face for programs with an event loop, `blocking.py` the face for all others; each decides
+in `perform` how to do a call. Each call belongs to a part of the client, which does the work and has the
+docstring. Ranges are half-open: `until` and `end` are not included. A log is named by its path or its number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Face = Callable[[Any, LoopThread], Any]
 
 
 class Call(Protocol[P, Here, There]):
-    """A call as a method of both faces: the async client gives `Here`, the blocking one `There`."""
+    """A call as a method of both faces: the async client returns `Here`, the blocking client `There`."""
 
     @overload
     def __get__(self, client: AsyncClient, kind: object) -> Callable[P, Here]: ...
@@ -52,7 +52,7 @@ class Call(Protocol[P, Here, There]):
 def call_of(
     part: type[Part], call: Callable[Concatenate[Part, P], Coroutine[Any, Any, Result]]
 ) -> Call[P, Coroutine[Any, Any, Result], Result]:
-    """A call of a part; of the blocking client it returns when it is done."""
+    """A call that does one thing. The method of the blocking client returns once it is done."""
     made: Call[P, Coroutine[Any, Any, Result], Result] = _method(part, call, None)
     return made
 
@@ -60,7 +60,7 @@ def call_of(
 def opening(
     part: type[Part], call: Callable[Concatenate[Part, P], Here], face: Callable[[Any, LoopThread], There]
 ) -> Call[P, Here, There]:
-    """A call that opens a reader or a writer; the blocking client gives it a face of its own."""
+    """A call that opens a reader or a writer. The blocking client wraps the result in `face`."""
     made: Call[P, Here, There] = _method(part, call, face)
     return made
 
@@ -74,9 +74,11 @@ def _method(part: type[Part], call: Callable[..., Any], face: Face | None) -> An
 
 
 class Calls(ABC):
+    """All calls, as methods. A face of the client inherits them and decides how they are done."""
+
     @abstractmethod
     def perform(self, part: type[Part], work: Work[Part], face: Face | None) -> Any:
-        """Has a part do the work; `face` is what the blocking client makes of something that was opened."""
+        """Does a call: hands the part to `work`. A blocking client wraps a reader or writer in `face`."""
 
     append = call_of(Appending, Appending.append)
     append_many = call_of(Appending, Appending.append_many)

@@ -1,8 +1,7 @@
-"""The client, for programs with an event loop: append, read, ask about logs, administer them.
+"""The client for programs with an event loop: append, read, ask about logs, administer them.
 
-Lives from its making to `close`, in one event loop of one process; connections are made when they are
-first needed. `blocking.py` has the same for programs without a loop; `calls.py` has the table of what both
-can do.
+It works until `close`, in one event loop of one process; it makes connections when they are first needed.
+`blocking.py` is the client for programs without a loop; `calls.py` has the table of the calls of both.
 """
 
 from __future__ import annotations
@@ -33,6 +32,17 @@ Part = TypeVar("Part")
 
 
 class AsyncClient(Calls, Closing):
+    """The client for programs with an event loop. Its calls are coroutines.
+
+    `endpoints` are the addresses of some nodes, `host:port,host:port`; the client learns the other nodes from
+    them. With `cluster`, the client refuses nodes of any other cluster. `location` is where the client is
+    (`region.datacenter.cluster.row.rack`): in a log with `local_scd`, the closest node sends. `settings` are
+    settings of ClientSettings, ReadStreamSettings, BatchSettings and WireSettings, by name.
+
+    Use it in `async with`, or call `close`. It belongs to one event loop and sends nothing before its first
+    call. InvalidArgumentError or InvalidSettingError if an argument or a setting is not allowed.
+    """
+
     def __init__(
         self,
         endpoints: str | ClientConfig,
@@ -66,13 +76,18 @@ class AsyncClient(Calls, Closing):
         self._parts: dict[type[Any], object] = {type(part): part for part in parts}
 
     def part(self, kind: type[Part]) -> Part:
+        """The part of the client that does some of its calls. Not for programs."""
         return cast(Part, self._parts[kind])
 
     def perform(self, part: type[Part], work: Work[Part], face: Face | None) -> Any:
+        """Does a call, in the caller's event loop. Not for programs."""
         return work(self.part(part))
 
     async def close(self) -> None:
-        """Ends readers, sees writers through, then drops all connections. Raises what a writer raises."""
+        """Closes all readers and writers of this client, then its connections.
+
+        Writers first append what they hold; the error of a writer is raised once everything is closed.
+        """
         using = list(self.context.in_use)
         results = await asyncio.gather(*(each.close() for each in using), return_exceptions=True)
         await self.context.nodes.close()
@@ -82,11 +97,13 @@ class AsyncClient(Calls, Closing):
 
     @property
     def clock_ms(self) -> int:
-        """The highest time this client has seen, to be carried to another one by `saw`."""
+        """The highest time that this client has seen in any log, in ms. Pass it to another client's `saw`."""
         return self.context.clock.time_ms
 
     def saw(self, clock_ms: int) -> None:
-        """What this client appends from now on is not older than this: the `clock_ms` of another client,
-        whose knowledge came here by some other way than a log.
+        """Notes a time that another client has seen: its `clock_ms`.
+
+        Call it when knowledge comes from the other client by some other way than a log. Nothing that this
+        client appends from now on is older, so that consistent cuts keep cause and effect together.
         """
         self.context.clock.saw(clock_ms)

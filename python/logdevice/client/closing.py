@@ -1,4 +1,4 @@
-"""What everything has in common that is used until it is closed: `with`, and iteration where items come out.
+"""Base classes of everything that is used until it is closed: they add `with`, and iteration over items.
 
 `Closing` and `Items` are for programs with an event loop, `BlockingClosing` and `BlockingItems` for others.
 """
@@ -16,8 +16,11 @@ Item = TypeVar("Item")
 
 
 class Closing(ABC):
+    """Something that is closed at the end of an `async with`, or by `close`."""
+
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Closes it: it cannot be used any more."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -27,11 +30,11 @@ class Closing(ABC):
 
 
 class Items(Closing, AsyncIterator[Item]):
-    """To be used by one task at a time."""
+    """Gives items: iterate over it with `async for`, or call `next`. One task at a time may use it."""
 
     @abstractmethod
     async def next(self, timeout_ms: int | None = None) -> Item | None:
-        """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
+        """The next item; None at the end. TimeoutError if nothing comes within `timeout_ms`."""
 
     async def __anext__(self) -> Item:
         item = await self.next()
@@ -41,8 +44,11 @@ class Items(Closing, AsyncIterator[Item]):
 
 
 class BlockingClosing(ABC):
+    """Something that is closed at the end of a `with`, or by `close`."""
+
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes it: it cannot be used any more."""
 
     def __enter__(self) -> Self:
         return self
@@ -52,15 +58,18 @@ class BlockingClosing(ABC):
 
 
 class BlockingItems(BlockingClosing, Iterator[Item]):
-    """To be used by one thread at a time. `items` are read in the loop."""
+    """Gives items: iterate over it, or call `next`. One thread at a time may use it.
+
+    `items` are read in the event loop of `loop`.
+    """
 
     def __init__(self, items: Items[Item], loop: LoopThread) -> None:
         self._items, self._loop = items, loop
-        # A `for` that was left in the middle must not keep the reader reading.
+        # A program that leaves a `for` in the middle drops the reader: it must then stop reading.
         weakref.finalize(self, _abandon, items, loop).atexit = False
 
     def next(self, timeout_ms: int | None = None) -> Item | None:
-        """The next item; None at the end. TimeoutError if there is none within `timeout_ms`."""
+        """The next item; None at the end. TimeoutError if nothing comes within `timeout_ms`."""
         return self._loop.run(self._items.next(timeout_ms))
 
     def __next__(self) -> Item:
@@ -70,6 +79,7 @@ class BlockingItems(BlockingClosing, Iterator[Item]):
         return item
 
     def close(self) -> None:
+        """Stops reading. Items that were not taken are dropped."""
         self._loop.run(self._items.close())
 
 

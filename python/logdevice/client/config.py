@@ -1,7 +1,7 @@
-"""Everything a client is told at birth: where the cluster is, where it is itself, and all its settings.
+"""The configuration of a client: where the cluster is, where the client is, and all its settings.
 
-A value: frozen, complete, valid. It can be pickled, so a client can be sent to another process and
-connect from there.
+It is an immutable, checked value and can be pickled, so a client can be sent to another process and connect
+from there.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ COMPONENTS: Final[Mapping[str, type[Settings]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    endpoints: tuple[str, ...]  # addresses of some nodes; the others are learnt from these
-    cluster: str | None = None  # None: whichever answers
-    location: Location = Location()  # of the client, for logs that are read from close by
+    """Everything that a client needs to connect, and all its settings."""
+
+    endpoints: tuple[str, ...]  # addresses of some nodes; the client learns the other nodes from these
+    cluster: str | None = None  # the only cluster to accept; None: the cluster of the first node that answers
+    location: Location = Location()  # of the client: in a log with `local_scd`, the closest node sends
     client: ClientSettings = field(default_factory=ClientSettings)
     stream: ReadStreamSettings = field(default_factory=ReadStreamSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
@@ -37,7 +39,10 @@ class ClientConfig:
     def of(
         cls, endpoints: str, *, cluster: str | None, location: str, settings: Mapping[str, object] | None
     ) -> ClientConfig:
-        """From what a person writes: `host:port,host:port`, and settings by name, whosever they are."""
+        """The configuration with these endpoints, `host:port,host:port`, and settings, given by name alone.
+
+        InvalidArgumentError or InvalidSettingError if an argument or a setting is not allowed.
+        """
         try:
             place = Location.parse(location)
         except ValueError as problem:
@@ -47,7 +52,7 @@ class ClientConfig:
         for name in given:
             if name not in known:
                 raise InvalidSettingError(no_setting(name, known))
-        # No two components share a name.
+        # No two components have a setting of the same name.
         parts: dict[str, Any] = {
             part: changed(component(), {name: given[name] for name in given if name in declared(component)})
             for part, component in COMPONENTS.items()
@@ -56,11 +61,12 @@ class ClientConfig:
 
 
 def parse_endpoints(text: str) -> tuple[str, ...]:
+    """The addresses in `host:port,host:port`, each once. InvalidArgumentError for other text."""
     addresses = tuple(address.strip() for address in text.split(",") if address.strip())
     for address in addresses:
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise InvalidArgumentError(f"{address!r} is not an address of the form host:port")
     if not addresses:
-        raise InvalidArgumentError("no address of a node was given; write host:port,host:port")
+        raise InvalidArgumentError("no node address was given, expected host:port,host:port")
     return tuple(dict.fromkeys(addresses))

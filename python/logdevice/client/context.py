@@ -1,6 +1,6 @@
-"""What the parts of one client share: how the cluster is reached, what is known of it, and what is open.
+"""What the parts of one client share: the ways to reach the cluster, what is known of it, and what is open.
 
-One for each client, made by it; parts get it by constructor and keep nothing of it twice.
+Each client makes one and passes it to its parts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Choice = TypeVar("Choice", bound=Enum)
 
 
 def chosen(kind: type[Choice], what: str, value: object) -> Choice:
-    """The member of an enumeration that a program gave, or its value."""
+    """The member of an enumeration for an argument, which may be the member or its value.
+
+    InvalidArgumentError, with the name of the argument in `what`, if there is no such member.
+    """
     try:
         return kind(value)
     except ValueError:
@@ -36,9 +39,9 @@ def chosen(kind: type[Choice], what: str, value: object) -> Choice:
 
 
 class SeenClock:
-    """How far in time a client has come: the highest time of all it has read, or was told is in a log.
+    """The highest time that a client has seen in any log, by reading, appending or asking.
 
-    Sent along with every append, so that what a client writes is never older than what it knows.
+    The client sends it with every append, so that a record is never older than what its writer knew.
     """
 
     def __init__(self) -> None:
@@ -55,7 +58,7 @@ class ClientContext:
     directory: Directory
     routing: Routing
     clock: SeenClock
-    in_use: WeakSet[Closing] = field(default_factory=WeakSet)  # readers and writers, which end with it
+    in_use: WeakSet[Closing] = field(default_factory=WeakSet)  # readers and writers, closed with the client
 
     @classmethod
     def of(cls, config: ClientConfig) -> ClientContext:
@@ -68,15 +71,17 @@ class ClientContext:
         return self.config.client
 
     async def number(self, log: LogRef) -> LogId:
+        """The number of a log. UnknownLogError if there is no such log."""
         return await self.directory.number(log)
 
     async def tail(self, log: LogId, *, confirm: bool = True) -> Tail:
-        """Where the log ends, as its sequencer says."""
+        """Where the log ends, from its sequencer."""
         tail = await self.routing.ask(GetTail(log, confirm))
         self.clock.saw(tail.end.timestamp_ms)
         return tail
 
     async def position(self, log: LogId, where: Where) -> Lsn:
+        """The LSN that a position of a call means. InvalidArgumentError if it is not a position."""
         if where == "tail":
             return (await self.tail(log)).end.lsn
         try:
@@ -84,5 +89,7 @@ class ClientContext:
         except (TypeError, ValueError) as problem:
             raise InvalidArgumentError(str(problem), log=log) from None
         if not 0 <= lsn <= LSN_MAX:
-            raise InvalidArgumentError(f"{int(lsn)} is not an LSN", log=log)
+            raise InvalidArgumentError(
+                f"{int(lsn)} is not an LSN, which is from 0 to {int(LSN_MAX)}", log=log
+            )
         return lsn

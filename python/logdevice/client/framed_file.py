@@ -1,8 +1,8 @@
-"""A file of frames that survives a crash: what a process must still know when it starts again.
+"""A file of frames that survives a crash, for what a process must still know when it starts again.
 
-One file for one owner, locked while a process uses it. Frames are added at its end, or all of them are
-replaced at once. After a crash the file is read up to the first frame that is not whole, and cut there:
-whoever wrote that frame had not been told that it is durable.
+Each file has one owner and is locked while a process uses it. Frames are added at its end, or all of them are
+replaced at once. After a crash the file is read up to the first frame that is not whole, and truncated there:
+that frame was never reported as durable.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from crc32c import crc32c
 
 from logdevice.errors import InvalidArgumentError
 
-_HEAD: Final = Struct("<BQII")  # kind, number, entries, length of what follows
+_HEAD: Final = Struct("<BQII")  # kind, number, entries, length of the body
 _CHECKSUM: Final = Struct("<I")
-_OWNER: Final = 1  # the kind of the first frame; other kinds are the owner's business
+_OWNER: Final = 1  # the kind of the first frame; the owner decides on the other kinds
 
 
 class FileFrame(NamedTuple):
@@ -31,7 +31,7 @@ class FileFrame(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes of a file it takes."""
+        """How many bytes the frame takes in the file."""
         return _HEAD.size + len(self.body) + _CHECKSUM.size
 
     def encode(self) -> bytes:
@@ -40,7 +40,10 @@ class FileFrame(NamedTuple):
 
 
 class FramedFile:
-    """`what` it is and whose: for errors. `owner` is of one or more lines."""
+    """`what` names the kind of file in errors. `owner`, of one or more lines, says to whom it belongs.
+
+    InvalidArgumentError if another process uses the file, or if it belongs to another owner.
+    """
 
     def __init__(self, path: Path, what: str, owner: str) -> None:
         self._path, self._what = path, what
@@ -48,7 +51,7 @@ class FramedFile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             self._lock()
-            self.frames = self._load()  # as they were found
+            self.frames = self._load()  # the frames that were in the file when it was opened
         except BaseException:
             os.close(self._file)
             raise
@@ -58,13 +61,13 @@ class FramedFile:
         return os.fstat(self._file).st_size
 
     def add(self, frames: Iterable[FileFrame], *, sync: bool) -> None:
-        """Durable, with `sync`, when it returns."""
+        """Adds frames at the end of the file. With `sync`, they are durable when this returns."""
         self._write(self._file, b"".join(frame.encode() for frame in frames))
         if sync:
             os.fdatasync(self._file)
 
     def replace(self, frames: Iterable[FileFrame]) -> None:
-        """Written anew beside it, so that a crash leaves the old frames or the new ones."""
+        """Replaces all frames, by a new file of the same name: a crash leaves the old or the new frames."""
         beside = self._path.with_suffix(self._path.suffix + ".new")
         file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
         self._write(file, b"".join(frame.encode() for frame in (self._owner, *frames)))
@@ -83,7 +86,7 @@ class FramedFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidArgumentError(
-                f"{self._what} {self._path} is used by another process; it is for one process at a time"
+                f"{self._what} {self._path} is in use by another process; only one at a time may use it"
             ) from None
 
     def _load(self) -> list[FileFrame]:
@@ -101,13 +104,11 @@ class FramedFile:
             return []
         if frames[0] != self._owner:
             theirs, ours = (_one_line(frame.body) for frame in (frames[0], self._owner))
-            raise InvalidArgumentError(
-                f"{self._what} {self._path} belongs to {theirs}, not to {ours}; choose another file"
-            )
+            raise InvalidArgumentError(f"{self._what} {self._path} belongs to {theirs}, not to {ours}")
         return frames[1:]
 
     def _sync_name(self) -> None:
-        """What is durable in a file is lost all the same as long as the file's name is not."""
+        """Makes the file's name durable: without it, even durable contents are lost."""
         sync(self._path.parent)
 
     def _write(self, file: int, data: bytes) -> None:
@@ -117,7 +118,7 @@ class FramedFile:
 
 
 def sync(path: Path) -> None:
-    """A file, or the names in a directory."""
+    """Makes a file, or the names in a directory, durable."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

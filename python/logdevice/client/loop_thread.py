@@ -1,16 +1,16 @@
-"""An event loop in a thread of its own, for callers that have none.
+"""An event loop in a thread of its own, for callers without an event loop.
 
-There is one for each process, shared by everybody there, and it lives as long as the process: gRPC has
-one queue of events for all loops, and a loop that was closed breaks it for the others. Threads do not
-come along when a process forks, so a child has its own.
+All clients of a process share one, and it is never closed: gRPC has one event queue for all loops of a
+process, and breaks if one loop closes while others run. A forked child does not get the parent's threads, so
+it makes a loop of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-# Where pandas is installed, pyarrow loads it with the first array, which may be when the process ends; then
-# this part of it cannot be loaded any more.
+# If pandas is installed, pyarrow imports it with the first array. If that happens while the process ends,
+# this module can no longer be imported; so it is imported now.
 import concurrent.futures.thread  # noqa: F401
 import os
 import threading
@@ -32,11 +32,11 @@ class LoopThread:
 
     @property
     def is_here(self) -> bool:
-        """Whether the caller is in the loop already, and must not wait for it."""
+        """Whether the caller runs in the loop's own thread, and so must not wait for the loop."""
         return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of the work, which is done in the loop; cancelled if the caller is interrupted."""
+        """Does the work in the loop and returns its result. Cancels it if the caller is interrupted."""
         assert not self.is_here, "a blocking call inside the client's own loop"
         future = self.start(work)
         try:
@@ -46,6 +46,7 @@ class LoopThread:
             raise
 
     def start(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Starts the work in the loop, without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def _run(self) -> None:
@@ -54,7 +55,7 @@ class LoopThread:
 
 
 def shared() -> LoopThread:
-    """The loop of this process."""
+    """The loop of this process; made when it is first needed."""
     with _lock:
         if os.getpid() not in _shared:
             _shared[os.getpid()] = LoopThread()
@@ -66,5 +67,5 @@ def _renew_lock() -> None:
     _lock = threading.Lock()
 
 
-# Another thread of the parent may have held it at that moment.
+# Another thread of the parent may have held the lock when the process forked.
 os.register_at_fork(after_in_child=_renew_lock)

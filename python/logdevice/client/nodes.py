@@ -1,8 +1,8 @@
-"""The nodes of the cluster as one client reaches them: who is there, and one conversation with each.
+"""The nodes of the cluster as one client reaches them: their addresses, and one conversation with each.
 
-Lives as long as the client, in its event loop. Any node answers questions about the cluster; the one
-that answered last is asked first. What is known about the cluster is asked for again after a while, and
-until the answer comes the old one will do: addresses rarely change.
+Any node answers questions about the cluster; the node that answered last is asked first. The list of nodes is
+refreshed after `cluster_refresh_ms`. If that fails, the client goes on with the old list, because addresses
+rarely change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from logdevice.wire.data_channel import DataStream
 from logdevice.wire.hello import Hello
 
 Answer = TypeVar("Answer")
-_Place = tuple[str, NodeId | None]  # an address, and who is expected there
+_Place = tuple[str, NodeId | None]  # an address, and the node that is expected there
 
 
 class Nodes:
@@ -35,15 +35,15 @@ class Nodes:
         self._hello = Hello(cluster=config.cluster or "", location=config.location)
         self._channels = [Channels(self._hello, config.wire)]
         self._conversations: dict[_Place, Conversation] = {}
-        self._favourite: _Place | None = None  # who answered last
+        self._favourite: _Place | None = None  # the node that answered last
         self._view: ClusterView | None = None
         self._viewed_ms = 0
-        self._is_doubted = False  # a node was not where it should be
+        self._is_doubted = False  # a node was not at its known address
         self._viewing = asyncio.Lock()
         self._is_closed = False
 
     async def view(self, *, fresh: bool = False) -> ClusterView:
-        """Who is there, as some node sees it."""
+        """The nodes of the cluster, as one of them sees it."""
         async with self._viewing:
             if self._view is not None and not fresh and monotonic_ms() < self._stale_ms:
                 return self._view
@@ -57,6 +57,7 @@ class Nodes:
             return self._view
 
     async def storage_nodes(self) -> dict[NodeId, NodeView]:
+        """The storage nodes of the cluster."""
         return {node.node: node for node in (await self.view()).nodes if node.is_storage}
 
     async def ask(
@@ -67,13 +68,13 @@ class Nodes:
         timeout_ms: int | None = None,
         idempotent: bool = True,
     ) -> Answer:
-        """One node's answer, in one attempt."""
+        """Asks one node, once, and returns its answer."""
         place, patience_ms = await self._place_of(node), timeout_ms or self._settings.attempt_timeout_ms
         with self._doubting_where(node):
             return await self._conversation(place).ask(request, timeout_ms=patience_ms, idempotent=idempotent)
 
     async def ask_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
-        """The answer of the first node that can be reached; each is asked once."""
+        """Asks nodes in turn, each once, and returns the first answer. UnavailableError if none answers."""
         problem: UnavailableError | None = None
         for place in self._places():
             conversation = self._conversation(place)
@@ -90,11 +91,11 @@ class Nodes:
         raise problem
 
     async def call_any(self, request: Request[Answer], *, idempotent: bool = True) -> Answer:
-        """The same, tried again with pauses while nobody can answer."""
+        """Asks nodes as `ask_any` does, again with pauses while none can answer, for `call_timeout_ms`."""
         return await persistently(lambda: self.ask_any(request, idempotent=idempotent), self._settings)
 
     async def open(self, node: NodeId, method: str) -> ClientStream | DataStream:
-        """A stream of one's own with a node, the fastest it offers."""
+        """Opens a stream to a node, of the fastest kind that the node offers."""
         place = await self._place_of(node)
         with self._doubting_where(node):
             return await self._channel(place).open_data(method)
@@ -110,18 +111,18 @@ class Nodes:
 
     def _learn(self, view: ClusterView) -> None:
         if self._view is None:
-            # From here on a node of another cluster is refused, even if any would have done at first.
+            # The client may have accepted any cluster so far; from here on it refuses nodes of other ones.
             self._hello = replace(self._hello, cluster=view.cluster)
             self._channels.append(Channels(self._hello, self._config.wire))
         elif view.cluster != self._view.cluster:
             raise WrongClusterError(
-                f"the addresses given lead to two clusters, {self._view.cluster!r} and {view.cluster!r}",
+                f"the endpoints belong to two clusters, {self._view.cluster!r} and {view.cluster!r}",
                 node=view.asked,
             )
         self._view, self._viewed_ms, self._is_doubted = view, monotonic_ms(), False
 
     def _places(self) -> list[_Place]:
-        """Where to ask: who answered last, then nodes that are alive, then what was given at birth."""
+        """Where to ask, in this order: the node that answered last, nodes that are alive, the endpoints."""
         nodes = () if self._view is None else self._view.nodes
         places: list[_Place] = [
             (node.address, node.node) for node in sorted(nodes, key=lambda node: not node.is_alive)
@@ -135,17 +136,17 @@ class Nodes:
         return list(known.values())
 
     async def _place_of(self, node: NodeId) -> _Place:
-        # What is known will do until it fails: whoever appends does not wait for news of the cluster.
+        # The known address is used until it fails, so that appends do not wait for a refresh of the cluster.
         views = [] if self._view is None or self._is_doubted else [self._view]
         for view in (*views, None):
             for known in (view or await self.view(fresh=view is None)).nodes:
                 if known.node == node:
                     return known.address, node
-        raise UnavailableError("the node is not in the cluster, as far as others know", node=node)
+        raise UnavailableError("the node is not in the cluster, according to other nodes", node=node)
 
     @contextmanager
     def _doubting_where(self, node: NodeId) -> Iterator[None]:
-        """A node that cannot be reached may have moved, and its address may be somebody else's by now."""
+        """A node that cannot be reached may have moved, and another node may now have its address."""
         try:
             yield
         except UnavailableError:
@@ -153,7 +154,9 @@ class Nodes:
             raise
         except WrongClusterError as error:
             self._is_doubted = True
-            raise UnavailableError(f"not where it was: {error.message}", node=node) from None
+            raise UnavailableError(
+                f"the node is no longer at its known address: {error.message}", node=node
+            ) from None
 
     def _channel(self, place: _Place) -> WireChannel:
         if self._is_closed:

@@ -1,4 +1,4 @@
-"""Trying again: the one place that says which errors are worth it, and how long to pause."""
+"""Retries: which errors are worth a retry, and how long to pause before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Result = TypeVar("Result")
 
 
 async def persistently(work: Callable[[], Awaitable[Result]], settings: ClientSettings) -> Result:
-    """Does the work until it succeeds, fails in a way that does not go away, or the time of a call is up."""
+    """Does the work, and repeats it after errors that are worth a retry, for at most `call_timeout_ms`.
+
+    Raises the last error.
+    """
     retrying = AsyncRetrying(
         retry=retry_if_exception(_goes_away),
         stop=stop_before_delay(settings.call_timeout_ms / 1000),
@@ -26,12 +29,12 @@ async def persistently(work: Callable[[], Awaitable[Result]], settings: ClientSe
         reraise=True,
     )
 
-    async def attempt() -> Result:  # tenacity takes nothing less for asynchronous
+    async def attempt() -> Result:  # tenacity recognises only a coroutine function as asynchronous
         return await work()
 
     return await retrying(attempt)
 
 
 def _goes_away(error: BaseException) -> bool:
-    # A disk that is full stays full until somebody does something about it.
+    # A full disk stays full until an operator frees space.
     return isinstance(error, LogDeviceError) and error.retriable and not isinstance(error, NoSpaceError)

@@ -1,7 +1,7 @@
-"""Requests to the sequencer of a log: the shell of `protocol/cluster/routing.py`, which decides.
+"""Sends requests to the sequencer of a log: the shell of `protocol/cluster/routing.py`, which decides.
 
-Lives as long as the client. A request is sent again only if it is known to have had no effect, or may be done
-twice; what became of an append without a tag whose answer was lost is OutcomeUnknownError.
+A request is sent again only if it is known to have had no effect, or may be done twice. If the answer to an
+append without a tag is lost, the append ends in OutcomeUnknownError.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from logdevice.types import LogId, NodeId
 Answer = TypeVar("Answer")
 
 _TROUBLES: Final[Mapping[Trouble, tuple[type[LogDeviceError], str]]] = {
-    Trouble.NOBODY: (NoSequencerError, "no node gives out numbers for the log now"),
-    Trouble.TOO_FEW_NODES: (NoSequencerError, "fewer nodes are there than the log's min_copies asks for"),
+    Trouble.NOBODY: (NoSequencerError, "no node is the log's sequencer now"),
+    Trouble.TOO_FEW_NODES: (NoSequencerError, "fewer nodes are up than the log's min_copies asks for"),
     Trouble.OVERLOADED: (OverloadedError, "the log has too many appends in flight"),
     Trouble.UNKNOWN_LOG: (NoSequencerError, "the sequencer does not know the log yet"),
-    Trouble.REPLACED: (NoSequencerError, "the sequencer was replaced meanwhile"),
-    Trouble.CIRCLE: (NoSequencerError, "nodes point at each other for the sequencer"),
-    Trouble.LATE: (NoSequencerError, "the time was up before the sequencer was found"),
+    Trouble.REPLACED: (NoSequencerError, "the sequencer was replaced during the request"),
+    Trouble.CIRCLE: (NoSequencerError, "nodes name each other as the sequencer"),
+    Trouble.LATE: (NoSequencerError, "the sequencer was not found in time"),
 }
 
 
@@ -52,34 +52,39 @@ class Routing:
         self._rng = random.Random()
 
     async def append(self, append: Append) -> Appended:
-        """The sequencer's answer; one that says "elsewhere" or "later" is followed, not returned."""
+        """Sends an append to the log's sequencer, again if the answer says "elsewhere" or "later"."""
         return await self.ask(append, self._settings.append_timeout_ms, is_repeatable=False)
 
     async def append_tagged(self, append: Append) -> Appended:
-        """The same for an append with a tag, which is sent again until a node says what became of it."""
+        """Sends an append with a tag again and again, until a sequencer says what became of it.
+
+        OutcomeUnknownError if no sequencer says so in time.
+        """
         try:
             return await self.ask(append, self._settings.append_timeout_ms)
         except UnavailableError as error:
             raise OutcomeUnknownError(
-                f"nobody answered in time ({error.message}); with the same tag it may be sent again",
+                f"no sequencer answered in time ({error.message}); with the same tag it may be sent again",
                 log=append.log,
             ) from None
 
     async def sequencer(self, log: LogId) -> NodeId:
-        """Which node gives out numbers for the log now, as far as this client knows."""
+        """The log's sequencer, as far as this client knows. NoSequencerError if there is none."""
         node = self.known.get(log)
         if node is None:
             node = (await self.nodes.ask_any(FindSequencer(log))).node
             if node is None:
-                raise NoSequencerError("no node can be the sequencer now", log=log)
+                raise NoSequencerError("no node can be the log's sequencer now", log=log)
             self.known.learn(log, node)
         return node
 
     async def ask(
         self, request: Request[Answer], timeout_ms: int | None = None, *, is_repeatable: bool = True
     ) -> Answer:
-        """The sequencer's answer to a request that has a log and, unless it is said otherwise, may be done
-        twice: a position of a chain log that is asked for again with the same token is the same one.
+        """The sequencer's answer to a request about a log.
+
+        Unless `is_repeatable` is false, the request may be done twice. That includes asking for a position of
+        a chain log: with the same token, the answer is the same position.
         """
         routed = Routed(
             cast(routing.Request, request),
@@ -97,14 +102,14 @@ class Routing:
 
 
 class _RoutedRequest(Host[Routed]):
-    """One request: what its machine orders is done by the task that waits for the answer."""
+    """One request. The task that waits for the answer also does what the machine orders."""
 
     def __init__(self, owner: Routing, routed: Routed) -> None:
         self._work: asyncio.Queue[routing.Effect] = asyncio.Queue()
         orders = (routing.LookUpSequencer, routing.Send, routing.RequestDone, routing.Fail)
         super().__init__(routed, dict.fromkeys(orders, self._work.put_nowait), clock=monotonic_ms)
         self._owner, self._request = owner, routed.request
-        self._error: LogDeviceError | None = None  # what the latest attempt ended with, if it was one
+        self._error: LogDeviceError | None = None  # the error of the latest attempt, if it failed
 
     async def play(self) -> routing.Answer:
         self.perform(self.machine.start(self.clock()))
@@ -137,7 +142,7 @@ class _RoutedRequest(Host[Routed]):
                 idempotent=self.machine.is_repeatable,
             )
         except UnknownLogError as error:
-            # If others know the log, the node has just not heard of it yet; if not, that is the end.
+            # If other nodes know the log, this node has not heard of it yet; otherwise `find` raises.
             await self._owner.directory.find(self._request.log, fresh=True)
             self._error = NoSequencerError(_TROUBLES[Trouble.UNKNOWN_LOG][1], log=error.log, node=error.node)
             return Refused(send.id, Trouble.UNKNOWN_LOG)
@@ -154,7 +159,7 @@ class _RoutedRequest(Host[Routed]):
         return Answered(send.node, answer, send.id)
 
     def _note(self, error: LogDeviceError) -> None:
-        """Raises what no other attempt would change: a disk that is full stays full for long."""
+        """Remembers the error of an attempt, or raises it if another attempt would not help."""
         if not error.retriable or isinstance(error, NoSpaceError):
             raise error
         self._error = error

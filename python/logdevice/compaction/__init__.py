@@ -1,5 +1,5 @@
-"""Compaction of keyed logs: finds records that newer ones replace, has them dropped.
+"""Compaction of keyed logs: finds superseded records, and has storage nodes drop them.
 
-`newest.py` decides, `run.py` does it once, with a client like any other, `service.py` again and again in the
-background of a node. Rules: docs/protocol/keyed_logs.md.
+`newest.py` decides which records, `run.py` compacts a log once, through a client like any other, and
+`service.py` does that regularly in the background of a node. Rules: docs/protocol/keyed_logs.md.
 """

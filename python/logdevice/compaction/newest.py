@@ -1,7 +1,8 @@
-"""Which records of a keyed log nobody needs: those with no entry that is the newest of its key.
+"""Finds the superseded records of a keyed log: those without any entry that is the newest of its key.
 
-Fed with what a reader gives, in the order of the log. Whatever it is not sure about stays: entries without a
-key, records with columns of their own, and keys beyond the number it may remember. Rules K30 to K33.
+It is fed with what a reader returns, in the order of the log. Everything that it cannot be sure about stays:
+entries without a key, records with columns of their own, and keys beyond the number that it may remember.
+Rules K30 to K33.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ _Lsns = npt.NDArray[np.int64]
 
 
 class Newest:
-    """Entry by entry only where there is no other way: by key, once for each batch that has it."""
+    """Remembers the newest entry of each key. It loops in Python only over the different keys of a batch."""
 
     def __init__(self, keys_max: int) -> None:
         self.keys_left_out = False
         self._keys_max = keys_max
         self._records: list[_Lsns] = []  # in order
-        self._kept: list[_Lsns] = []  # records that stay whatever comes
-        # By key the LSN of its newest entry, doubled; odd if that is a deletion.
+        self._kept: list[_Lsns] = []  # records that stay in any case
+        # By key, twice the LSN of its newest entry; plus 1 if that entry is a deletion.
         self._newest: dict[bytes, int] = {}
         self._deleted_ms: dict[int, int] = {}  # when records with deletions were appended
 
     @property
     def records(self) -> _Lsns:
-        """The LSNs of all, in order."""
+        """The LSNs of all records so far, in order."""
         return _joined(self._records)
 
     def add(self, columns: pa.RecordBatch) -> None:
-        """Entries as a reader gives them, with their positions."""
+        """Takes the columns of a batch from a reader, with the positions of the entries."""
         lsns = columns["lsn"]
         self._records.append(_unique(lsns))
         if not set(ENTRIES.names) <= set(columns.schema.names):
@@ -61,7 +62,7 @@ class Newest:
         found: dict[bytes, int] = dict(zip(last["key"].to_pylist(), entries.tolist(), strict=True))
         room = self._keys_max - len(self._newest)
         if len(found) > room and len(new := found.keys() - self._newest.keys()) > room:
-            # K33: what cannot be remembered cannot be known to be replaced.
+            # K33: a record stays if a key in it is not remembered, as it may still be the newest one.
             self.keys_left_out = True
             unknown = pc.is_in(keys, value_set=pa.array(list(new), keys.type))
             self._kept.append(_unique(columns["lsn"].filter(unknown)))
@@ -73,7 +74,7 @@ class Newest:
             self._deleted_ms.update(zip(gone["lsn"].to_pylist(), times, strict=True))
 
     def superseded(self) -> list[int]:
-        """K30: the records all of whose entries have been replaced."""
+        """K30: the records whose entries have all been replaced by newer ones."""
         entries = np.fromiter(self._newest.values(), np.uint64, len(self._newest))
         live = np.concatenate([(entries >> np.uint64(1)).astype(np.int64), *self._kept])
         records = self.records
@@ -81,7 +82,7 @@ class Newest:
         return found
 
     def deletions(self, before_ms: int) -> dict[bytes, int]:
-        """Keys that were deleted before this time, in records that hold nothing else that is needed."""
+        """Keys deleted before this time, with the LSNs of the deletions; only if the whole record can go."""
         old = {lsn for lsn, time in self._deleted_ms.items() if time < before_ms}
         pinned = {entry >> 1 for entry in self._newest.values() if not entry & 1 or entry >> 1 not in old}
         pinned.update(_joined(self._kept).tolist())
@@ -90,7 +91,7 @@ class Newest:
         }
 
     def next_deletion_ms(self) -> int | None:
-        """When the oldest deletion that still counts was appended."""
+        """When the oldest deletion that still counts was appended; None if there is none."""
         live = {entry >> 1 for entry in self._newest.values() if entry & 1}
         return min((self._deleted_ms[lsn] for lsn in live), default=None)
 
@@ -110,7 +111,7 @@ def older_entries(columns: pa.RecordBatch, deletions: dict[bytes, int], gone: se
 
 
 def ranges(lsns: Sequence[int]) -> Ranges:
-    """LSNs in order, as ranges."""
+    """Sorted LSNs, as half-open ranges."""
     found = np.array(lsns, np.int64)
     parts = np.split(found, np.flatnonzero(np.diff(found) != 1) + 1)
     return [(Lsn(int(part[0])), Lsn(int(part[-1]) + 1)) for part in parts if len(part)]

@@ -1,9 +1,10 @@
-"""One compaction of one log: read it, find what is replaced, have it dropped, then perhaps remove deletions.
+"""Compacts one log once: reads it, has superseded records dropped, then removes deletions if that is safe.
 
-The order is what makes it safe (K31, K32): a deletion goes only after every storage node has confirmed that
-it has dropped all older entries of the key, and nothing has happened meanwhile that could have brought
-one back: no other epoch, no node that lost its data. Before the first one goes, readers can know. It runs
-in the event loop of a node; what takes time for every key is done in a thread.
+The order makes it safe (K31, K32). A deletion goes only after every storage node has confirmed that it has
+dropped all older entries of the key, and if nothing has happened meanwhile that could have brought one back:
+no other epoch, no node that lost its data. The log's purged end moves before the first deletion goes, so that
+readers can notice. It runs in the event loop of a node; work that takes time for every key is done in a
+thread.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _RANGES_AT_ONCE: Final = 10_000
 class Compacted:
     """What one compaction found and did."""
 
-    end: Lsn = Lsn(0)  # everything below was looked at
-    byte_end: int = 0  # of the log, when it was begun
-    records: int = 0  # that still said something
-    dropped: int = 0
-    purged: int = 0  # of these with deletions
+    end: Lsn = Lsn(0)  # everything below was read
+    byte_end: int = 0  # the log's counter of body bytes when the compaction began
+    records: int = 0  # records that still had a body
+    dropped: int = 0  # records that were dropped now
+    purged: int = 0  # how many of these held deletions
     bytes_read: int = 0
     unconfirmed: set[NodeId] = field(default_factory=set)  # nodes that have not dropped everything
     keys_left_out: bool = False
@@ -40,7 +41,7 @@ class Compacted:
 
 
 class _World(NamedTuple):
-    """What must be the same before and after for confirmations to mean something."""
+    """What must be the same before and after the drops, so that no old entry can have come back."""
 
     epoch: Epoch
     events: int
@@ -48,16 +49,17 @@ class _World(NamedTuple):
 
 
 class Compaction:
-    """Deletions of before `before_ms` are old enough to go."""
+    """One compaction of one log. Deletions that were appended before `before_ms` are old enough to go."""
 
     def __init__(self, client: AsyncClient, log: LogRef, *, before_ms: int, keys_max: int) -> None:
         self._client, self._log, self._before_ms = client, log, before_ms
         self._newest = Newest(keys_max)
-        self._earlier: dict[Marks, Ranges] = {}  # what was dropped before
-        self._is_whole = True  # nothing of the log is lost, which might come back one day
+        self._earlier: dict[Marks, Ranges] = {}  # what earlier compactions dropped
+        self._is_whole = True  # no record of the log is lost; a lost one might come back
         self.done = Compacted()
 
     async def run(self) -> Compacted:
+        """Compacts the log, and returns what was done."""
         world, done = await self._world(), self.done
         tail = await self._client.tail(self._log)
         done.end, done.byte_end = tail.released_end, tail.byte_end
@@ -73,7 +75,7 @@ class Compaction:
         done.records, done.dropped = len(self._newest.records), len(superseded)
         done.keys_left_out = self._newest.keys_left_out
         done.next_deletion_ms = await asyncio.to_thread(self._newest.next_deletion_ms)
-        # K31: also what was dropped before; a node that was away then has not heard of it.
+        # K31: also what earlier compactions dropped; a node that was down then has not dropped it.
         for marks, earlier in self._earlier.items():
             await self._drop(earlier, marks)
         await self._drop(await asyncio.to_thread(ranges, superseded), Marks(done.end, Lsn(0)))
@@ -119,7 +121,7 @@ class Compaction:
 
 
 def _is_harmless(gap: GapType) -> bool:
-    """Whether no record that a deletion hides can still come back where the gap is."""
+    """Whether no record can come back in a gap of this type, which a removed deletion would have deleted."""
     match gap:
         case GapType.HOLE | GapType.BRIDGE | GapType.TRIM | GapType.COMPACTED:
             return True

@@ -1,8 +1,8 @@
-"""Compaction in the background of a node: of the keyed logs that the node numbers.
+"""Compacts keyed logs in the background of the node that is their sequencer.
 
-Looks at them from time to time, one after the other, and compacts those to which enough was appended since
-the last time, or whose deletions have become old enough. Two nodes that do it at the same time, because the
-log has just changed hands, do the same thing twice.
+From time to time it checks these logs, one after the other, and compacts those to which enough was appended
+since the last time, or whose deletions have become old enough. If the sequencer has just changed, two nodes
+may compact the same log at the same time; that does no harm.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ _logger = logging.getLogger(__name__)
 
 
 class CompactionService:
-    """`address` is the node's own, `mine` gives the keyed logs that it numbers, and for how many milliseconds
-    each keeps deletions. The client and its libraries are loaded when there is something to do.
+    """Compacts the keyed logs of one node.
+
+    `address` is the node's own; `mine` returns the keyed logs whose sequencer it is, and for how many
+    milliseconds each keeps deletions. The client and its libraries are loaded when they are first needed.
     """
 
     def __init__(
@@ -36,14 +38,15 @@ class CompactionService:
         self._address, self._cluster = address, cluster
         self._mine, self._settings = mine, settings
         self._client: AsyncClient | None = None
-        self._last: dict[LogId, Compacted] = {}  # by this process
+        self._last: dict[LogId, Compacted] = {}  # the latest compactions of this process
 
     async def close(self) -> None:
+        """Closes the client."""
         if self._client is not None:
             await self._client.close()
 
     async def compact_all(self) -> None:
-        """The node does this from time to time."""
+        """Compacts the logs that are due. The node calls it from time to time."""
         mine = self._mine()
         self._last = {log: last for log, last in self._last.items() if log in mine}
         for log, grace_ms in mine.items():
@@ -53,7 +56,7 @@ class CompactionService:
                 _logger.warning("log %s could not be compacted: %s", log, error)
 
     async def _compact_if_due(self, log: LogId, grace_ms: int) -> None:
-        # Loading takes a second or more: in the loop, others would take the node for dead.
+        # Loading takes a second or more: if it blocked the loop, other nodes would consider this one dead.
         await asyncio.to_thread(import_module, "logdevice.compaction.run")
         from logdevice.client.client import AsyncClient
         from logdevice.compaction.run import Compaction
@@ -70,7 +73,7 @@ class CompactionService:
         if done.dropped or done.unconfirmed:
             _logger.info("log %s was compacted: %s", log, done)
         if done.keys_left_out:
-            _logger.warning("log %s has more keys than compaction_keys_max: part of it stays", log)
+            _logger.warning("log %s has more keys than compaction_keys_max: it was compacted in part", log)
 
     def _is_due(self, last: Compacted, byte_end: int, deletions_before_ms: int) -> bool:
         if last.unconfirmed:

@@ -1,13 +1,13 @@
-"""Entries and the body that carries them: columns in, one Arrow IPC message out, compressed as a whole.
+"""Encodes a batch of entries as the body of a record: one Arrow IPC message, compressed as a whole.
 
-A body is an 8-byte prefix, then the (perhaps compressed) columns:
+A body is an 8-byte prefix, then the columns, which may be compressed:
 
     version u8 | codec u8 | schema u8 | zero u8 | size of the columns before compression u32
 
-Schema 1 is key and payload, schema 2 adds attributes; both are known to every reader and not sent. A
-batch of any other columns (a typed log) is schema 0 and carries its own in front of the columns.
-Nothing here loops over entries. A body that cannot be decoded, whatever is in it, is a
-CorruptRecordError; one that claims to unpack to more than the settings allow is not unpacked.
+Schema 1 is key and payload, schema 2 adds attributes; every reader knows both, so they are not sent. A batch
+with any other columns has schema 0, and its own schema comes before the columns. Nothing here loops over
+entries. Decoding raises CorruptRecordError for every body that cannot be decoded, and does not decompress a
+body that claims to be larger than the settings allow.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Codec(IntEnum):
 
     @classmethod
     def of(cls, name: str) -> Codec:
+        """The codec that a setting names."""
         return cls[name.upper()]
 
 
@@ -49,7 +50,7 @@ def from_entries(
     payloads: Sequence[bytes],
     attributes: Sequence[Mapping[str, str] | None] | None = None,
 ) -> pa.RecordBatch:
-    """A batch of entries; `keys` and `attributes` may be left out, else there is one for each payload."""
+    """A batch of entries. `keys` and `attributes`, if given, have a value or None for each payload."""
     try:
         payload_column = pa.array(payloads, pa.binary())
         columns = [
@@ -62,14 +63,18 @@ def from_entries(
             columns.append(pa.array(attributes, schema.field("attributes").type))
         batch = pa.record_batch(columns, schema=schema)
     except (pa.ArrowException, TypeError, ValueError) as problem:
-        raise InvalidArgumentError(f"these entries cannot be a batch: {problem}") from None
+        raise InvalidArgumentError(f"these entries cannot be made into a batch: {problem}") from None
     if payload_column.null_count:
-        raise InvalidArgumentError("an entry has no payload; an empty one is b''")
+        raise InvalidArgumentError("the payload of an entry is None, expected bytes; an empty payload is b''")
     return batch
 
 
 def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> bytes:
-    """The body for this batch. One that compression would only make larger is left uncompressed."""
+    """The body for a batch. It is left uncompressed if compression does not make it smaller.
+
+    PayloadTooLargeError if the batch or the body is larger than the settings allow; InvalidArgumentError if
+    it has two columns with the same name, or a dictionary-encoded column.
+    """
     if batch.num_rows > settings.batch_entries_max:
         raise PayloadTooLargeError(
             f"the batch has {batch.num_rows} entries, allowed are {settings.batch_entries_max}"
@@ -91,17 +96,17 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
 
 
 def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
-    """The batch in a body; of an uncompressed one, the columns are views into it."""
+    """The batch in a body. The columns of an uncompressed body are views into it."""
     if len(body) < _PREFIX.size:
         raise CorruptRecordError(f"the body has {len(body)} bytes, too few for its prefix")
     version, codec, schema, zero, raw_size = _PREFIX.unpack_from(body)
     if version != VERSION or zero:
-        raise CorruptRecordError(f"the body is of format {version}, known is {VERSION}")
+        raise CorruptRecordError(f"the body has format {version}; this version reads format {VERSION}")
     if schema not in _SCHEMAS and schema != _OWN_SCHEMA:
         raise CorruptRecordError(f"the body has the unknown schema {schema}")
     if raw_size > settings.batch_raw_bytes_max:
         raise CorruptRecordError(
-            f"the body says it unpacks to {raw_size} bytes, allowed are {settings.batch_raw_bytes_max}"
+            f"the body claims {raw_size} bytes before compression, allowed are {settings.batch_raw_bytes_max}"
         )
     raw = _decompress(pa.py_buffer(memoryview(body)[_PREFIX.size :]), codec, raw_size)
     batch = _deserialize(raw, _SCHEMAS.get(schema))
@@ -113,7 +118,7 @@ def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
 
 
 def is_quick(body: bytes | memoryview) -> bool:
-    """Whether decoding takes microseconds, however large the body: nothing to unpack, no text to check."""
+    """Whether decoding takes microseconds, however large the body: no compression, no text to check."""
     return len(body) >= _PREFIX.size and body[1] == Codec.NONE and body[2] == _PLAIN_SCHEMA
 
 
@@ -122,9 +127,9 @@ def _serialize(batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
         if batch.schema.equals(schema):
             return number, batch.serialize()
     if len(set(batch.schema.names)) < len(batch.schema):
-        raise InvalidArgumentError("a batch has two columns of one name")
+        raise InvalidArgumentError("a batch has two columns with the same name")
     if any(pa.types.is_dictionary(field.type) for field in batch.schema):
-        raise InvalidArgumentError("a dictionary-encoded column cannot be in a batch; decode it first")
+        raise InvalidArgumentError("a batch cannot have a dictionary-encoded column; decode it first")
     sink = pa.BufferOutputStream()
     sink.write(batch.schema.serialize())
     sink.write(batch.serialize())
@@ -140,21 +145,21 @@ def _deserialize(raw: pa.Buffer, schema: pa.Schema | None) -> pa.RecordBatch:
         if _is_compressed_inside(columns.metadata):
             raise CorruptRecordError("the body's columns are compressed twice")
         batch = pa.ipc.read_record_batch(columns, schema)
-        # Looks at every offset, about 1 ns per entry: without it a made-up offset ends the process.
+        # Checks every offset, about 1 ns per entry: an invalid offset would crash the process.
         batch.validate(full=True)
     except (pa.ArrowException, OSError, EOFError, TypeError, ValueError) as problem:
         raise CorruptRecordError(f"the body's columns cannot be decoded: {problem}") from None
     if stream.tell() != raw.size:
-        raise CorruptRecordError(f"the body has {raw.size - stream.tell()} bytes behind its columns")
+        raise CorruptRecordError(f"the body has {raw.size - stream.tell()} bytes after its columns")
     return batch
 
 
 def _own_schema(message: pa.Message) -> pa.Schema:
     schema = pa.ipc.read_schema(message)
-    # A name that is no text fails when it is asked for: better here than in the application.
+    # A name that is not valid text fails when it is read: better here than in the application.
     _names(pa.struct(schema))
     if len(set(schema.names)) < len(schema):
-        raise CorruptRecordError("the body has two columns of one name")
+        raise CorruptRecordError("the body has two columns with the same name")
     return schema
 
 
@@ -165,9 +170,9 @@ def _names(kind: pa.DataType) -> list[str]:
 
 def _message(stream: pa.BufferReader, wanted: str) -> pa.Message:
     message = pa.ipc.read_message(stream)
-    # Arrow reads a schema out of whatever message it is given, and falls over its own feet.
+    # Arrow would read a schema out of any message, and crash.
     if message.type != wanted:
-        raise CorruptRecordError(f"the body has a {message.type} message where its {wanted} should be")
+        raise CorruptRecordError(f"the body has a {message.type} message, expected its {wanted}")
     return message
 
 
@@ -178,20 +183,21 @@ def _compressor(codec: Codec, level: int) -> pa.Codec:
 def _decompress(columns: pa.Buffer, codec: int, raw_size: int) -> pa.Buffer:
     if codec == Codec.NONE:
         if columns.size != raw_size:
-            raise CorruptRecordError(f"the body has {columns.size} bytes of columns and says {raw_size}")
+            raise CorruptRecordError(f"the body has {columns.size} bytes of columns, but claims {raw_size}")
         return columns
     if codec not in (Codec.ZSTD, Codec.LZ4):
-        raise CorruptRecordError(f"the body is compressed by the unknown codec {codec}")
+        raise CorruptRecordError(f"the body is compressed with the unknown codec {codec}")
     try:
         return _compressor(Codec(codec), 1).decompress(columns, decompressed_size=raw_size)
     except (pa.ArrowException, OSError) as problem:
-        raise CorruptRecordError(f"the body cannot be unpacked: {problem}") from None
+        raise CorruptRecordError(f"the body cannot be decompressed: {problem}") from None
 
 
 def _is_compressed_inside(metadata: pa.Buffer) -> bool:
-    """Whether a record batch message compresses its buffers by itself. We never write that, and it would
-    unpack to sizes that nobody has checked. `metadata` is a flatbuffer that Arrow has verified; the
-    answer is whether field 3 of field 2 of its root is there.
+    """Whether the buffers in a record batch message are compressed themselves.
+
+    `encode` never writes that, and they would decompress to sizes that were not checked. `metadata` is a
+    flatbuffer that Arrow has verified; field 3 of field 2 of its root is present if they are compressed.
     """
     data = memoryview(metadata)
 

@@ -1,19 +1,19 @@
 """The encoded form of a record: the same bytes on the wire and on disk.
 
-A record is a header and, right behind it, its body. The header has a fixed part, the copyset, perhaps
-a writer tag, and its own checksum; the body's checksum is inside, so that a header can be read, checked
-and amended without the body. Little-endian throughout:
+A record is a header, followed directly by its body. The header has a fixed part, the copyset, perhaps a
+writer tag, and its own checksum. It also has the body's checksum, so that a header can be read, checked and
+amended without the body. All numbers are little-endian:
 
     fixed part    magic u16 | version u8 | copyset length u8 | parts u8 | zero u8 | flags u16 | lsn i64
                   | timestamp_ms i64 | wave u32 | entries u32 | entry_end u64 | byte_end u64
                   | body length u32 | body crc32c u32
-    copyset       node u16, as often as the copyset is long
+    copyset       node u16, for each node of the copyset
     writer tag    if bit 0 of parts is set: writer, incarnation, first_seq, stable_upto u64 | count u32;
                   bit 1 of parts: the writer's appends may be in any order
     checksum      crc32c u32 of all of the above
 
-Decoding copies no body: bodies are views into the buffer. Whatever the buffer holds, decoding ends in
-records or in CorruptRecordError, and reads nothing outside of the buffer.
+Decoding copies no body: bodies are views into the buffer. For any contents of the buffer, decoding returns
+records or raises CorruptRecordError, and reads nothing outside of the buffer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HEADER_BYTES_MIN: Final = _FIXED.size + _CHECKSUM.size
 
 
 class DecodedHeader(NamedTuple):
-    """A header, and what it says about the body that follows it."""
+    """A header, its length, and the length of the body that follows it."""
 
     record: Record  # without its body, but with its checksum
     body_length: int
@@ -55,8 +55,10 @@ class DecodedHeader(NamedTuple):
 
 
 def encode_header(record: Record, *, body_length: int | None = None) -> bytes:
-    """The header of `record`. The body's checksum is the one the record carries, and computed only where it
-    carries none. A header that is amended without its body says how long that is.
+    """The encoded header of a record.
+
+    The body's checksum is taken from the record, and computed only if the record has none. To amend a header
+    without its body, pass `body_length`. LocalProtocolError if a field does not fit.
     """
     tag = record.tag
     length = len(record.body) if body_length is None else body_length
@@ -88,7 +90,7 @@ def encode_header(record: Record, *, body_length: int | None = None) -> bytes:
 
 
 def encode_records(records: Iterable[Record]) -> list[bytes | memoryview | StoredBody]:
-    """Headers and bodies in turn, to be written one after the other; bodies are the very same objects."""
+    """Headers and bodies in turn, to be written one after the other. Bodies are not copied."""
     parts: list[bytes | memoryview | StoredBody] = []
     for record in records:
         parts.append(encode_header(record))
@@ -98,13 +100,15 @@ def encode_records(records: Iterable[Record]) -> list[bytes | memoryview | Store
 
 
 def decode_header(buffer: Buffer, offset: int = 0) -> DecodedHeader:
-    """The header at `offset`; whether the body is there, and whole, is not looked at."""
+    """The header at `offset`. The body after it is not checked."""
     return DecodedHeader(*_decode(buffer, offset, None))
 
 
 def decode_records(buffer: Buffer) -> tuple[Record, ...]:
-    """All records of a buffer that holds nothing else. A body whose checksum is wrong becomes empty and
-    its record CORRUPT: the header is still worth something to a reader.
+    """All records of a buffer that holds nothing else.
+
+    If a body's checksum is wrong, the record is CORRUPT and has an empty body: its header is still of use to
+    a reader.
     """
     view = memoryview(buffer).toreadonly()
     records: list[Record] = []
@@ -143,7 +147,7 @@ def _decode(buffer: Buffer, offset: int, bodies: memoryview | None) -> tuple[Rec
         body = _body(bodies, end, body_length)
         if crc32c(body) != expected_crc:
             body, flags = b"", flags | _CORRUPT
-    # By position: keywords cost a tenth of the whole.
+    # By position: keywords would take a tenth of the time of decoding.
     record = Record(
         Lsn(lsn), timestamp_ms, copyset, body, flags, wave, entries, entry_end, byte_end, tag, expected_crc
     )
@@ -168,11 +172,13 @@ def _cut_off(buffer: Buffer, offset: int) -> CorruptRecordError:
 def _unknown_format(offset: int, magic: int, version: int) -> CorruptRecordError:
     if magic != MAGIC:
         return CorruptRecordError(f"no record starts at byte {offset}")
-    return CorruptRecordError(f"the record at byte {offset} is of format {version}, known is {VERSION}")
+    return CorruptRecordError(
+        f"the record at byte {offset} has format {version}; this version reads format {VERSION}"
+    )
 
 
-# A log has few copysets and many records: consecutive records share one tuple, which also makes
-# looking it up elsewhere (who sends this?) a matter of identity.
+# A log has few copysets and many records. Records with the same copyset share one tuple, which also makes it
+# quick to look up.
 @lru_cache(maxsize=1 << 16)
 def _decode_copyset(encoded: bytes) -> tuple[NodeId, ...]:
     return tuple(NodeId(node) for (node,) in Struct("<H").iter_unpack(encoded))

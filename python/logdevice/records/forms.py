@@ -1,9 +1,9 @@
-"""How the type of a field decides its form on the wire, and in metadata that is stored.
+"""Encodes values by the types of their fields, for messages on the wire and for stored metadata.
 
-A form is worked out once, from the annotations of a dataclass, and lives as long as the process. Small
-values go into the message's envelope, which msgpack encodes; bytes and records go into the section behind
-it as they are, and the envelope says how long they are. A value that does not fit its type is a Misfit,
-which says what was expected; the caller, which knows the message and the field, makes an error of it.
+The form of a dataclass is worked out once, from its annotations. Small values go into the message's envelope,
+which msgpack encodes. Bytes and records go unchanged into the section after the envelope, and the envelope
+has their lengths. A value that does not fit its type raises Misfit, which says what was expected; the caller,
+which knows the message and the field, turns it into an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Misfit(ValueError):
 
 
 class Section:
-    """The bytes behind an envelope, taken one piece after the other."""
+    """The bytes after an envelope, taken one piece after the other."""
 
     __slots__ = ("_offset", "_view")
 
@@ -43,9 +43,11 @@ class Section:
 
     @property
     def left(self) -> int:
+        """How many bytes were not taken yet."""
         return len(self._view) - self._offset
 
     def take(self, length: Any) -> memoryview:
+        """The next `length` bytes. Misfit if that is not a length, or if fewer are left."""
         if type(length) is not int or not 0 <= length <= self.left:
             raise Misfit(f"a length of at most the {self.left} bytes that are left", length)
         start, self._offset = self._offset, self._offset + length
@@ -54,7 +56,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`pack` gives what msgpack takes, and adds to the section; `unpack` undoes it, or raises Misfit."""
+    """How a type is encoded: `pack` gives a value for msgpack and may add to the section, `unpack` undoes it.
+
+    `unpack` raises Misfit for a value that is not of the type.
+    """
 
     pack: Callable[[Any, Parts], Any]
     unpack: Callable[[Any, Section], Any]
@@ -84,7 +89,7 @@ def _number(make: Callable[[int], Any], name: str, highest: int) -> Form:
 
 
 def _text_of(parse: Callable[[str], Any], name: str) -> Form:
-    """A value that has a text form of its own."""
+    """The form of a type that has a text form."""
 
     def unpack(value: Any, section: Section) -> Any:
         if type(value) is not str:
@@ -106,7 +111,7 @@ def _raw(make: Callable[[memoryview], Any]) -> Form:
 
 
 def _viewed(view: memoryview) -> bytes | memoryview:
-    """As it lies there, unless a small part would keep a frame of many messages in memory."""
+    """The view itself, or a copy if the view would keep a much larger buffer in memory."""
     return view if 2 * len(view) >= len(cast(Sized, view.obj)) else bytes(view)
 
 
@@ -124,7 +129,7 @@ def _unpack_records(value: Any, section: Section) -> tuple[Record, ...]:
         records = decode_records(section.take(length))
     except CorruptRecordError as problem:
         raise Misfit("whole records", problem.message) from None
-    # A message cut off between two records looks whole otherwise.
+    # Without this check, a message that was cut off between two records would look complete.
     if count != len(records):
         raise Misfit(f"{count} records", len(records))
     return records
@@ -156,12 +161,12 @@ _KNOWN: Final[dict[Any, Form]] = {
 
 
 def packed(value: object) -> bytes:
-    """A dataclass of small values as it is stored: the list of its fields."""
+    """The stored form of a dataclass of small values: the list of its fields."""
     return bytes(msgpack.packb(_stored_form(type(value)).pack(value, [])))
 
 
 def unpacked(kind: type[Value], data: bytes | memoryview) -> Value:
-    """What `packed` was given. Misfit if it is not such a value."""
+    """The value that `packed` encoded. Misfit if the data is not such a value."""
     try:
         fields = msgpack.unpackb(data)
     except (msgpack.UnpackException, ValueError, TypeError) as problem:
@@ -171,11 +176,11 @@ def unpacked(kind: type[Value], data: bytes | memoryview) -> Value:
 
 
 def form_of(hint: Any, dataclass_form: Callable[[type[Any]], Form] | None = None) -> Form:
-    """The form of a type; TypeError if it has none, which shows when a message is first listed."""
+    """The form of a type. TypeError if it has none, which shows when a message is first registered."""
     if hint in _KNOWN:
         return _KNOWN[hint]
     arguments = get_args(hint)
-    # `LogId | None` is a typing.Union, because a NewType is no class; `int | None` is a UnionType.
+    # `LogId | None` is a typing.Union, because a NewType is not a class; `int | None` is a UnionType.
     if get_origin(hint) in (Union, UnionType) and NoneType in arguments and len(arguments) == 2:
         wanted = next(argument for argument in arguments if argument is not NoneType)
         return _optional(form_of(wanted, dataclass_form))
@@ -232,7 +237,7 @@ def named_fields_of(kind: type[Any]) -> Form:
 
 
 def _each(forms: list[Form], make: Callable[..., Any], noun: str, names: list[str] | None = None) -> Form:
-    """A list of so many values, each of a form of its own."""
+    """The form of a list of fixed length, in which each value has a form of its own."""
 
     def pack(values: Any, parts: Parts) -> list[Any]:
         return [form.pack(value, parts) for form, value in zip(forms, values, strict=True)]
@@ -272,7 +277,7 @@ def _optional(form: Form) -> Form:
 
 
 def _choice(kind: type[Enum]) -> Form:
-    # By value: names are for people and may change, values are the contract.
+    # By value: the names of members may change, their values never do.
     members = {member.value: member for member in kind}
     value_type = type(next(iter(members)))
 

@@ -1,7 +1,7 @@
-"""A body that is left in the file where it lies, for a reader on the same machine.
+"""Stored bodies: bodies that a node sends directly from its file, to readers on the same machine.
 
-The kernel hands such a body over from its cache of the file: the node neither reads nor copies it. So the
-node has not compared it with its checksum either; the reader does that with every body anyway.
+The kernel sends such a body from its cache of the file: the node neither reads nor copies it. So the node
+does not check its checksum either; the reader does that for every body anyway.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Protocol, cast
 
 
 class OpenFile(Protocol):
-    """Open at least as long as somebody refers to it."""
+    """A file that stays open at least as long as this object is referenced."""
 
     def fileno(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A stretch of a file. To all but the one who sends it, it is a body like others: it has a length."""
+    """A body that is a part of a file. Only the code that sends it must treat it unlike other bodies."""
 
     file: OpenFile
     offset: int
@@ -33,5 +33,5 @@ Part = bytes | bytearray | memoryview | StoredBody
 
 
 def joined(parts: Iterable[Part]) -> bytes:
-    """The parts of something none of whose bodies is left in a file."""
+    """The parts joined; none of them may be a StoredBody."""
     return b"".join(cast(Iterable[bytes], parts))

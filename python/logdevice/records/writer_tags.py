@@ -1,4 +1,4 @@
-"""Writers' tags at the edges: the number of a writer's name, and what a tag may say."""
+"""Tags of writers: the number for a writer's name, and the allowed values of a tag."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ SEQ_MAX: Final = (1 << 63) - 1
 
 
 def writer_number(name: str) -> int:
-    """The number that stands for a writer's name in its tags; the same in every process and version."""
+    """The number for a writer's name, for use in tags. It is the same in every process and version.
+
+    InvalidArgumentError if the name is empty.
+    """
     if not name:
-        raise InvalidArgumentError("a writer needs a name of at least one character")
+        raise InvalidArgumentError("the name of a writer must have at least one character")
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 def check_tag(tag: WriterTag) -> None:
-    """InvalidArgumentError names the field, its value and what is allowed."""
+    """InvalidArgumentError if a field of the tag has a value that is not allowed."""
     limits = {
         "writer": (tag.writer, _HIGHEST),
         "incarnation": (tag.incarnation, _HIGHEST),

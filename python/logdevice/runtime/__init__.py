@@ -1,1 +1,1 @@
-"""What runs a machine in a process: its host, clocks, tasks."""
+"""Runs machines in a process: the host of a machine, clocks, tasks."""

@@ -1,8 +1,8 @@
-"""The shell of one machine: feeds it events, performs its effects, wakes it, and answers who asks it.
+"""The shell of one machine: feeds it events, performs its effects, wakes it, and returns its answers.
 
-What every machine orders is done here: `WakeAt` by alarms, `Reply` by the future of whoever waits, `Ask` and
-`Tell` by the peers of a node. Everything else is in the table `on`, by the type of the effect. A host that is
-closed performs nothing more, and events that come late are dropped. Nodes and clients use the same one.
+It performs the effects that all machines have: `WakeAt` by alarms, `Reply` by the future of the caller that
+asked, `Ask` and `Tell` by the peers of a node. The table `on` has all other effects, by type. A closed host
+performs nothing more, and drops events. Nodes and clients both use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Machine_ = TypeVar("Machine_", bound=Machine)
 
 
 class Correspondents(Protocol):
-    """Other nodes. Each request ends in one call back: with its answer, or why there is none."""
+    """Sends to other nodes. Each request ends in one call of `done`, with the answer, or `lost`."""
 
     def ask(
         self,
@@ -35,6 +35,8 @@ class Correspondents(Protocol):
 
 
 class Host(Generic[Machine_]):
+    """The shell of one machine. `on` performs effects by their type; `peers` sends to other nodes."""
+
     def __init__(
         self,
         machine: Machine_,
@@ -55,21 +57,23 @@ class Host(Generic[Machine_]):
 
     @property
     def requests_open(self) -> int:
+        """How many callers of `ask` wait for an answer."""
         return len(self._waiting)
 
     def feed(self, event: Any) -> None:
+        """Gives the machine an event, and performs the effects."""
         if not self.is_closed:
             self.perform(self.machine.handle(event, self.clock()))
 
     def perform(self, effects: list[Any]) -> None:
-        """What `start` of the machine has returned, or `handle`."""
+        """Performs effects, which the machine's `start` or `handle` returned."""
         for effect in effects:
             if self.is_closed:
                 return
             self._on[type(effect)](effect)
 
     async def ask(self, request: Any) -> Any:
-        """The machine's answer."""
+        """Asks the machine, and waits for its answer."""
         self._asked += 1
         number = self._asked
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -81,19 +85,21 @@ class Host(Generic[Machine_]):
             self._waiting.pop(number, None)
 
     def tell(self, message: Any) -> None:
-        """A message that has no answer."""
+        """Gives the machine a message that has no answer."""
         self._asked += 1
         self.feed(Asked(self._asked, message))
 
     async def answered(self) -> None:
-        """Until everything that was asked so far has its answer."""
+        """Waits until every request so far has its answer."""
         await asyncio.gather(*self._waiting.values(), return_exceptions=True)
 
     def close(self, problem: LogDeviceError | None = None) -> None:
-        """Those who still wait for an answer get the problem, if there is one."""
+        """Stops the host. Callers that still wait for an answer get `problem`, if one is given."""
         self.is_closed = True
         self._alarms.close()
-        self._on.clear()  # it leads back here; bodies that the machine holds shall not wait for the collector
+        # The table refers back to this host. Without this, bodies would stay until the garbage collector
+        # runs.
+        self._on.clear()
         for answer in self._waiting.values():
             if problem is not None and not answer.done():
                 answer.set_exception(problem)
@@ -118,6 +124,6 @@ class Host(Generic[Machine_]):
         )
 
     def _lost(self, effect: Ask[Any], error: LogDeviceError) -> None:
-        # A request that could not be sent is an UnavailableError, an answer that was lost is not.
+        # UnavailableError means that the request was not sent; other errors, that its answer was lost.
         was_sent = not isinstance(error, UnavailableError)
         self.feed(Lost(effect.node, effect.request, was_sent, effect.id))

@@ -1,7 +1,7 @@
-"""Work that an owner has started and not waited for: kept alive until it ends, and cancelled with its owner.
+"""Tasks that an owner has started and does not wait for: kept until they end, and cancelled with the owner.
 
-asyncio itself keeps no reference to a task: one that its owner does not hold may vanish in the middle. Lives
-as long as its owner, in one event loop.
+asyncio itself keeps only a weak reference to a task: without another reference, it may be collected before it
+ends.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any
 
 
 class Tasks:
+    """The tasks of one owner, in one event loop."""
+
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Starts a task, unless the owner has stopped."""
         if self._is_stopped:
             work.close()
         else:
@@ -28,16 +31,16 @@ class Tasks:
         task.add_done_callback(self._running.discard)
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """Starts nothing more; what was running ends soon."""
+        """Cancels all tasks and starts no more. Returns those that were running."""
         self._is_stopped = True
         for task in self._running:
             task.cancel()
         return list(self._running)
 
     async def stop(self) -> None:
-        """Returns when everything has ended; how is of no interest."""
+        """Cancels all tasks and waits until they have ended. Their errors are ignored."""
         await asyncio.gather(*self.cancel(), return_exceptions=True)
 
     async def ended(self) -> None:
-        """Returns when everything that runs has ended by itself."""
+        """Waits until all tasks have ended, without cancelling them. Their errors are ignored."""
         await asyncio.gather(*self._running, return_exceptions=True)

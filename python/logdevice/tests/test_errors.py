@@ -1,4 +1,4 @@
-"""What every error promises: a stable code, a way to be caught, words that help, and surviving a pickle."""
+"""Every error has a stable code, a place in the tree of errors and advice, and can be pickled."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_every_code_belongs_to_exactly_one_error() -> None:
     assert sorted(error.code for error in ALL) == sorted(ErrorCode)
 
 
-# A changed number would be misread by every older process: add numbers, never change one.
-def test_codes_are_the_ones_already_given_out() -> None:
+# Every older process would misread a changed number: add numbers, never change one.
+def test_codes_never_change() -> None:
     assert {code.name: code.value for code in ErrorCode} == {
         "UNKNOWN": 0,
         "USAGE": 100,
@@ -81,7 +81,7 @@ def test_the_hundreds_of_a_code_name_the_branch(error: type[LogDeviceError]) -> 
 
 
 @pytest.mark.parametrize("error", ALL)
-def test_only_what_changed_nothing_may_be_retried(error: type[LogDeviceError]) -> None:
+def test_an_error_is_retriable_only_if_nothing_was_changed(error: type[LogDeviceError]) -> None:
     assert error.retriable == issubclass(error, UnavailableError)
 
 
@@ -102,7 +102,7 @@ def test_an_error_says_where_it_happened() -> None:
 
 
 @pytest.mark.parametrize("error", ALL)
-def test_an_error_survives_the_way_to_another_process(error: type[LogDeviceError]) -> None:
+def test_an_error_can_be_pickled_for_another_process(error: type[LogDeviceError]) -> None:
     original = error("gone", log=LogId(7), lsn=Lsn(5), node=NodeId(3))
     copy = pickle.loads(pickle.dumps(original))
     assert type(copy) is error

@@ -1,4 +1,4 @@
-"""Attributes of logs: what is accepted, and refusals that name path, attribute, value and what is allowed."""
+"""Attributes of logs: allowed values, and errors that name the path, the attribute and what is allowed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCEPTED: list[tuple[str, object, object]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "kept"), ACCEPTED)
-def test_a_value_is_kept_in_one_form(name: str, value: object, kept: object) -> None:
+def test_a_value_is_stored_in_one_form(name: str, value: object, kept: object) -> None:
     assert checked("/a", name, value) == kept
     assert type(checked("/a", name, value)) is type(kept)
 
@@ -89,11 +89,11 @@ def test_values_that_fit_together_are_accepted(values: dict[str, Any]) -> None:
 
 
 SENSELESS: list[tuple[dict[str, Any], str]] = [
-    ({"leaders": 4}, "leaders must be at most the 3 copies of replication, got 4"),
-    ({"sync_leaders": 4}, "sync_leaders must be at most the 3 leaders, got 4"),
-    ({"leaders": 1, "sync_leaders": 2}, "sync_leaders must be at most the 1 leaders, got 2"),
+    ({"leaders": 4}, "leaders must be at most 3, the copies of replication, got 4"),
+    ({"sync_leaders": 4}, "sync_leaders must be at most 3, the number of leaders, got 4"),
+    ({"leaders": 1, "sync_leaders": 2}, "sync_leaders must be at most 1, the number of leaders, got 2"),
     ({"nodeset_size": 2}, "nodeset_size must be 0 or at least 3"),
-    ({"min_copies": 4}, "min_copies must be at most the 3 copies of replication, got 4"),
+    ({"min_copies": 4}, "min_copies must be at most 3, the copies of replication, got 4"),
     ({"nodeset_size": 4, "extras": 2}, "nodeset_size must be 0 or at least 5"),
     ({"local_scd": True, "scd": False}, "local_scd must be false when scd is false"),
     ({"replication_mode": "chain", "extras": 1}, "extras must be 0 when replication_mode is 'chain'"),

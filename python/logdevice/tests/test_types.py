@@ -1,4 +1,4 @@
-"""What the nouns promise: their text forms, their order and what they refuse to be."""
+"""The value types: their text forms, their order, and which values they refuse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from logdevice.types import (
     nodes,
 )
 
-# What every implementation makes of the same texts; those of Java and of SQL are held against it, too.
+# The same texts with the same results for every implementation: Python, Java and SQL are tested with them.
 _FILE = Path(__file__).parents[3] / "connector" / "src" / "test" / "resources" / "lsn_texts.json"
 TEXTS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 
@@ -85,7 +85,7 @@ def test_the_lsn_after_the_last_number_of_an_epoch_is_in_the_next_epoch() -> Non
 
 
 @pytest.mark.parametrize("text", [*TEXTS["refused"], "e9999999999n1"])
-def test_what_is_no_lsn_is_refused(text: str) -> None:
+def test_other_text_is_refused_as_an_lsn(text: str) -> None:
     with pytest.raises(ValueError, match=r"LSN|esn|epoch"):
         Lsn.parse(text)
 
@@ -101,7 +101,7 @@ def test_an_lsn_out_of_bounds_cannot_be_made(epoch: int, esn: int) -> None:
         Lsn.of(epoch, esn)
 
 
-def test_ranges_hold_their_start_and_not_their_end() -> None:
+def test_ranges_include_their_start_and_not_their_end() -> None:
     lsn_range = LsnRange(Lsn(5), Lsn(7))
     assert [lsn for lsn in range(4, 9) if lsn in lsn_range] == [5, 6]
     assert [time for time in range(4, 9) if time in TimeRange(5, 7)] == [5, 6]
@@ -123,7 +123,7 @@ def test_a_location_is_read_back_from_its_text(location: Location) -> None:
 
 
 @pytest.mark.parametrize("text", ["a.b.c.d.e.f", "a..b", ".", "a b", "a/b"])
-def test_what_is_no_location_is_refused(text: str) -> None:
+def test_other_text_is_refused_as_a_location(text: str) -> None:
     with pytest.raises(ValueError, match=r"region\.datacenter\.cluster\.row\.rack"):
         Location.parse(text)
 
@@ -159,7 +159,7 @@ def test_a_bare_number_replicates_over_nodes() -> None:
 @pytest.mark.parametrize(
     "text", ["", "0", "rack: 2", "node: 2, rack: 3", "node: 0", "node: x", "shelf: 3", "node"]
 )
-def test_what_is_no_replication_is_refused(text: str) -> None:
+def test_other_text_is_refused_as_a_replication(text: str) -> None:
     with pytest.raises(ValueError, match="replication"):
         Replication.parse(text)
 
@@ -172,10 +172,10 @@ def test_a_replication_names_each_scope_once_in_order(factors: tuple[tuple[Scope
         Replication(factors)
 
 
-def test_a_record_costs_its_body_and_a_header() -> None:
+def test_the_size_of_a_record_is_its_body_and_a_header() -> None:
     record = Record(Lsn(1), 0, nodes([1]), b"12345")
     assert record.size == 5 + RECORD_HEADER_BYTES
 
 
-def test_a_gap_says_what_and_where() -> None:
+def test_a_gap_as_text_gives_type_and_range() -> None:
     assert str(Gap(GapType.DATALOSS, Lsn.of(1, 5), Lsn.of(1, 7))) == "DATALOSS [e1n5, e1n7)"

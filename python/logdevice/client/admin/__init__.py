@@ -1,1 +1,1 @@
-"""Logs, nodes, cuts, backups, keyed logs, single positions: asked about and changed."""
+"""The calls that ask about logs, nodes, cuts, backups, keyed logs and single positions, and change them."""

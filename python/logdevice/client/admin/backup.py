@@ -1,7 +1,7 @@
-"""Backups of a log: into a directory, and from there into a new log. A part of the client.
+"""The calls of a client that back up a log into a directory, and restore a backup into a new log.
 
 A restored log is another log with a history of its own (L35): it has the same batches and times in the same
-order, under new LSNs. What the files are like is in `backup_files.py`.
+order, under new LSNs. `backup_files.py` has the format of the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from logdevice.errors import CorruptRecordError, LogDeviceError, NameTakenError,
 from logdevice.settings.declarations import Value
 from logdevice.types import LSN_OLDEST, LogId, Lsn
 
-_NAME_MAX: Final = 100  # letters of a part of a path
+_NAME_MAX: Final = 100  # characters in one part of a path
 
 
 class Backups:
@@ -39,7 +39,14 @@ class Backups:
         self._context, self._appending, self._reading = context, appending, reading
 
     async def backup(self, log: LogRef, directory: str | Path, *, part_bytes: int = PART_BYTES) -> Backup:
-        """Everything that is in the log now, into a directory that is empty or not there yet."""
+        """Copies everything that is in a log now into a directory of this machine.
+
+        The directory must be empty or not exist yet. It gets files of about `part_bytes` each; `restore`
+        reads them. Returns what was backed up, with the ranges that the log had lost before.
+
+        InvalidArgumentError if the directory is not empty; UnknownLogError if there is no such log;
+        RollbackError if the log loses records meanwhile.
+        """
         target = Path(directory)
         await asyncio.to_thread(make_directory, target)
         context = self._context
@@ -59,30 +66,34 @@ class Backups:
         replace: bool = False,
         attributes: Mapping[str, Value | None] | None = None,
     ) -> Backup:
-        """A new log with what the backup holds. `replace`: instead of the log of that name, which is removed
-        when everything is there. `attributes` come before those that were backed up.
+        """Creates a log with the records of a backup: same batches, times and order, but new LSNs.
+
+        With `replace`, an existing log at `path` is removed once all records are restored. `attributes` are
+        set on the new log, over those in the backup. Returns what was restored. NameTakenError if there is a
+        log at `path` and `replace` is false, or if another restore to it is not finished.
+        InvalidArgumentError if the directory has no backup; CorruptRecordError if the backup is damaged.
         """
         source, logs = Path(directory), self._context.directory
         found = await asyncio.to_thread(verified, source)
         is_there = await self._is_there(path)
         if is_there and not replace:
-            raise NameTakenError(f"{path}: there is already a log of this name; it would have to be replaced")
+            raise NameTakenError(f"{path}: there is already a log with this path; `replace` was not given")
         making = _beside(path, "restoring")
         try:
             view = await logs.create_log(making, {**found["attributes"], **(attributes or {})})
         except NameTakenError:
             raise NameTakenError(
-                f"{making}: another restore is at work, or one was stopped and has left it; if none runs, "
-                "remove it and begin again"
+                f"{making}: another restore is running, or an interrupted one has left this log; if none is "
+                "running, remove the log and restore again"
             ) from None
-        assert view.log is not None, "a log was made"
+        assert view.log is not None, "a log was created"
         try:
             await self._fill(view.log, source, found)
         except BaseException:
             with suppress(LogDeviceError):
                 await logs.remove_log(making)
             raise
-        # L38: whatever stops this in between, one of both logs is there, under one name or the other.
+        # L38: if this is interrupted at any point, one of the two logs exists, under one name or another.
         replaced = _beside(path, "replaced")
         if is_there:
             await logs.rename(path, replaced)
@@ -92,10 +103,10 @@ class Backups:
         return summary_of(found)
 
     async def _fill(self, log: LogId, source: Path, found: Mapping[str, Any]) -> None:
-        """L37: in order and each once, whatever happens to sequencers meanwhile; so many at a time."""
+        """L37: appends all records in order and each once, even if sequencers fail, some at a time."""
         context, settings = self._context, self._context.settings
         writer = TaggedWriter(f"restore {log}", log, context, self._appending, settings, is_ordered=True)
-        room = 2 * settings.writer_window  # on their way, and as many that can follow at once
+        room = 2 * settings.writer_window  # those in flight, and as many that are ready to follow
         flights: deque[asyncio.Future[Lsn]] = deque()
         number = entries = 0
         try:
@@ -110,7 +121,7 @@ class Backups:
         finally:
             await writer.close()
         if (number, entries) != (found["records"], found["entries"]):
-            raise CorruptRecordError(f"{source}: {number} records were found, not {found['records']}")
+            raise CorruptRecordError(f"{source}: {number} records were found, expected {found['records']}")
 
     async def _is_there(self, path: str) -> bool:
         try:
@@ -121,7 +132,7 @@ class Backups:
 
 
 def _beside(path: str, what: str) -> str:
-    """The name of a log that is there only while another one is being restored."""
+    """The path of a log that exists only while another one is being restored."""
     directory, _, name = path.rpartition("/")
     ending = f".{what}"
     return f"{directory}/{name[: _NAME_MAX - len(ending)]}{ending}"

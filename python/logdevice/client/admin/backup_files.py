@@ -1,10 +1,10 @@
-"""The files of a backup: how a log lies in a directory.
+"""The files of a backup of a log, in one directory.
 
     DIRECTORY/metadata.json    what was backed up: log, history, attributes, every file with its sha256
     DIRECTORY/part-00000.arrow records in order: lsn, timestamp_ms, entries, body, checksum
 
-Bodies are kept as they are stored, so nothing is decoded on the way. `metadata.json` is written last: a
-directory without it is no backup.
+Bodies are copied as they are stored, without decoding. `metadata.json` is written last: a directory without
+it is not a backup.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """What a backup holds, or what was restored of it."""
+    """The contents of a backup: returned by `backup`, and by `restore` once they are in the new log."""
 
-    path: str
-    start: Lsn
-    end: Lsn
+    path: str  # of the log that was backed up
+    start: Lsn  # of its first record
+    end: Lsn  # everything below was backed up
     records: int
     entries: int
     bytes: int  # of bodies
-    lost: tuple[Gap, ...]  # what the log had lost before it was backed up
+    lost: tuple[Gap, ...]  # the ranges that the log had lost before it was backed up
 
 
 class BackupWriter:
-    """The files of a backup that is being made."""
+    """Writes the files of a backup."""
 
     def __init__(self, target: Path, part_bytes: int) -> None:
         self.end = LSN_OLDEST
@@ -64,6 +64,7 @@ class BackupWriter:
         self._entries = self._bytes = 0
 
     def add(self, taken: Sequence[Record] | Gap) -> None:
+        """Adds the next records or gap of the log."""
         if isinstance(taken, Gap):
             self.end = taken.end
             self._lost += [taken] if taken.type.is_loss else []
@@ -76,6 +77,7 @@ class BackupWriter:
                 self._write()
 
     def finish(self, view: LogView, cluster: str, lineage: str | None) -> Backup:
+        """Writes what is left, and then the metadata: the backup is complete."""
         if self._waiting:
             self._write()
         metadata = {
@@ -132,9 +134,10 @@ class BackupWriter:
 
 
 def make_directory(target: Path) -> None:
+    """Creates the directory of a backup. InvalidArgumentError if it exists and is not empty."""
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
-        raise InvalidArgumentError(f"{target} is not empty: a backup needs a directory of its own")
+        raise InvalidArgumentError(f"directory {target} is not empty: a backup needs an empty or new one")
 
 
 def _sha256(file: Path) -> str:
@@ -143,12 +146,12 @@ def _sha256(file: Path) -> str:
 
 
 def verified(source: Path) -> dict[str, Any]:
-    """The metadata of a backup whose files are whole."""
+    """The metadata of a backup. CorruptRecordError if one of its files is missing or changed."""
     try:
         metadata: dict[str, Any] = json.loads((source / METADATA).read_text())
     except FileNotFoundError:
         raise InvalidArgumentError(
-            f"{source} is no backup: it has no {METADATA}, which is written last"
+            f"{source} is not a complete backup: it has no {METADATA}, which is written last"
         ) from None
     except ValueError as problem:
         raise CorruptRecordError(f"{source / METADATA} is damaged: {problem}") from None
@@ -159,20 +162,22 @@ def verified(source: Path) -> dict[str, Any]:
     for part in metadata["parts"]:
         file = source / part["file"]
         if not file.is_file() or _sha256(file) != part["sha256"]:
-            raise CorruptRecordError(f"{file} is missing or is not what {METADATA} says")
+            raise CorruptRecordError(f"{file} is missing or does not match {METADATA}")
     return metadata
 
 
 def records_of(file: Path) -> Iterator[Record]:
+    """The records in a file of a backup. CorruptRecordError at the first that is damaged."""
     with pa.memory_map(str(file)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     for row in table.to_pylist():
         if crc32c(row["body"]) != row["checksum"]:
-            raise CorruptRecordError(f"{file}: the record {Lsn(row['lsn'])} is damaged", lsn=Lsn(row["lsn"]))
+            raise CorruptRecordError(f"{file}: record {Lsn(row['lsn'])} is damaged", lsn=Lsn(row["lsn"]))
         yield Record(Lsn(row["lsn"]), row["timestamp_ms"], (), row["body"], entries=row["entries"])
 
 
 def summary_of(metadata: Mapping[str, Any]) -> Backup:
+    """The contents of a backup, from its metadata."""
     parts = metadata["parts"]
     end = Lsn.parse(metadata["end"])
     return Backup(

@@ -1,7 +1,7 @@
-"""What a client may do with single positions of a log: a part of the client.
+"""The calls of a client about single positions of a log. All but `fill` work on every log.
 
-`peek` looks how far positions were given out, `read_at` what is at one of them, `fill` has one decided that
-no client writes. All but `fill` work on every log.
+`peek` returns how far positions were given out, `read_at` what is at a position, and `fill` closes a position
+that no client will write.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from logdevice.types import GapType, LogId, Lsn, NodeId
 
 
 class Filled(Enum):
-    """What `fill` found, or made."""
+    """What is at a position after `fill`."""
 
-    RECORD = "RECORD"  # somebody had written it; it is on every node of its chain now
-    HOLE = "HOLE"  # nothing is there, for ever
+    RECORD = "RECORD"  # a client had written a record there; it is now on every node of the chain
+    HOLE = "HOLE"  # nothing is there, and never will be
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What `read_at` found."""
+    """What is at one position of a log. `records` has the entries of its record if `status` is WRITTEN."""
 
     status: PointStatus
-    records: RecordsBatch | None = None  # with WRITTEN: the entries of the one record
+    records: RecordsBatch | None = None
 
 
 class Points:
@@ -41,13 +41,19 @@ class Points:
         self._context, self._appending, self._reading = context, appending, reading
 
     async def peek(self, log: LogRef) -> Lsn:
-        """The highest position that was ever given out, which need not be written yet."""
+        """The highest position that the log's sequencer has given out; it need not be written yet.
+
+        UnknownLogError if there is no such log; NoSequencerError if the log has none in time.
+        """
         tail = await self._context.tail(await self._context.number(log))
         return Lsn(tail.end.lsn - 1)
 
     async def read_at(self, log: LogRef, lsn: Lsn | int | str) -> Point:
-        """What is at one position, asked of the tail of its chain, also before readers may have it. Where
-        only the log can tell, because it has no chains or the epoch is being recovered, it waits for that.
+        """What is at one position of a log.
+
+        In a chain log, the tail of the position's chain can answer before readers get the record. Where no
+        tail can answer, because the log has no chains or its epoch is being recovered, this waits until the
+        position is released. UnavailableError if that takes longer than `call_timeout_ms`.
         """
         number = await self._context.number(log)
         position = await self._context.position(number, lsn)
@@ -59,7 +65,7 @@ class Points:
             step = copied(await self._copy_of(step.node, number, position))
         if isinstance(step, PointIs) and step.record is None:
             return Point(step.status)
-        # A body that cannot be decoded is a damaged copy: readers look for a better one.
+        # A body that cannot be decoded is a damaged copy; a reader finds an intact one.
         records = [step.record] if isinstance(step, PointIs) and step.record is not None else []
         batches = assemble(records, self._context.config.batch).batches
         return Point(PointStatus.WRITTEN, batches[0]) if batches else await self._read_log(number, position)
@@ -68,7 +74,7 @@ class Points:
         try:
             return await self._context.nodes.ask(node, ChainRead(log, lsn))
         except LogDeviceError:
-            return None  # the log tells, whatever is the matter with this node
+            return None  # whatever the node's problem is: a reader of the log can answer
 
     async def _read_log(self, log: LogId, lsn: Lsn) -> Point:
         item = await self._reading.item_at(log, lsn, self._context.settings.call_timeout_ms)
@@ -77,8 +83,11 @@ class Points:
         return Point(_status_at_gap(item.type))
 
     async def fill(self, log: LogRef, lsn: Lsn | int | str) -> Filled:
-        """Has a position decided: what is at the head of its chain is brought to the tail; where nothing is,
-        a hole, once its writer has had its time. Positions above `peek` are refused.
+        """Closes a position of a chain log that no client will write, so that readers can pass it.
+
+        If a node of the chain has the record, the whole chain gets it; otherwise the position becomes a hole.
+        Returns which of the two is there. InvalidArgumentError if the position was not given out yet, or is
+        trimmed or lost.
         """
         number = await self._context.number(log)
         position = await self._context.position(number, lsn)
@@ -88,7 +97,7 @@ class Points:
         if settled.fate is Fate.UNISSUED:
             highest = await self.peek(log)
             raise InvalidArgumentError(
-                f"{position} was given to nobody and cannot be filled; the highest position is {highest}",
+                f"{position} was not given out yet and cannot be filled; the highest position is {highest}",
                 log=number,
                 lsn=position,
             )
@@ -96,14 +105,14 @@ class Points:
             outcome = await self._reading.outcome_at(number, position)
             if outcome is PointStatus.LOST:
                 raise InvalidArgumentError(
-                    f"{position} is trimmed or lost, so nothing can be filled", log=number, lsn=position
+                    f"{position} is trimmed or lost, so it cannot be filled", log=number, lsn=position
                 )
             return Filled.RECORD if outcome is PointStatus.WRITTEN else Filled.HOLE
         return Filled.RECORD if settled.fate is Fate.DATA else Filled.HOLE
 
 
 def _status_at_gap(gap: GapType) -> PointStatus:
-    """What a gap at a position says about it."""
+    """The status of a position at which a reader gets a gap of this type."""
     match gap:
         case GapType.TRIM | GapType.COMPACTED:
             return PointStatus.TRIMMED  # a record was there, and was removed

@@ -1,7 +1,7 @@
-"""Cuts over several logs: a part of the client.
+"""The calls of a client about cuts over several logs.
 
-Asks what `protocol/cut.py` wants to know, of all logs at the same time, and keeps cuts under names.
-Rules T20 to T24 are in docs/protocol/barriers.md.
+They ask all logs at the same time what `protocol/cut.py` needs, and keep cuts under names. Rules T20 to T24
+are in docs/protocol/barriers.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from logdevice.protocol.messages.service import GetCuts, KeepCut, RemoveCut
 from logdevice.protocol.messages.write import Barrier, BarrierIs, GetTail, Tail
 from logdevice.types import LogId
 
-# Each attempt survives unless a sequencer is replaced meanwhile: so many in a row are no coincidence.
+# An attempt fails only if a sequencer is replaced during it: ten failures in a row are no coincidence.
 ATTEMPTS_MAX: Final = 10
 
 
@@ -33,8 +33,14 @@ class Cuts:
     async def barrier(
         self, logs: Iterable[LogRef], kind: str | CutKind = CutKind.FRESH, *, cookie: str = ""
     ) -> Cut:
-        """Where several logs stand now. `fresh` has everything that was acknowledged before this was called;
-        `consistent` also has, for everything in it, everything that caused it. All of it can be read.
+        """Takes a cut: a position in each of these logs, up to which everything can be read.
+
+        A `fresh` cut has everything that was acknowledged before this call. A `consistent` cut also has, for
+        every record in it, all that the record's writer had read or written before. `cookie` is any text; the
+        cut carries it.
+
+        InvalidArgumentError if no log is given; UnknownLogError if there is no such log; ClockAheadError if
+        the clocks of the logs' sequencers are too far apart; NoSequencerError if a log has none in time.
         """
         wanted = chosen(CutKind, "kind", kind)
         paths = await self._paths(logs)
@@ -55,7 +61,12 @@ class Cuts:
     async def create_cut(
         self, name: str, logs: Iterable[LogRef], kind: str | CutKind = CutKind.CONSISTENT
     ) -> Cut:
-        """A cut that the cluster keeps under a name, until it is removed."""
+        """Takes a cut as `barrier` does, and has the cluster keep it under a name until `remove_cut`.
+
+        The cut's cookie is the name, and its ends say which history of each log they belong to. A cut does
+        not protect records from being trimmed. InvalidArgumentError if the name is not allowed;
+        OutOfRangeError if the cluster already keeps as many cuts as it may.
+        """
         cut = await self.barrier(logs, kind, cookie=check_cut_name(name))
         lineages = await asyncio.gather(*(self._lineages.lineage(end.log) for end in cut.ends))
         ends = [
@@ -67,26 +78,26 @@ class Cuts:
         return cut
 
     async def cuts(self) -> tuple[Cut, ...]:
-        """The cuts that have a name, by name."""
+        """All named cuts of the cluster, in the order of their names."""
         return (await self._context.nodes.call_any(GetCuts(""))).cuts
 
     async def cut(self, name: str) -> Cut:
-        """The cut that is kept under a name."""
+        """The cut with this name. InvalidArgumentError if there is none."""
         found = (await self._context.nodes.call_any(GetCuts(check_cut_name(name)))).cuts
         if not found:
             raise InvalidArgumentError(f"there is no cut {name!r}; `logdevice cuts list` shows all")
         return found[0]
 
     async def remove_cut(self, name: str) -> None:
-        """Has the cluster forget a cut."""
+        """Removes a named cut from the cluster."""
         await self._context.nodes.call_any(RemoveCut(check_cut_name(name)))
 
     async def _paths(self, logs: Iterable[LogRef]) -> dict[LogId, str]:
         if isinstance(logs, str):
-            raise InvalidArgumentError(f"logs must be a list of logs, got the text {logs!r}")
+            raise InvalidArgumentError(f"logs must be a list of logs, got the string {logs!r}")
         found = await asyncio.gather(*map(self._context.directory.find, logs))
         if not found:
-            raise InvalidArgumentError("a cut is over at least one log, got none")
+            raise InvalidArgumentError("a cut needs at least one log, got none")
         return {view.log: view.path for view in found if view.log is not None}
 
     async def _take(self, logs: list[LogId], kind: CutKind) -> CutFound:
@@ -104,14 +115,14 @@ class Cuts:
                 return outcome
             case CutRefused():
                 raise ClockAheadError(
-                    f"time {outcome.time_ms}, which one of the logs has reached, is too far ahead of the "
+                    f"one of the logs has reached the time {outcome.time_ms}, which is too far ahead of the "
                     f"clock of this log's sequencer, {outcome.answer.clock_ms}",
                     log=outcome.log,
                 )
             case CutFailed():
                 raise NoSequencerError(
                     f"no consistent cut in {ATTEMPTS_MAX} attempts: sequencers "
-                    "are being replaced, or their clocks run away from each other"
+                    "are being replaced, or their clocks drift apart"
                 )
 
     async def _answer(self, question: GetTail | Barrier) -> Tail | BarrierIs:

@@ -1,7 +1,6 @@
-"""Keyed logs: what compaction asks of a cluster; a part of the client.
+"""The calls of a client about keyed logs, mostly for compaction.
 
-`logdevice.compaction` decides what is dropped; nothing is decided here. docs/keyed_logs.md says what a keyed
-log is.
+`logdevice.compaction` decides which records are dropped. docs/keyed_logs.md says what a keyed log is.
 """
 
 from __future__ import annotations
@@ -24,23 +23,33 @@ class KeyedLogs:
         self._context = context
 
     async def purged_end(self, log: LogRef) -> Lsn:
-        """Where a keyed log was when it last removed deletions; 0: it never did."""
+        """Where a keyed log was when deletions were last removed from it; 0 if that never happened.
+
+        A consumer that has kept nothing from before passes it to `read` as `purged_seen`.
+        """
         return await self.note_purge(log, Lsn(0))
 
     async def deletions_seen(self, log: LogRef, start: object, purged_seen: Lsn | None) -> Lsn:
-        """Which purges a reader that starts there need not be told of (K28)."""
+        """The purged end up to which a reader that starts at `start` misses no deletion (K28)."""
         if purged_seen is not None:
             return purged_seen
-        # Who begins has nothing that a deletion could have been missed for.
+        # A consumer that begins holds no entry that a removed deletion would have deleted.
         return await self.purged_end(log) if start in ("oldest", "tail") else Lsn(0)
 
     async def note_purge(self, log: LogRef, end: Lsn) -> Lsn:
-        """Moves `purged_end` on, before any deletion goes; gives where it is now."""
+        """Moves the purged end of a log up to `end`, and returns where it is now. For compaction.
+
+        Compaction calls it before any deletion is removed. The purged end never moves back.
+        """
         question = NotePurge(await self._context.number(log), end)
         return (await self._context.nodes.call_any(question)).end
 
     async def drop(self, log: LogRef, ranges: Sequence[tuple[Lsn, Lsn]], marks: Marks) -> tuple[NodeId, ...]:
-        """Lets every storage node drop these records. Returns the nodes that have not confirmed it."""
+        """Has every storage node drop the bodies of these records. For compaction.
+
+        `ranges` are half-open; `marks` are the LSN below which the records are replaced, and the purged end.
+        Returns the nodes that have not confirmed it. InvalidArgumentError if the log is not a keyed log.
+        """
         number = await self._context.number(log)
         superseded_end, purged_end = marks
         order = Drop(log=number, ranges=tuple(ranges), superseded_end=superseded_end, purged_end=purged_end)
@@ -55,7 +64,7 @@ class KeyedLogs:
             try:
                 answer = await nodes.ask(node, order, timeout_ms=settings.call_timeout_ms)
             except UnavailableError:
-                return DropStatus.FAILED  # it is not there: the next compaction asks again
+                return DropStatus.FAILED  # the node does not answer: the next compaction asks it again
             if answer.status is DropStatus.AGAIN:
                 raise UnavailableError("the node cannot drop records now", log=order.log, node=node)
             return answer.status

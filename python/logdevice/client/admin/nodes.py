@@ -1,7 +1,7 @@
-"""What an operator asks about nodes, and orders about their data: a part of the client.
+"""The calls of a client about nodes and their data, for operators.
 
-Every order is an event in the event log; it is done when the event log has it, not when what follows from it
-is. `node_states` says how that goes.
+An order about a node's data is an event in the event log. The call returns once the event log has the event,
+not once the order is carried out; `node_states` shows the progress.
 """
 
 from __future__ import annotations
@@ -28,52 +28,72 @@ class NodeAdministration:
         self._context = context
 
     async def cluster(self) -> ClusterView:
-        """The nodes of the cluster, as one of them sees it now."""
+        """The cluster's name and nodes, as one of the nodes sees them now."""
         return await self._context.nodes.view(fresh=True)
 
     async def node_status(self, node: int) -> NodeStatus:
-        """What a node says of itself."""
+        """The status that a node reports about itself. UnavailableError if the node does not answer."""
         return await self._context.nodes.ask(NodeId(node), GetStatus())
 
     async def sequencer(self, log: LogRef) -> NodeId | None:
-        """The node that numbers the log's records; None if none can at the moment."""
+        """The node that is the log's sequencer, or should be; None if no node can be at the moment."""
         number = await self._context.number(log)
         return (await self._context.nodes.call_any(FindSequencer(number))).node
 
     async def node_states(self) -> NodeStates:
-        """The nodes that have lost their data or give it away; all others have it."""
+        """The nodes that lost, regain or give away their data. All nodes that are not listed have theirs."""
         return await self._context.nodes.call_any(GetNodeStates())
 
     async def mark_unrecoverable(self, node: int) -> NodeStates:
-        """Gives up the data of a node that is down or has lost it: readers stop waiting for it, and are told
-        of exactly what is lost. If it comes back with its data after all, that is read again.
+        """Gives up the data of a node that is down or has lost it.
+
+        Readers stop waiting for the node, and get DATALOSS gaps for exactly the records that are lost. If the
+        node comes back with its data, readers use that data again. Returns what `node_states` does.
+        InvalidArgumentError if the node is up and has its data.
         """
         return await self._change_node(NodeChange.MARK_UNRECOVERABLE, node)
 
     async def rebuild_node(self, node: int) -> NodeStates:
-        """Restores the copies of a node that is down from the others, without waiting any longer for it."""
+        """Starts at once to restore the copies of a node that is down, from copies on other nodes.
+
+        `node_states` shows the progress, and this returns the same. InvalidArgumentError if the node is up
+        and has its data.
+        """
         return await self._change_node(NodeChange.REBUILD, node)
 
     async def drain_node(self, node: int) -> NodeStates:
-        """Moves everything a node holds to others; `node_states` says when that is done."""
+        """Starts to move everything that a node holds to other nodes, while it serves.
+
+        `node_states` shows when that is done, and this returns the same. InvalidArgumentError if the node has
+        lost its data.
+        """
         return await self._change_node(NodeChange.DRAIN, node)
 
     async def undrain_node(self, node: int) -> NodeStates:
-        """Lets a node keep and take data again."""
+        """Ends the draining of a node: it keeps its data and takes new records again.
+
+        Returns what `node_states` does. InvalidArgumentError if the node is not being drained.
+        """
         return await self._change_node(NodeChange.UNDRAIN, node)
 
     async def remove_node(self, node: int) -> NodeStates:
-        """Forgets a node that is down and whose data is elsewhere."""
+        """Removes a node from the cluster. Returns what `node_states` does.
+
+        InvalidArgumentError if the node is up, or if its data is not on other nodes yet.
+        """
         return await self._change_node(NodeChange.REMOVE, node)
 
     async def copies(self, log: LogRef, node: int, start: Lsn, end: Lsn) -> CopiesAre:
-        """What one node holds of a stretch from `start` on: headers and checksums."""
+        """Headers and checksums of the copies that one node has in [start, end), or in a first part of it.
+
+        The answer says where it ends. UnavailableError if the node does not answer.
+        """
         question = GetCopies(log=await self._context.number(log), start=start, end=end)
         timeout_ms = self._context.settings.call_timeout_ms
         return await self._context.nodes.ask(NodeId(node), question, timeout_ms=timeout_ms)
 
     async def epoch_metadata(self, log: LogRef, epoch: int) -> EpochMetadataIs:
-        """Which nodes store an epoch of a log."""
+        """The epoch metadata of an epoch of a log: which nodes may store its records, and how many copies."""
         question = GetEpochMetadata(await self._context.number(log), Epoch(epoch), confirm=True)
         return await self._context.nodes.call_any(question)
 

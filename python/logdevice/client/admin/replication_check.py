@@ -1,7 +1,7 @@
-"""The replication checker: is every record of a log stored as often, and as well, as it should be?
+"""The replication checker: checks that every record of a log has as many good copies as it should.
 
-Reads the headers of all nodes, stretch by stretch, and holds them against each other. It changes nothing and
-keeps only the stretch it is at. What lies below a trim point, or is not released yet, is not looked at.
+It reads the headers from all nodes, one range of the log after the other, and compares them. It changes
+nothing, and holds only one range in memory. It skips records that are trimmed or not released yet.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ _EMPTY = AuthoritativeStatus.AUTHORITATIVE_EMPTY
 
 
 class Problem(Enum):
+    """What is wrong with a record."""
+
     TOO_FEW_COPIES = "TOO_FEW_COPIES"  # fewer than the replication asks for, in some scope
     WRONG_COPYSET = "WRONG_COPYSET"  # there are enough copies, but every copyset names a node without one
-    NO_COPY = "NO_COPY"  # nobody has it, though it was released: it is lost
-    DIFFERENT_CONTENT = "DIFFERENT_CONTENT"  # two copies do not say the same
+    NO_COPY = "NO_COPY"  # no node has a copy of a released record: it is lost
+    DIFFERENT_CONTENT = "DIFFERENT_CONTENT"  # two copies differ
     UNREADABLE = "UNREADABLE"  # a copy has a wrong checksum
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with one record."""
+    """A problem of one record."""
 
     lsn: Lsn
     problem: Problem
@@ -55,9 +57,9 @@ class Finding:
 
 @dataclass(slots=True)
 class CheckReport:
-    """What was looked at so far."""
+    """What was checked so far, and what was found."""
 
-    end: Lsn = Lsn(0)
+    end: Lsn = Lsn(0)  # everything below was checked
     records: int = 0
     copies: int = 0
     findings: list[Finding] = field(default_factory=list)
@@ -65,6 +67,7 @@ class CheckReport:
 
     @property
     def is_clean(self) -> bool:
+        """Whether every node answered and no problem was found."""
         return not self.findings and not self.silent
 
 
@@ -80,9 +83,9 @@ def judge(
 ) -> list[tuple[Problem, str]]:
     """What is wrong with the copies of one record.
 
-    It is well stored if there is a copyset all of whose members have it and say so. Copies beyond that do
-    no harm: those of a wave that came to nothing, those that were moved elsewhere, and those of a node
-    that was away when the others did without it.
+    The record is well stored if there is a copyset all of whose members have a copy that names this copyset.
+    Other copies do no harm: those of a failed wave, those that were moved to other nodes, and those of a node
+    that was down when the record was stored again without it.
     """
     counted = [copy for copy in copies if not copy.record.flags & _DRAINED]
     unreadable = sorted(copy.node for copy in counted if copy.checksum == _UNREADABLE)
@@ -91,9 +94,9 @@ def judge(
     found: list[tuple[Problem, str]] = []
     if unreadable:
         found.append((Problem.UNREADABLE, f"on {_names(unreadable)}"))
-    # Of a keyed log some copies may still say what others have dropped (K25).
-    saying = [copy for copy in whole if not copy.record.flags & _COMPACTED]
-    if len({(copy.checksum, copy.record.entries) for copy in saying}) > 1:
+    # In a keyed log some nodes may have dropped a body that others still have (K25).
+    with_body = [copy for copy in whole if not copy.record.flags & _COMPACTED]
+    if len({(copy.checksum, copy.record.entries) for copy in with_body}) > 1:
         found.append((Problem.DIFFERENT_CONTENT, f"on {_names(holders)}"))
     if not can_replicate(places(holders, locations), metadata.replication):
         found.append((Problem.TOO_FEW_COPIES, f"on {_names(holders)}, needed: {metadata.replication}"))
@@ -113,7 +116,7 @@ def _is_complete(
     locations: Mapping[NodeId, Location],
 ) -> bool:
     having = {copy.node for copy in copies if frozenset(copy.record.copyset) == copyset} & copyset
-    # With extras the copyset names more nodes than those that have it.
+    # With extras the copyset also names nodes that may have no copy.
     is_extra = len(copyset) > metadata.replication.copies
     is_enough = can_replicate(places(having, locations), metadata.replication)
     return is_enough and (is_extra or having == copyset)
@@ -124,15 +127,17 @@ def _names(nodes: Sequence[NodeId]) -> str:
 
 
 class Checker:
+    """Checks one log."""
+
     def __init__(self, client: AsyncClient, log: LogRef) -> None:
         self._client, self._log = client, log
         self._metadata: EpochMetadata | None = None
         self._known_until = Epoch(0)
         self._expected = LSN_OLDEST  # the next LSN that should hold something
-        self._empty: set[NodeId] = set()  # nodes whose data is elsewhere: nothing of them is missed
+        self._empty: set[NodeId] = set()  # nodes whose data is on other nodes: they need not answer
 
     async def run(self) -> AsyncIterator[CheckReport]:
-        """The same report again and again, as it grows."""
+        """Checks the log from its first record to its end. Yields the growing report after each range."""
         report = CheckReport()
         states = (await self._client.node_states()).nodes
         self._empty = {state.node for state in states if state.status is _EMPTY}
@@ -145,7 +150,7 @@ class Checker:
         yield report
 
     async def _stretch(self, start: Lsn, end: Lsn, report: CheckReport) -> Lsn:
-        """Looks at as much as all nodes could tell of at once; says up to where."""
+        """Checks a range, up to the first LSN of which a node says nothing. Returns where the range ends."""
         views = {view.node: view for view in (await self._client.cluster()).nodes if view.is_storage}
         answers = dict(
             zip(views, await asyncio.gather(*(self._ask(node, start, end) for node in views)), strict=True)
@@ -153,7 +158,7 @@ class Checker:
         told = {node: answer for node, answer in answers.items() if answer is not None}
         report.silent = tuple(sorted(set(report.silent) | (set(views) - set(told) - self._empty)))
         if not told:
-            raise UnavailableError(f"no storage node answers; {_names(list(views))} were asked")
+            raise UnavailableError(f"no storage node answers; asked: {_names(list(views))}")
         next_lsn = min(answer.next for answer in told.values())
         trim_end = max(answer.trim_end for answer in told.values())
         copies: dict[Lsn, list[Copy]] = {}
@@ -172,7 +177,7 @@ class Checker:
         return max(next_lsn, Lsn(start + 1))
 
     def _look_for_holes(self, lsn: Lsn, copies: Sequence[Copy], trim_end: Lsn, report: CheckReport) -> None:
-        """Every released LSN holds something, from the first of its epoch to the bridge."""
+        """Reports released LSNs without any copy: from the first of an epoch to its bridge, none is empty."""
         expected = max(self._expected, trim_end)
         if lsn.epoch > expected.epoch:
             expected = epoch_start(lsn.epoch)

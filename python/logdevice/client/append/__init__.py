@@ -1,1 +1,1 @@
-"""Single batches, batching writers, named writers, chain logs."""
+"""The calls that append: single batches, batching writers, named writers, chain logs."""

@@ -1,10 +1,10 @@
 """A writer that collects entries into records: by size, by time, with bounded memory.
 
-Lives until `close`. Entries stay in the order in which they were put. In a log with strict writer order
-one record is on its way at a time, so that a record that has to be sent again does not come behind
-the next; the next ones are encoded meanwhile. A writer with a name has several on their way, and they
-are in the log once. Whoever puts more than fits waits. An error goes to the entries of the record it
-happened to, and is raised once more by the next `flush` or `close`.
+Entries stay in the order in which they were put. In a log with strict writer order a writer without a name
+has one record in flight at a time, so that a record that must be sent again does not get into the log after
+the next one; the next records are encoded meanwhile. A named writer has several in flight. `put` waits while
+the memory is full. If a record fails, its entries get the error, and the next `flush` or `close` raises it
+once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from logdevice.types import LogId, Lsn
 
 
 class Position(NamedTuple):
-    """Where an entry is."""
+    """Where an entry is: the LSN of its record, and its place in the record, from 0."""
 
     lsn: Lsn
     batch_offset: int
 
 
 class Receipt:
-    """What became of one entry: await it for its Position, or for the error."""
+    """The outcome of one entry that was put into a writer: await it for its Position, or for the error."""
 
     __slots__ = ("_batch_offset", "_record")
 
@@ -43,16 +43,17 @@ class Receipt:
         self._record, self._batch_offset = record, batch_offset
 
     def __await__(self) -> Generator[Any, None, Position]:
-        # Whoever gives up waiting must not take the other entries of the record along.
+        # Cancelling one wait must not cancel the record, which other entries share.
         lsn = yield from asyncio.shield(self._record).__await__()
         return Position(lsn, self._batch_offset)
 
     def done(self) -> bool:
+        """Whether the outcome is known."""
         return self._record.done()
 
 
 class _Sealed(NamedTuple):
-    """Entries of one record that takes no more."""
+    """The entries of a record that takes no more of them."""
 
     entries: Entries
     body: asyncio.Task[bytes]
@@ -60,7 +61,7 @@ class _Sealed(NamedTuple):
 
 
 class _Held:
-    """What a writer holds: bytes of entries, and records that have no outcome yet."""
+    """Counts what a writer holds: the bytes of its entries, and the records that have no outcome yet."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes = self.records = 0
@@ -68,7 +69,7 @@ class _Held:
         self._changed = asyncio.Condition()
 
     def has_room(self, size: int) -> bool:
-        # An entry larger than all the memory there is gets it all.
+        # An entry larger than the limit is accepted if the writer holds nothing else.
         return self.bytes == 0 or self.bytes + size <= self._bytes_max
 
     async def wait_for(self, is_reached: Callable[[], bool]) -> None:
@@ -84,6 +85,12 @@ class _Held:
 
 
 class BatchingWriter(Closing):
+    """Collects entries into records. `writer` of a client opens one.
+
+    It sends a record when it has collected `writer_batch_bytes` or `writer_batch_entries`, or after
+    `writer_delay_ms`. Use it in `async with`, or call `close`, which appends what it still holds.
+    """
+
     def __init__(
         self,
         log: LogRef,
@@ -95,7 +102,7 @@ class BatchingWriter(Closing):
         self._tagged = tagged
         self._log, self._context, self._appending, self.settings = log, context, appending, settings
         self._collector = Collector(settings)
-        self._record: asyncio.Future[Lsn] | None = None  # of what is being collected
+        self._record: asyncio.Future[Lsn] | None = None  # the record of the entries being collected
         self._alarm: asyncio.TimerHandle | None = None
         self._sealed: asyncio.Queue[_Sealed] = asyncio.Queue()
         self._held = _Held(settings.writer_memory_bytes_max)
@@ -105,7 +112,11 @@ class BatchingWriter(Closing):
         self._is_closed = False
 
     async def open(self) -> int:
-        """Takes over the writer's name before the first entry does; how many records were left open."""
+        """Takes over the writer's name now, not with the first entry.
+
+        Returns how many records an earlier process left in the journal; the writer appends them first. A
+        writer without a name does nothing and returns 0.
+        """
         if self._tagged is None:
             return 0
         await self._tagged.open()
@@ -114,7 +125,11 @@ class BatchingWriter(Closing):
     async def put(
         self, payload: bytes, key: bytes | None = None, attributes: Mapping[str, str] | None = None
     ) -> Receipt:
-        """Takes an entry, once there is room for it."""
+        """Takes an entry. Waits while the writer holds `writer_memory_bytes_max`.
+
+        Returns a receipt, which later has the outcome. InvalidArgumentError if the payload or key is not
+        bytes, or an attribute is not text; LocalProtocolError if the writer is closed.
+        """
         size = size_of(payload, key, attributes)
         await self._make_room(size)
         self._held.bytes += size
@@ -128,12 +143,12 @@ class BatchingWriter(Closing):
         return receipt
 
     async def submit(self, entries: Entries) -> asyncio.Future[Lsn]:
-        """Takes what was collected elsewhere, as one record, once there is room for it."""
+        """Takes entries that the caller has collected, as one record, once there is room for them."""
         await self._make_room(entries.size)
         return self.accept(entries)
 
     def accept(self, entries: Entries) -> asyncio.Future[Lsn]:
-        """The same at once, whether there is room or not."""
+        """Takes entries that the caller has collected, as one record, even if there is no room for them."""
         self._seal()
         self._held.bytes += entries.size
         record = self._new_record()
@@ -141,7 +156,7 @@ class BatchingWriter(Closing):
         return record
 
     async def flush(self) -> None:
-        """Returns once everything that was put is in the log; raises the first error there was, once."""
+        """Waits until every entry that was put has its outcome. Raises the first error there was, once."""
         self._seal()
         await self._held.wait_for(lambda: self._held.records == 0)
         if self._tagged is not None and self._failure is None:
@@ -151,6 +166,7 @@ class BatchingWriter(Closing):
             raise failure
 
     async def close(self) -> None:
+        """Appends what the writer holds, as `flush` does, and ends the writer. Raises the first error."""
         self._is_closed = True
         try:
             await self.flush()
@@ -163,7 +179,7 @@ class BatchingWriter(Closing):
 
     async def _make_room(self, size: int) -> None:
         if self._held.bytes + size > self.settings.writer_memory_bytes_max:
-            self._seal()  # what is collected has to go before there can be room
+            self._seal()  # room comes only from records that are sent
             await self._held.wait_for(lambda: self._held.has_room(size) or self._is_closed)
         if self._is_closed:
             raise LocalProtocolError("the writer is closed")
@@ -174,7 +190,7 @@ class BatchingWriter(Closing):
         return record
 
     def _seal(self) -> None:
-        """What was collected becomes a record."""
+        """Makes a record of the collected entries."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -192,13 +208,13 @@ class BatchingWriter(Closing):
         return await self._appending.encode(entries.to_batch())
 
     async def _run(self) -> None:
-        """Sends sealed records in order, so many at a time."""
+        """Sends sealed records in order, a limited number at a time."""
         slots: asyncio.Semaphore | None = None
         log: LogId | None = None
         while True:
             sealed = await self._sealed.get()
             try:
-                # A writer with a name stays with its log, whatever becomes of the path meanwhile.
+                # A named writer stays with its log, even if the log's path changes.
                 if log is None or self._tagged is None:
                     log = await self._context.number(self._log)
                 if self._tagged is not None:
@@ -239,13 +255,13 @@ class BatchingWriter(Closing):
             sealed.record.set_result(outcome)
         else:
             sealed.record.set_exception(outcome)
-            sealed.record.exception()  # `flush` raises it even if nobody asks the receipts
+            sealed.record.exception()  # asyncio must not complain of receipts not awaited: `flush` raises it
             self._failure = self._failure or outcome
         await self._held.drop(sealed.entries.size)
 
 
 class Writers:
-    """Makes writers: a part of the client."""
+    """The call of a client that opens a writer."""
 
     def __init__(self, context: ClientContext, appending: Appending) -> None:
         self._context, self._appending = context, appending
@@ -253,11 +269,16 @@ class Writers:
     def writer(
         self, /, log: LogRef, *, name: str | None = None, journal: str | Path | None = None, **settings: Any
     ) -> BatchingWriter:
-        """Collects entries into records. `settings` are those of ClientSettings that begin with `writer_`.
+        """Opens a writer, which collects entries into records and appends these.
 
-        With a name, records are in the log once whatever happens to sequencers, and an earlier process of
-        that name is fenced off. With a journal, a file, a process that starts again resolves what the one
-        before it had sent and does not know the outcome of.
+        With `name`, each record is in the log exactly once and, in a log of strict writer order, in order,
+        even if sequencers fail; earlier processes of the same name are fenced out. `journal` is the path of a
+        file for a named writer: with it a process that starts again resolves the records whose outcome the
+        process before it did not know. `settings` are settings of ClientSettings that begin with `writer_`.
+
+        InvalidArgumentError if a journal is given without a name, or is used by another process or writer;
+        InvalidSettingError if a setting is not allowed. Entries fail with the errors of `append`; those of a
+        named writer fail with WriterFencedError once a newer process has taken over its name.
         """
         context, own = self._context, changed(self._context.settings, settings)
         tagged = None
@@ -265,7 +286,7 @@ class Writers:
             path = None if journal is None else Path(journal)
             tagged = TaggedWriter(name, log, context, self._appending, own, path)
         elif journal is not None:
-            raise InvalidArgumentError("a journal belongs to a writer with a name: give `name`, too")
+            raise InvalidArgumentError("journal needs a named writer, but name was not given")
         writer = BatchingWriter(log, context, self._appending, own, tagged)
         context.in_use.add(writer)
         return writer

@@ -1,8 +1,7 @@
-"""Appending to a chain log: the client writes the nodes itself, head to tail.
+"""Appends to chain logs: the client itself stores each record on its nodes, from head to tail.
 
-Runs one ChainAppend for each record: it asks the sequencer for a position, stores on one node after the
-other, and reads back what recovery decided where that is the only way to know. Lives as long as the client;
-what an append has started ends with it.
+One ChainAppend runs for each record. It asks the sequencer for a position, stores the record on one node
+after the other and, if a recovery interrupts this, reads what the recovery decided.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from logdevice.runtime.host import Host
 from logdevice.runtime.tasks import Tasks
 from logdevice.types import LogId, NodeId
 
-_TOKEN_BITS: Final = 48  # the machine counts on from there, one for each position
+_TOKEN_BITS: Final = 48  # the machine counts up from a random token, by one for each position
 
 
 class ChainAppending:
@@ -40,6 +39,7 @@ class ChainAppending:
         self._rng = random.Random()
 
     async def append(self, append: Append) -> Appended:
+        """Appends one record and returns its outcome. NoSequencerError if it got no position in time."""
         settings = self.settings
         machine = ChainAppend(
             append,
@@ -55,7 +55,7 @@ class ChainAppending:
 
 
 class _ChainRun(Host[ChainAppend]):
-    """One append: its machine, and what it has started."""
+    """One append: its machine, and the tasks that the machine has ordered."""
 
     def __init__(self, appending: ChainAppending, log: LogId, machine: ChainAppend) -> None:
         self._tasks = Tasks()

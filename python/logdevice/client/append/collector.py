@@ -1,4 +1,4 @@
-"""Entries that wait for others to share a record with. Knows when there are enough; knows no clock."""
+"""Collects the entries of the next record, and knows when there are enough of them. It has no clock."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from logdevice.errors import InvalidArgumentError
 from logdevice.records import batch as batches
 from logdevice.settings import ClientSettings
 
-# What an entry costs beyond its bytes, near enough to bound memory.
+# About how much memory an entry takes beyond its bytes.
 ENTRY_OVERHEAD_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What goes into one record."""
+    """The entries of one record."""
 
     payloads: list[bytes]
     keys: list[bytes | None] | None
@@ -25,10 +25,13 @@ class Entries:
     size: int
 
     def to_batch(self) -> pa.RecordBatch:
+        """The entries as columns."""
         return batches.from_entries(self.keys, self.payloads, self.attributes)
 
 
 class Collector:
+    """The entries of the next record."""
+
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._clear()
@@ -38,13 +41,14 @@ class Collector:
 
     @property
     def is_full(self) -> bool:
+        """Whether the record has reached its number of bytes or entries."""
         return (
             self.size >= self._settings.writer_batch_bytes
             or len(self._payloads) >= self._settings.writer_batch_entries
         )
 
     def add(self, payload: bytes, key: bytes | None, attributes: Mapping[str, str] | None, size: int) -> int:
-        """The place of the entry in its record; `size` is what `size_of` says of it."""
+        """Adds an entry, with its size from `size_of`, and returns its place in the record."""
         self._payloads.append(payload)
         self._keys.append(key)
         self._attributes.append(attributes)
@@ -52,6 +56,7 @@ class Collector:
         return len(self._payloads) - 1
 
     def take(self) -> Entries:
+        """Returns the entries collected so far, and begins the next record."""
         has_keys = any(key is not None for key in self._keys)
         has_attributes = any(attributes is not None for attributes in self._attributes)
         taken = Entries(
@@ -71,13 +76,16 @@ class Collector:
 
 
 def size_of(payload: bytes, key: bytes | None, attributes: Mapping[str, str] | None) -> int:
-    """What the entry costs in memory. One that cannot be in a batch is refused before it spoils others."""
+    """How many bytes of memory an entry takes.
+
+    InvalidArgumentError if the entry cannot be encoded: otherwise all entries of its record would fail.
+    """
     if not isinstance(payload, bytes) or not (key is None or isinstance(key, bytes)):
         wrong = type(payload if not isinstance(payload, bytes) else key).__name__
-        raise InvalidArgumentError(f"payloads and keys are bytes, not {wrong}")
+        raise InvalidArgumentError(f"payloads and keys must be bytes, got {wrong}")
     size = ENTRY_OVERHEAD_BYTES + len(payload) + len(key or b"")
     for name, value in (attributes or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgumentError(f"attributes are text, {name!r}: {value!r} is not")
+            raise InvalidArgumentError(f"attributes must be strings, got {name!r}: {value!r}")
         size += len(name) + len(value)
     return size

@@ -1,9 +1,9 @@
-"""A writer with a name: its records are in the log once and, in a log of strict order, in their order.
+"""A named writer: each of its records is in the log once and, in a log of strict order, in order.
 
-The shell of a forward table: sends what it orders, finds the sequencer, keeps the journal if there is one.
-Lives from `open` to `close`, in one event loop. Nothing fails because a sequencer dies: records are sent
-again until the log has them. Only when nothing got through for a long time, or another process has taken
-over the name, are they given up; what is in the journal is then for the next process to resolve.
+It is the shell of a forward table: it sends what the table orders, finds the sequencer, and keeps the journal
+if there is one. If a sequencer dies, records are sent again until the log has them. The writer gives up only
+if no record gets through for `writer_stall_timeout_ms`, or if another process takes over the name; the next
+process then resolves what is in the journal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIRST_SEQ = 1
 
 
 class TaggedWriter:
-    """`is_ordered`: whether appends stay in order; None: as the log's attribute says."""
+    """A named writer. `is_ordered`: whether appends stay in order; None: as the log's `writer_order` says."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TaggedWriter:
         *,
         is_ordered: bool | None = None,
     ) -> None:
-        self.resumed = 0  # records of an earlier process whose outcome was not known
+        self.resumed = 0  # how many records of an earlier process had no known outcome
         self._name, self._log_ref = name, log
         self._context, self._appending, self._settings = context, appending, settings
         self._is_ordered = is_ordered
@@ -70,7 +70,7 @@ class TaggedWriter:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Takes the name over from earlier processes, and goes on with what they left open. Once."""
+        """Takes over the name from earlier processes, and sends again what they left in the journal. Once."""
         async with self._opening:
             if self._host is not None:
                 return
@@ -79,7 +79,7 @@ class TaggedWriter:
             incarnation = await self._next_incarnation()
             number = writer_number(self._name)
             status = await self._context.routing.ask(GetWriter(log, number, 0))
-            # A name that nobody had before cannot have been forgotten.
+            # The log cannot have forgotten a name that was never used before.
             since = (await self._context.tail(log)).end.lsn if incarnation == 1 else Lsn(0)
             if self._is_ordered is None:
                 attributes = await self._context.directory.attributes(log)
@@ -96,8 +96,9 @@ class TaggedWriter:
             self._resume()
 
     def submit(self, body: bytes, entries: int, written_ms: int = 0) -> asyncio.Future[Lsn]:
-        """Takes a record; the future tells where it is, once it is in the log. One that is restored has the
-        time `written_ms`.
+        """Takes a record. The future gets its LSN once it is in the log.
+
+        A record that is restored from a backup keeps its append time, `written_ms`.
         """
         if self._failure is not None:
             raise self._failure
@@ -106,13 +107,13 @@ class TaggedWriter:
         return self._submit(Kept(0, entries, body), written_ms)
 
     async def settled(self) -> None:
-        """Returns once everything is in the log; raises what prevents that."""
+        """Waits until everything is in the log. Raises the error if the writer has given up."""
         await self._pending.wait()
         if self._failure is not None and not self._is_closed:
             raise self._failure
 
     async def close(self) -> None:
-        """What is not in the log by now is given up, or left to the journal."""
+        """Ends the writer. Records that are not in the log yet are given up, or left in the journal."""
         self._is_closed = True
         self._fail(OutcomeUnknownError("the writer was closed before the record was in the log"))
         self._stall.stop()
@@ -172,8 +173,8 @@ class TaggedWriter:
         trouble = None if self._host is None else self._host.machine.trouble
         self._fail(
             OutcomeUnknownError(
-                f"nothing got into the log for {self._settings.writer_stall_timeout_ms} ms (the last answer "
-                f"was {'silence' if trouble is None else trouble.value})",
+                f"no record got into the log for {self._settings.writer_stall_timeout_ms} ms "
+                f"({'no answer' if trouble is None else f'the last answer was {trouble.value}'})",
                 log=self._log,
             )
         )
@@ -192,7 +193,7 @@ class TaggedWriter:
             self._feed(Answered(node, appended, effect.id))
 
     async def _look_for_log(self, error: LogDeviceError) -> None:
-        """A node may not have heard of the log yet; if nobody has it, it was removed."""
+        """Fails the writer if no node knows the log: it was removed. One node may just not know it yet."""
         try:
             await self._context.directory.find(self._log, fresh=True)
         except UnknownLogError:

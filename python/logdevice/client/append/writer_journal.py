@@ -1,8 +1,8 @@
-"""A writer's journal: its appends on a disk, from before they are sent until they are known to be in the log.
+"""A writer's journal: a file with the appends that are sent and not yet known to be in the log.
 
-One file for one writer of one log. Frames are added at its end; when nothing is open it is cut down to the
-number that comes next. It promises that whoever opens it again learns of every append that an earlier
-process may have sent, and under which number.
+There is one file for each writer and log. Frames are added at its end; when no append is open, the file is
+cut down to the next number. A process that opens the file learns of every append that an earlier process may
+have sent, and of its number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kept(NamedTuple):
 
 class WriterJournal:
     def __init__(self, path: Path, writer: str, log: LogId, *, sync: bool) -> None:
-        self.next_seq = 0  # 0: nothing was ever numbered
+        self.next_seq = 0  # the next number; 0: none was ever used
         self.open: dict[int, Kept] = {}
         self._sync = sync
         self._file = FramedFile(path, "journal", f"{writer}\n{int(log)}")
@@ -35,12 +35,13 @@ class WriterJournal:
             self._take(frame)
 
     def add(self, kept: Kept) -> None:
-        """Durable (with `sync`) when it returns."""
+        """Adds an append; with `sync` it is durable when this returns."""
         self.open[kept.seq] = kept
         self.next_seq = max(self.next_seq, kept.seq + 1)
         self._file.add([FileFrame(_APPEND, kept.seq, kept.entries, kept.body)], sync=self._sync)
 
     def mark_done(self, seq: int) -> None:
+        """Notes that an append has its outcome."""
         if self.open.pop(seq, None) is None:
             return
         self._file.add([FileFrame(_SETTLED, seq)], sync=False)
@@ -61,5 +62,5 @@ class WriterJournal:
         self.next_seq = max(self.next_seq, seq if kind == _NEXT else seq + 1 if kind == _APPEND else 0)
 
     def _cut(self) -> None:
-        """Nothing is open: only the numbers have to go on."""
+        """Cuts the file down to the next number; no append is open."""
         self._file.replace([FileFrame(_NEXT, self.next_seq)])

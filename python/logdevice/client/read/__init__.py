@@ -1,1 +1,1 @@
-"""One log, several logs, a key; whether what was read still holds."""
+"""The calls that read: one log, several logs, the search for a key; and the check of a saved position."""

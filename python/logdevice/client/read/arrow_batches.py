@@ -1,8 +1,8 @@
-"""From records to what an application gets: columns, with the position of every entry beside it.
+"""Turns records into what an application gets: columns, with the position of every entry beside it.
 
-The records of many LSNs become one Arrow batch: bodies are decoded and joined, and the columns that say
-where an entry comes from are repeated by numpy. Nothing here loops over entries. A batch of entries has
-the columns of ENTRIES_READ; one of a typed log has the position, then its own columns.
+The records of many LSNs become one Arrow batch: bodies are decoded and joined, and numpy makes the columns
+with the positions. Nothing here loops over entries. A batch of entries has the columns of ENTRIES_READ; a
+batch with columns of its own has the position, then these columns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from logdevice.types import Lsn, Record
 POSITION: Final = pa.schema(
     [
         pa.field("lsn", pa.int64(), nullable=False),
-        pa.field("batch_offset", pa.int32(), nullable=False),  # of the entry in its record
-        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),  # of the append
+        pa.field("batch_offset", pa.int32(), nullable=False),  # the entry's place in its record, from 0
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),  # when it was appended
     ]
 )
 ENTRIES_READ: Final = pa.schema([*POSITION, *ENTRIES_WITH_ATTRIBUTES])
@@ -34,7 +34,7 @@ _Decoded = tuple[Record, pa.RecordBatch]
 
 
 class Entry(NamedTuple):
-    """One entry as a plain value, for programs that are in no hurry."""
+    """One entry as a tuple of plain values: convenient, but slow for large logs."""
 
     lsn: Lsn
     batch_offset: int
@@ -45,28 +45,34 @@ class Entry(NamedTuple):
 
 
 class Unjoined(NamedTuple):
-    """The entries of several records, each with its own columns, which are the same."""
+    """The entries of several records with the same columns, before they are joined."""
 
     records: Sequence[Record]
     parts: Sequence[pa.RecordBatch]
-    counts: Any  # of entries, by record
+    counts: Any  # the number of entries of each record
 
     @property
     def num_rows(self) -> int:
+        """The number of entries."""
         return int(self.counts.sum())
 
     def join(self) -> pa.RecordBatch:
+        """All entries as one batch, with their positions."""
         joined = _with_attributes(pa.concat_batches(self.parts) if len(self.parts) > 1 else self.parts[0])
         columns = [*_positions(self.records, self.counts), *joined.columns]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*POSITION, *joined.schema]))
 
 
 class RecordsBatch:
-    """The entries of consecutive records, [start, end) of the log, as columns."""
+    """The entries of consecutive records, as columns.
+
+    `start` and `end` are the range of LSNs that the batch covers, `body_bytes` the stored size of its
+    records. `len` gives the number of entries.
+    """
 
     def __init__(self, start: Lsn, end: Lsn, columns: pa.RecordBatch | Unjoined, body_bytes: int) -> None:
         self.start, self.end = start, end
-        self.body_bytes = body_bytes  # of the records, as stored
+        self.body_bytes = body_bytes
         self._columns = columns
 
     def __len__(self) -> int:
@@ -75,7 +81,11 @@ class RecordsBatch:
 
     @property
     def columns(self) -> pa.RecordBatch:
-        """Joined when they are first asked for: that copies, and not everybody wants them."""
+        """The entries as a `pyarrow.RecordBatch`: `lsn`, `batch_offset`, `timestamp`, then their own columns.
+
+        Entries have the columns `key`, `payload` and `attributes`; batches that were appended with columns of
+        their own have these. The first access joins the records, which copies their data.
+        """
         if isinstance(self._columns, Unjoined):
             self._columns = self._columns.join()
         return self._columns
@@ -84,7 +94,10 @@ class RecordsBatch:
         return RecordsBatch, (self.start, self.end, self.columns, self.body_bytes)
 
     def entries(self, first: int = 0) -> Iterator[Entry]:
-        """One by one, from row `first` on. For large logs work with `columns`."""
+        """The entries one by one, from row `first` on. For large logs use `columns`, which is much faster.
+
+        KeyError if the batch has columns of its own.
+        """
         columns = self.columns.slice(first)
         times = columns["timestamp"].cast(pa.int64()).to_pylist()
         values = [columns[name].to_pylist() for name in ENTRIES_READ.names if name != "timestamp"]
@@ -94,12 +107,14 @@ class RecordsBatch:
 
 
 class Assembled(NamedTuple):
+    """Decoded records."""
+
     batches: list[RecordsBatch]
     corrupt: Lsn | None  # the first record that cannot be decoded; it and what follows is not in `batches`
 
 
 def assemble(records: Sequence[Record], settings: BatchSettings) -> Assembled:
-    """Records in order as batches: one, unless they have different columns."""
+    """Decodes records, given in order, into batches: one batch, unless the records have different columns."""
     decoded: list[_Decoded] = []
     corrupt = None
     for record in records:
@@ -122,6 +137,7 @@ def _of_one_schema(decoded: list[_Decoded]) -> list[list[_Decoded]]:
 
 
 def is_readable(record: Record, settings: BatchSettings) -> bool:
+    """Whether the body of a record can be decoded."""
     try:
         decode(record.body, settings)
     except CorruptRecordError:
@@ -130,7 +146,7 @@ def is_readable(record: Record, settings: BatchSettings) -> bool:
 
 
 def headers(records: Sequence[Record]) -> RecordsBatch:
-    """Records that were asked for without their bodies: a row for each."""
+    """A batch with a row for each record, for records without bodies."""
     ones = np.ones(len(records), np.int64)
     counts = np.fromiter((record.entries for record in records), np.int64, len(records))
     columns = [*_positions(records, ones), pa.array(counts)]
@@ -138,7 +154,7 @@ def headers(records: Sequence[Record]) -> RecordsBatch:
 
 
 def _with_attributes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Entries with and without attributes look alike to the application."""
+    """Adds a column of nulls to entries without attributes, so that all entries have the same columns."""
     if not batch.schema.equals(ENTRIES):
         return batch
     attributes = ENTRIES_WITH_ATTRIBUTES.field("attributes")
@@ -160,7 +176,7 @@ def _positions(records: Sequence[Record], counts: Any) -> list[pa.Array]:
     firsts = (ends - counts).astype(np.int32)  # the row where each record begins
     offsets = np.arange(ends[-1], dtype=np.int32)
     offsets -= np.repeat(firsts, counts)
-    # Looked at as times, not cast: a cast checks and copies every row.
+    # A view, not a cast: a cast checks and copies every row.
     stamps = pa.array(np.repeat(times, counts)).view(POSITION.field("timestamp").type)
     return [pa.array(np.repeat(lsns, counts)), pa.array(offsets), stamps]
 

@@ -1,7 +1,7 @@
-"""Finding a key in a log whose keys never decrease: a binary search that reads single records.
+"""Finds a key in a log whose keys never decrease, by a binary search that reads single records.
 
-Every step halves a range of LSNs and reads the first record of the upper half. Epochs leave billions of
-LSNs unused, but a step over unused ones costs no more than any other.
+Every step halves a range of LSNs and reads the first record of the upper half. An epoch leaves billions of
+LSNs unused, but a step over unused LSNs costs no more than any other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def find_key(read_first: ReadFirst, key: bytes, start: Lsn, end: Lsn) -> L
         if found is None:
             high = middle
         elif (reached := _first_reaching(found, key)) is not None:
-            # From `middle` up to what was found everything is smaller, or has no key.
+            # From `middle` up to that record every entry is smaller, or has no key.
             end, high = reached, middle
         else:
             low = found.end
@@ -35,6 +35,7 @@ async def find_key(read_first: ReadFirst, key: bytes, start: Lsn, end: Lsn) -> L
 
 
 def has_key(batch: RecordsBatch) -> bool:
+    """Whether any entry of the batch has a key."""
     column = batch.columns["key"]
     return int(column.null_count) < len(column)
 

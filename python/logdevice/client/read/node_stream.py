@@ -1,8 +1,8 @@
-"""One connection of a reader to one node: messages up and down, and one word when it is over.
+"""One connection of a reader to one node, for messages in both directions.
 
-Lives from the first message that is to be sent until it is lost, dropped or finished. Messages are sent
-in the order they were given. After `drop` and `finish` nothing is heard of it any more; otherwise
-`lost` is called exactly once, after everything that was received.
+It lasts until it is lost, dropped or finished. Messages are sent in the order in which they were given. After
+`drop` or `finish` it calls its listener no more; otherwise it calls `lost` exactly once, after the last
+`received`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
-    """Whoever owns the connection."""
+    """The owner of the connection, which gets its messages."""
 
     def received(self, node: NodeId, message: ToReader) -> None: ...
     def lost(self, node: NodeId) -> None: ...
@@ -52,7 +52,7 @@ class NodeStream:
         self._outbox.put_nowait(message)
 
     def finish(self, stop: Stop) -> None:
-        """Sends STOP behind everything else, then closes."""
+        """Sends STOP after all other messages, then closes the connection."""
         self._is_heard = False
         self.send(stop)
 
@@ -70,14 +70,14 @@ class NodeStream:
         except LogDeviceError as error:
             _logger.debug("the stream with %s ended: %s", self._node, error)
         except Exception:
-            # To the stream a loss is a loss; it must hear of this one too.
+            # The stream must learn of every loss of the connection, also of one through a defect.
             _logger.exception("the stream with %s failed", self._node)
         if self._is_heard:
             self._is_heard = False
             self._listener.lost(self._node)
 
     async def _talk(self, stream: Stream) -> None:
-        """Both directions, until one of them ends."""
+        """Sends and receives until one of the two ends."""
         directions = {asyncio.create_task(self._send(stream)), asyncio.create_task(self._receive(stream))}
         try:
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)

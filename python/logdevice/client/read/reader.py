@@ -1,9 +1,8 @@
-"""A reader: one log's records and gaps in order, joined into batches of a few megabytes.
+"""A reader: the records and gaps of one log in order, joined into batches of a few megabytes.
 
-Lives from `open` until the last is taken, or `close`. What waits to be taken is bounded
-by the stream's window in bytes. Bodies are decoded when they are taken, by whoever takes them. One that
-cannot be decoded is treated like a wrong checksum: the stream begins again at that record, and looks into
-every copy of it.
+The stream's window in bytes bounds what waits to be taken. Bodies are decoded when they are taken, in the
+thread of the caller that takes them. A body that cannot be decoded counts as one with a wrong checksum: the
+stream begins again at that record, and decodes every copy of it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,18 @@ MakeGuard = Callable[[events.ReadRequest], Coroutine[Any, Any, LineageGuard]]
 
 
 class Reader(Items[Item]):
-    """To be used by one task at a time. Begins with `async with`, `open`, or the first item asked for."""
+    """Reads one log: iterate over it with `async for`, or call `next`.
+
+    An item is a RecordsBatch or a Gap; the items cover every LSN of the range once and in order. Reading
+    begins with `async with`, `open` or the first item. One task at a time may use it.
+
+    In a keyed log, save `purged_seen` together with the position, and pass both to `read` to continue; a
+    reader that began at the oldest record lacks no key once it has read up to `snapshot_end`.
+
+    Errors that end the reading: RollbackError if records were lost that were read (only with `lineage`),
+    RebuildError if deletions of a keyed log were removed before they were read, UnknownLogError if the log
+    does not exist when reading begins.
+    """
 
     def __init__(
         self,
@@ -47,9 +57,7 @@ class Reader(Items[Item]):
     ) -> None:
         self._context, self._open_request, self._settings = context, open_request, settings
         self._deletions_seen, self._is_keyed = deletions_seen, False
-        # Of a keyed log. Belongs into a checkpoint, beside the position.
         self.purged_seen = Lsn(0)
-        # Below, what was read may lack keys that records further on have; at or above it is whole.
         self.snapshot_end = Lsn(0)
         self._make_guard = make_guard
         self._guard: LineageGuard | None = None
@@ -65,8 +73,9 @@ class Reader(Items[Item]):
         return self
 
     async def next(self, timeout_ms: int | None = None) -> Item | None:
+        """The next records or gap; None at the end. TimeoutError if nothing comes within `timeout_ms`."""
         while not self._assembled:
-            # Kept until it is assembled: whoever is cancelled in between finds it at the next call.
+            # Kept until it is assembled, so that a call that is cancelled in between loses nothing.
             if self._taken is None:
                 self._taken = await self.take(timeout_ms)
             if self._taken is None:
@@ -79,14 +88,14 @@ class Reader(Items[Item]):
         return self._assembled.popleft()
 
     async def open(self) -> None:
-        """Finds out what `oldest` and `tail` are now, and begins to read; once."""
+        """Begins to read: 'oldest' and 'tail' mean what they are now. Further calls do nothing."""
         if self._shell is None and not self._inbox.has_ended:
             request = await self._open_request()
             self._position = request.start
             attributes = await self._context.directory.attributes(request.log)
             self._is_keyed = attributes.compaction == "keyed"
             if self._is_keyed:
-                # Before anything is read: what goes after this may have been read before it went.
+                # Before anything is read: a deletion that is removed later may have been read by then.
                 self.purged_seen = await self._deletions_seen()
             if self._make_guard is not None:
                 self._guard = await self._make_guard(request)
@@ -97,7 +106,7 @@ class Reader(Items[Item]):
             await self._begin(request)
 
     async def take(self, timeout_ms: int | None = None) -> Taken | None:
-        """Records that are ready, as they came, or a gap; None at the end."""
+        """The next records, not decoded, or gap; None at the end. `next` is what programs usually need."""
         inbox = self._inbox
         async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await self.open()
@@ -107,7 +116,7 @@ class Reader(Items[Item]):
                 else:
                     await inbox.wait()
         if inbox.failure is not None:
-            raise LocalProtocolError(f"the reader failed: {inbox.failure!r}") from inbox.failure
+            raise LocalProtocolError(f"the reader failed: {inbox.failure!r}") from inbox.failure  # a defect
         if not inbox.items:
             return None
         taken = self._take()
@@ -121,26 +130,32 @@ class Reader(Items[Item]):
         return taken
 
     def _note_gap(self, gap: Gap) -> None:
-        """K27, K28: what a dropped record means to whoever keeps something in step with the log."""
+        """K27, K28: notes how far the replacements of dropped records reach, and which deletions are gone.
+
+        RebuildError if the reader has not seen a deletion that was removed.
+        """
         if self._is_keyed and gap.purged_end > self.purged_seen:
             assert self._request is not None, "something was taken"
             raise RebuildError(
-                "deletions of the keyed log that this reader has not seen are gone: they are kept for its "
-                f"tombstone_grace_ms, and were removed at {gap.purged_end}; the reader knows of removals up "
-                f"to {self.purged_seen}",
+                "deletions that this reader has not seen are gone from the keyed log: the log keeps them for "
+                f"tombstone_grace_ms, and removed some when it was at {gap.purged_end}; the reader has seen "
+                f"those removed up to {self.purged_seen}",
                 log=self._request.log,
                 lsn=gap.start,
             )
         self.snapshot_end = max(self.snapshot_end, gap.superseded_end)
 
     def checkpoint(self, next: Lsn) -> Checkpoint:
-        """To keep with everything below `next`; of a reader with a lineage that has been opened."""
+        """The checkpoint of a consumer that has read everything below `next`, to be saved.
+
+        InvalidArgumentError if the reader was opened without `lineage`, or is not open yet.
+        """
         if self._guard is None:
-            raise InvalidArgumentError("the reader has no lineage: open it with lineage='newest'")
+            raise InvalidArgumentError("the reader has no lineage, expected lineage='newest' or an id")
         return self._guard.checkpoint(next)
 
     def _is_check_due(self) -> bool:
-        """L33: something of a newer epoch has arrived, or a node knows of another history."""
+        """L33: whether an item of a newer epoch has arrived, or a node knows of another history."""
         if self._guard is None:
             return False
         if self._inbox.is_stale or not self._inbox.items:
@@ -155,16 +170,16 @@ class Reader(Items[Item]):
         first = inbox.items[0] if inbox.items else None
         arrived = Lsn(0) if first is None else first.start if isinstance(first, Gap) else first.lsn
         if await self._guard.poll(self._position, arrived) or inbox.is_stale:
-            # Nodes are asked again under the new id.
+            # The stream begins again with the new id.
             self._request = replace(self._request, lineage=self._guard.id)
             await self._abandon()
             inbox.is_stale = False
             await self._begin(replace(self._request, start=self._position))
 
     def assemble(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
-        """Items for the application, and the record that cannot be decoded, if there is one.
+        """Decodes what `take` returned into items, and names the first record that cannot be decoded.
 
-        Changes nothing, so any thread may do it.
+        It changes nothing, so any thread may call it.
         """
         if isinstance(taken, Gap):
             return [taken], None
@@ -175,13 +190,13 @@ class Reader(Items[Item]):
         return list(assembled.batches), assembled.corrupt
 
     async def _assemble_taken(self, taken: Taken) -> tuple[list[Item], Lsn | None]:
-        # Going to a thread and back takes longer than what is quick, and the loop's time with it.
+        # Handing a small body to a thread takes longer than decoding it, and blocks the loop for longer.
         if isinstance(taken, Gap) or all(is_quick(record.body) for record in taken):
             return self.assemble(taken)
         return await asyncio.to_thread(self.assemble, taken)
 
     async def doubt(self, lsn: Lsn) -> None:
-        """This record was taken and cannot be decoded: reads on from there, looking at every copy."""
+        """Reads again from a record that could not be decoded, and decodes every copy of it on arrival."""
         assert self._request is not None, "something was taken"
         await self._abandon()
         self._inbox.has_ended = False
@@ -189,11 +204,11 @@ class Reader(Items[Item]):
         await self._begin(replace(self._request, start=lsn), frozenset({lsn}))
 
     def health(self) -> StreamHealth | None:
-        """How the stream is doing; None before anything was asked for."""
+        """The state of the reading: which nodes send, what the reader waits for. None before it begins."""
         return None if self._shell is None else self._shell.health()
 
     async def close(self) -> None:
-        """Gives up; what was not taken is dropped."""
+        """Stops reading. Items that were not taken are dropped."""
         await self._abandon()
         self._taken = None
         self._assembled.clear()
@@ -212,7 +227,7 @@ class Reader(Items[Item]):
         self._inbox.items.clear()
 
     def _take(self) -> Taken:
-        """A gap, or the records in front of the next one, as many as are handed out at a time."""
+        """A gap, or the records before the next gap, up to `delivery_bytes` or `delivery_entries`."""
         items, settings = self._inbox.items, self._context.config.client
         first = items.popleft()
         if isinstance(first, Gap):

@@ -1,4 +1,4 @@
-"""Opening readers: of one log, of several, of one position. A part of the client."""
+"""The calls of a client that open readers: of one log, of several, of one position."""
 
 from __future__ import annotations
 
@@ -47,29 +47,30 @@ class Reading:
         level: ReadLevel | str = ReadLevel.RELEASED,
         **settings: Any,
     ) -> Reader:
-        """Records and gaps of [start, until), in order. Without `until`: up to what is there when reading
-        begins, or, with `follow`, for ever. `settings` are those of ReadStreamSettings. A reader that goes on
-        from a checkpoint in a keyed log says with `purged_seen` what the reader before had:
-        docs/keyed_logs.md. With `level` durable, records of which copies were lost are handed out when these
-        are restored.
+        """Opens a reader of [start, until): it returns every LSN once and in order, in a batch or a gap.
 
-        With `lineage`, the id that was kept with `start` or 'newest', RollbackError is raised as soon as the
-        log is found to have lost what was read; with `is_checked`, `check` was asked about `start` before.
+        `start` and `until` are LSNs, their text form, 'oldest' or 'tail'. Without `until` the reader ends
+        where the log ends when reading begins or, with `follow`, never. `time_range`, (start_ms, end_ms),
+        selects records by append time. `headers_only` gives one row per record, without bodies. `scd=False`
+        has every node send every copy. Readers with the same `shuffle_seed` read from the same nodes. With
+        `level` 'durable' the reader also waits until lost copies are restored. In a keyed log pass the saved
+        `purged_seen` with a saved `start`. `settings` are settings of ReadStreamSettings.
+
+        With `lineage`, the id saved with `start` or 'newest', the reader checks that what was read is still
+        in the log; with `is_checked` the caller has done so for `start`, by `check`. InvalidArgumentError or
+        InvalidSettingError if an argument is not allowed; Reader lists the other errors.
         """
         context, wanted = self._context, chosen(ReadLevel, "level", level)
         if follow and until is not None:
-            raise InvalidArgumentError("a reader that follows the log has no end: leave `until` out")
+            raise InvalidArgumentError("until must not be given with follow: the reader has no end")
         stream_settings = changed(context.config.stream, settings)
 
         async def open_request() -> ReadRequest:
             number = await context.number(log)
-            end = LSN_MAX if follow else await context.position(number, "tail" if until is None else until)
-            first = await context.position(number, start)
-            if first > end and until is not None:
-                raise InvalidArgumentError(f"the range starts at {first}, after its end {end}", log=number)
+            first, end = await self._bounds(number, start, until, follow=follow)
             return ReadRequest(
                 log=number,
-                start=min(first, end),
+                start=first,
                 end=end,
                 location=context.config.location,
                 # Different readers should ask different nodes for the same records.
@@ -88,8 +89,21 @@ class Reading:
         context.in_use.add(reader)
         return reader
 
+    async def _bounds(
+        self, log: LogId, start: Where, until: Where | None, *, follow: bool
+    ) -> tuple[Lsn, Lsn]:
+        """Which LSNs a range means now."""
+        end = LSN_MAX if follow else await self._context.position(log, "tail" if until is None else until)
+        first = await self._context.position(log, start)
+        if first > end and until is not None:
+            raise InvalidArgumentError(f"the range starts at {first}, after its end {end}", log=log)
+        return min(first, end), end
+
     def subscribe(self, /, log: LogRef, start: Where = "tail", **options: Any) -> Reader:
-        """Everything that is appended from now on, or from `start` on, as soon as it may be read."""
+        """Opens a reader that follows the log from its end on, or from `start` on, and never ends.
+
+        `options` and errors are those of `read`.
+        """
         return self.read(log, start, follow=True, **options)
 
     async def read_logs(
@@ -102,13 +116,17 @@ class Reading:
         follow: bool = False,
         **options: Any,
     ) -> LogsReader:
-        """Several logs at a time, from `starts` or their beginnings: up to a cut, or to where they end now,
-        or for ever. `options` as in `read`.
+        """Opens a reader of several logs, which take turns: an idle log does not hold up the others.
+
+        It starts in each log at its position in `starts`, or else at the oldest record. It ends in each log
+        at its position in the cut `until`, or else where the log ends now or, with `follow`, never. `options`
+        are those of `read`. UnknownLogError if there is no such log; InvalidArgumentError if no log is given,
+        or if one of the logs is not in the cut.
         """
         views = await asyncio.gather(*map(self._context.directory.find, logs))
         paths = {view.log: view.path for view in views if view.log is not None}
         if not paths:
-            raise InvalidArgumentError("at least one log is read, got none")
+            raise InvalidArgumentError("logs must have at least one log, got none")
         ends = {} if until is None else {end.log: end.end for end in until.ends}
         if until is not None and (missing := [path for log, path in paths.items() if log not in ends]):
             raise InvalidArgumentError(f"the cut has no position in {', '.join(missing)}")
@@ -129,19 +147,21 @@ class Reading:
         return reader
 
     async def item_at(self, log: LogId, lsn: Lsn, timeout_ms: int, *, headers_only: bool = False) -> Item:
-        """The record or the gap at one position, when that may be read."""
+        """Waits until a position is released, and returns the record or the gap there."""
         reader = self.read(log, lsn, lsn.next, headers_only=headers_only)
         try:
             item = await reader.next(timeout_ms)
         except TimeoutError:
-            raise UnavailableError("it is not released in time", log=log, lsn=lsn) from None
+            raise UnavailableError(
+                f"the position was not released within {timeout_ms} ms", log=log, lsn=lsn
+            ) from None
         finally:
             await reader.close()
         assert item is not None, "a range of one position is a record or a gap"
         return item
 
     async def outcome_at(self, log: LogId, lsn: Lsn) -> PointStatus:
-        """What became of one position, when that may be read."""
+        """Waits until a position is released, and returns what became of an append there."""
         timeout_ms = self._context.settings.append_timeout_ms
         item = await self.item_at(log, lsn, timeout_ms, headers_only=True)
         return PointStatus.WRITTEN if isinstance(item, RecordsBatch) else _outcome(item.type)
@@ -156,7 +176,7 @@ class Reading:
 
 
 def _outcome(gap: GapType) -> PointStatus:
-    """What became of an append where there is a gap now. HOLE: it failed, and may be sent again."""
+    """What became of an append at a position with a gap. HOLE: it failed, and may be sent again."""
     match gap:
         case GapType.COMPACTED:
             return PointStatus.WRITTEN  # a newer record has replaced it since

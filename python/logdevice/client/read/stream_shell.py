@@ -1,8 +1,8 @@
-"""The shell around one client read stream: performs what the machine asks for, feeds it what happened.
+"""The shell of one client read stream: performs the machine's effects, and feeds it events.
 
-Lives from `start` until the machine has ended or `close`. It decides nothing: it keeps one connection for
-each node the machine talks to, fetches metadata, watches the configuration, sets one alarm. Copies of
-records in `doubted` are decoded as they arrive: one that cannot be counts as having a wrong checksum.
+It decides nothing: it keeps one connection to each node that the machine talks to, fetches metadata, watches
+the configuration, and sets one alarm. It decodes copies of the records in `doubted` as they arrive: a copy
+that cannot be decoded counts as one with a wrong checksum.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Sink(Protocol):
 
 
 async def read_config(context: ClientContext, log: LogId) -> events.ReadConfig:
+    """What a stream must know of the configuration: the storage nodes, and the read mode of the log."""
     attributes = await context.directory.attributes(log)
     nodes = await context.nodes.storage_nodes()
     return events.ReadConfig(
@@ -70,7 +71,7 @@ class StreamShell(Host[ClientReadStream]):
         self._doubted, self._sink = doubted, sink
         self._connections: dict[NodeId, NodeStream] = {}
         self._tasks = Tasks()
-        # Pauses should differ between readers, or all of them come back to a node at once.
+        # Readers use different random pauses: otherwise all of them would come back to a node at once.
         stream = ClientReadStream(request, config, settings, random.Random())
         on: dict[type[Any], Callable[[Any], None]] = {
             events.Deliver: lambda effect: sink.deliver(effect.items),
@@ -90,7 +91,7 @@ class StreamShell(Host[ClientReadStream]):
         try:
             super().feed(event)
         except Exception as failure:
-            self._end(failure)  # a bug; whoever reads must not wait forever
+            self._end(failure)  # a defect; the application must not wait forever
 
     def health(self) -> StreamHealth:
         return self.machine.health(self.clock())
@@ -106,7 +107,7 @@ class StreamShell(Host[ClientReadStream]):
         self._sink.ended(failure)
 
     def _quieten(self) -> None:
-        """Nothing happens by itself from here on; a STOP that is being sent still goes out."""
+        """Ends alarms and connections, so that nothing more happens; a STOP being sent still goes out."""
         self.close()
         for connection in self._connections.values():
             connection.drop()
@@ -174,7 +175,7 @@ class StreamShell(Host[ClientReadStream]):
                 self.feed(events.LogRemoved())
                 return
             except LogDeviceError:
-                continue  # what was known last still holds
+                continue  # the last known configuration still applies
             if config != self._config:
                 self._config = config
                 self.feed(events.ReadConfigChanged(config))

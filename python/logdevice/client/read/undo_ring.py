@@ -1,10 +1,10 @@
-"""The undo ring: what a consumer's changes replaced, so that they can be taken back.
+"""The undo ring: a file with the values that a consumer's latest changes replaced, to take the changes back.
 
-A consumer that keeps something in step with a log (a view, an index, a cache) may find after a rollback that
-it is ahead of the history that survived. The ring has, for its latest changes, what was there before. It is
-one file for one log, of bounded size: the oldest changes fall out. The order is everything: `keep` first,
-which is durable when it returns, then apply the changes, then note the position. Then what a crash
-left half applied is taken back by undoing to the position that was noted.
+A consumer that keeps something in step with a log (a view, an index, a cache) may have applied records that a
+rollback removes from the log. The ring has, for its latest changes, the values from before. It is one file
+for one log, of bounded size: the oldest changes fall out. The order of steps matters: call `keep`, which is
+durable when it returns, then apply the changes, then save the position. After a crash, undoing to the saved
+position takes back what was half applied.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from logdevice.types import LogId, Lsn
 
 _CHANGES, _REACH, _UNDONE = range(2, 5)
 _DEFAULTS: Final = ClientSettings()
-_LENGTHS: Final = Struct("<Ii")  # of the key and of what was there; -1: nothing was
+_LENGTHS: Final = Struct("<Ii")  # of the key and of the value before; -1: there was none
 
 
 class Change(NamedTuple):
-    """A key that the record at `lsn` changed, and its value before; None: it had none."""
+    """A key that the record at `lsn` changed, and the key's value before; None if it had none."""
 
     lsn: Lsn
     key: bytes
@@ -36,12 +36,19 @@ class Change(NamedTuple):
 
 
 class UndoRing:
-    """`start` is the position from which the consumer reads when there is no ring yet."""
+    """The values that a consumer's latest changes replaced, in a file. One process at a time may use it.
+
+    `path` is the file, which is created if it does not exist; `log` is the log that the consumer reads;
+    `start` is where it begins to read if the file is new. `undo_bytes_max` of `settings` bounds the file's
+    size. `reach` is the lowest position to which changes can be taken back. Close it with `close`.
+
+    InvalidArgumentError if another process uses the file, or if it belongs to another log.
+    """
 
     def __init__(
         self, path: str | Path, log: LogId, start: Lsn, settings: ClientSettings = _DEFAULTS
     ) -> None:
-        self.reach = start  # changes can be taken back down to here
+        self.reach = start
         self._bytes_max = settings.undo_bytes_max
         self._log = log
         self._steps: deque[FileFrame] = deque()  # the changes of one record each, by LSN
@@ -54,12 +61,14 @@ class UndoRing:
 
     @property
     def end(self) -> Lsn:
-        """Behind the newest change."""
+        """The position after the newest change."""
         return Lsn(self._steps[-1].number + 1) if self._steps else self.reach
 
     def keep(self, changes: Iterable[Change]) -> None:
-        """Durable when it returns: only then may the changes be applied. In the order of the log; several
-        changes of one key each with the value that the one before it leaves.
+        """Keeps changes, durably. Call it before the changes are applied.
+
+        Changes must be in the order of the log. If a key is changed more than once, `before` of each change
+        is the value that the previous one left. InvalidArgumentError if a change is below `end`.
         """
         frames = [
             FileFrame(_CHANGES, lsn, body=b"".join(map(_encode, group)))
@@ -69,8 +78,8 @@ class UndoRing:
         for frame in frames:
             if frame.number < end:
                 raise InvalidArgumentError(
-                    f"changes are kept in the order of the log, and once: next is {end} or above; "
-                    "after a crash undo to the position that was noted",
+                    f"changes must be kept in the order of the log, each once: next is {end} or above; after "
+                    "a crash undo to the saved position first",
                     log=self._log,
                     lsn=Lsn(frame.number),
                 )
@@ -81,14 +90,16 @@ class UndoRing:
         self._shrink()
 
     def undo(self, to: Lsn, restore: Callable[[bytes, bytes | None], object]) -> int:
-        """Takes back every change at `to` or above, newest first, and forgets it. Returns how many.
+        """Takes back every change at `to` or above, newest first, and returns how many there were.
 
-        `restore` puts a key's value back; None: removes it. Whatever it does must be durable when it returns.
-        Interrupted, it is done again from the newest on: restoring twice is as good as once.
+        It calls `restore` with each key and its value before the change; for None, remove the key. What
+        `restore` does must be durable when it returns. If this is interrupted, call it again: it begins with
+        the newest change again, so `restore` may be called twice for a change. RebuildError if `to` is below
+        `reach`: drop everything that was built, call `start_over`, and read from the oldest record.
         """
         if to < self.reach:
             raise RebuildError(
-                f"the undo ring reaches back to {self.reach}, not to {to}: begin anew from the oldest record",
+                f"the undo ring reaches back to {self.reach}, not to {to}",
                 log=self._log,
                 lsn=to,
             )
@@ -106,12 +117,13 @@ class UndoRing:
         return undone
 
     def start_over(self, start: Lsn) -> None:
-        """The consumer begins anew at `start`, with nothing."""
+        """Forgets all changes, for a consumer that begins again at `start` with nothing."""
         self._steps.clear()
         self._bytes, self.reach = 0, start
         self._file.replace([FileFrame(_REACH, start)])
 
     def close(self) -> None:
+        """Closes the file; another process may then use it."""
         self._file.close()
 
     def _take(self, frame: FileFrame) -> None:
@@ -129,7 +141,7 @@ class UndoRing:
             oldest = self._steps.popleft()
             self._bytes -= oldest.size
             self.reach = Lsn(oldest.number + 1)
-        # Not at every change: a file of twice the size holds as much again before it is written anew.
+        # The file may grow to twice the size, so that it is not rewritten at every change.
         if self._file.size > 2 * self._bytes_max:
             self._file.replace([FileFrame(_REACH, self.reach), *self._steps])
 

@@ -1,4 +1,4 @@
-"""A small cluster in the loop that blocking clients use too, for tests of these."""
+"""A small cluster for tests of blocking clients, in the loop that these use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A cluster for tests of the client: small nodes on loopback, and the simplest sequencer there can be.
+"""A cluster for tests of the client: small nodes on loopback, and the simplest possible sequencer.
 
-Records get their copies at once and are released at once. A test may put answers of its own in front
-(`scripted`), stop nodes, damage what they hold, and begin a new epoch. Every record is a second younger
-than the one before.
+Records get their copies at once and are released at once. A test may prescribe answers (`scripted`), stop
+nodes, damage their copies, and begin a new epoch. Every record is a second newer than the one before.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ CLUSTER = "small"
 _LOOP = asyncio.new_event_loop()
 FIRST_LINEAGE = Lineage().branched(1, Epoch(1), Lsn(1))
 FIRST_RECORD_MS = 1_700_000_000_000
-# Tests of failures should not wait for patience that is meant for real networks.
+# Tests of failures should not wait for timeouts that are meant for real networks.
 QUICK: dict[str, object] = {
     "attempt_timeout_ms": 1_000,
     "call_timeout_ms": 5_000,
@@ -56,7 +55,7 @@ QUICK: dict[str, object] = {
 
 
 def tuned(config: ClientConfig, **fields: object) -> ClientConfig:
-    """With other values of fields, of whichever component, public or not."""
+    """The settings with other values for some fields, of any component, public or not."""
     for part in ("client", "stream", "batch", "wire"):
         values = getattr(config, part)
         own: dict[str, Any] = {name: value for name, value in fields.items() if hasattr(values, name)}
@@ -90,12 +89,12 @@ class SmallCluster:
         self.nodes = {node: SmallNode(node, CLUSTER, self._answer, self.locations) for node in self.ids}
         self.sequencer = self.ids[0]
         self.directory = LogDirectory()
-        self.asked: list[tuple[NodeId, Any]] = []  # every request but those about the cluster
-        self.looked_up: list[Any] = []  # what was asked about the log directory
-        self.cuts: list[Cut] = []  # that have a name
+        self.asked: list[tuple[NodeId, Any]] = []  # every request except those about the cluster
+        self.looked_up: list[Any] = []  # requests about the log directory
+        self.cuts: list[Cut] = []  # named cuts
         self.scripted: deque[Any] = deque()  # answers to appends: a message, an error, None for the usual
         self._logs: dict[LogId, _Log] = {}
-        self.lineages: dict[LogId, Lineage] = {}  # of logs whose history a test has changed
+        self.lineages: dict[LogId, Lineage] = {}  # the lineages of logs whose history a test has changed
         self._answers: dict[type[Any], Callable[[NodeId, Any], Any]] = {
             service.GetCluster: self._cluster_view,
             service.GetLogs: self._get_logs,
@@ -137,7 +136,7 @@ class SmallCluster:
         return AsyncClient(quick(self.endpoints, **fields))
 
     def new_epoch(self, log: LogId) -> None:
-        """Closes the current epoch with a bridge and begins the next."""
+        """Ends the current epoch with a bridge, and begins the next."""
         state = self._logs[log]
         flags = RecordFlags.BRIDGE | RecordFlags.HOLE | RecordFlags.BY_RECOVERY
         bridge = Record(
@@ -153,7 +152,7 @@ class SmallCluster:
         self._release(log, state.next)
 
     def store(self, log: LogId, body: bytes, entries: int) -> Lsn:
-        """A record with this body, whatever it is."""
+        """Stores a record with this body, which may be anything."""
         state = self._logs.setdefault(log, _Log())
         lsn, first = state.next, state.next.esn % len(self.ids)
         state.next = lsn.next
@@ -323,7 +322,7 @@ class SmallCluster:
 
 
 def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
-    """One loop for all tests: gRPC does not bear loops that come and go."""
+    """Runs a test in the one loop for all tests: gRPC breaks if one loop closes while others run."""
     asyncio.set_event_loop(_LOOP)
     _LOOP.run_until_complete(asyncio.wait_for(work, 30))
 

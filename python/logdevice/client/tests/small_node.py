@@ -1,4 +1,4 @@
-"""A node for tests of the client: a memory store behind the real wire and the real server read stream.
+"""A node for tests of the client: a memory store with the real wire and the real server read stream.
 
 `talk` answers requests out of a table, `read` serves read streams. What goes down a read stream passes
 `tamper`, by which a test damages or cuts it.
@@ -25,7 +25,7 @@ from logdevice.wire.server import ServerStream, WireServer
 
 WIRE = WireSettings(connect_timeout_ms=2_000)
 READS = NodeReadSettings(read_bytes_max=20_000)
-# None: cut the connection here; nothing: say nothing.
+# None: cut the connection here; empty: send nothing.
 Tamper = Callable[[NodeId, ToReader, bytes], bytes | None]
 Answer = Callable[[NodeId, Any], Awaitable[Any]]
 
@@ -36,7 +36,7 @@ class SmallNode:
         self.store = ModelStore()
         self.released: dict[LogId, Lsn] = {}
         self.tamper: Tamper | None = None
-        self.notice: StatusNotice | None = None  # said to every reader
+        self.notice: StatusNotice | None = None  # sent to every reader
         self.starts: list[Start] = []  # every START that came
         self.sent_bytes = 0  # of bodies
         self.address = "127.0.0.1:0"

@@ -1,4 +1,4 @@
-"""What appending and reading promise, over real connections: order, position, columns, the end."""
+"""Appending and reading over real connections: order, positions, columns, the end."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_what_was_appended_is_read_back() -> None:
     with_client(test)
 
 
-def test_a_body_is_given_back_when_its_append_ends() -> None:
-    """Nothing leads in a circle from a request to itself: bodies do not wait for the garbage collector."""
+def test_the_memory_of_a_body_is_freed_when_its_append_ends() -> None:
+    """A request is in no cycle of references, so its body does not wait for the garbage collector."""
 
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append("/log", b"before")
@@ -129,7 +129,7 @@ def test_a_range_is_half_open() -> None:
         assert await payloads(client, start=str(lsns[5])) == [b"5"]
         assert await payloads(client, start=lsns[3], until=lsns[3]) == []
         assert await payloads(client, start="tail") == []
-        assert await payloads(client, start=lsns[5].next.next) == []  # behind the end: nothing is there yet
+        assert await payloads(client, start=lsns[5].next.next) == []  # after the end: nothing is there yet
 
     with_client(test)
 
@@ -220,7 +220,7 @@ def test_one_copy_of_each_record_crosses_the_wire() -> None:
 
 def test_readers_share_the_work_differently_unless_told_otherwise() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        # Two logs, because a node may hear of a read after it has ended.
+        # Two logs, because a node may learn of a read after it has ended.
         other = (await client.create_log("/other", {"replication": 2})).log
         for log in ("/log", "/other"):
             await client.append(log, b"x")
@@ -306,7 +306,7 @@ def test_what_cannot_be_read_is_refused() -> None:
             await client.read("/log", -1).next()
         with pytest.raises(InvalidArgumentError, match="neither the path nor the number"):
             await client.read(True).next()
-        with pytest.raises(InvalidArgumentError, match="leave `until` out"):
+        with pytest.raises(InvalidArgumentError, match="until must not be given with follow"):
             client.read("/log", until=Lsn.of(2, 1), follow=True)
         with pytest.raises(InvalidSettingError, match="window_lsns"):
             client.read("/log", window_lnss=3)

@@ -1,4 +1,4 @@
-"""What the blocking client promises: the same as the other one, from any thread, in any process."""
+"""The blocking client does what the async one does, from any thread, in any process."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_reader_times_out_goes_on_and_ends(client: Client) -> None:
         assert list(reader) == []
 
 
-def test_a_record_that_nobody_can_decode_is_a_gap(cluster: SmallCluster, client: Client) -> None:
+def test_a_record_that_cannot_be_decoded_is_a_gap(cluster: SmallCluster, client: Client) -> None:
     before = client.append("/log", b"before")
     cluster._release = lambda log, end: None  # type: ignore[method-assign]
     garbage = cluster.store(LogId(1), b"this is no batch", 1)
@@ -153,7 +153,7 @@ def test_a_client_that_was_pickled_connects_where_it_arrives(client: Client) -> 
         assert payloads(other) == [b"one"]
 
 
-def test_closing_a_client_sees_its_writers_through(cluster: SmallCluster, client: Client) -> None:
+def test_closing_a_client_flushes_its_writers(cluster: SmallCluster, client: Client) -> None:
     other = connect(cluster.endpoints)
     receipt = other.writer("/log", writer_delay_ms=60_000).put(b"one")
     other.close()
@@ -178,7 +178,7 @@ def test_a_closed_client_says_so(cluster: SmallCluster) -> None:
         client.cluster()
 
 
-def test_a_client_that_is_forgotten_is_closed(cluster: SmallCluster) -> None:
+def test_a_client_without_references_is_closed(cluster: SmallCluster) -> None:
     for in_the_loop in (False, True):
         client: Client | None = connect(cluster.endpoints)
         assert client is not None
@@ -197,7 +197,7 @@ def test_a_client_that_is_forgotten_is_closed(cluster: SmallCluster) -> None:
             shared().run(asyncio.sleep(0.01))
 
 
-def test_a_reader_that_is_forgotten_is_closed(client: Client) -> None:
+def test_a_reader_without_references_is_closed(client: Client) -> None:
     client.append("/log", b"one")
     reader: BlockingReader | None = client.read("/log", follow=True)
     assert reader is not None

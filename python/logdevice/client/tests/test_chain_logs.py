@@ -37,9 +37,9 @@ PATIENCE_MS = 20_000
 APPENDS_MAX = 1_000
 
 
-# Nobody is killed here, and on a busy machine nobody is to be taken for dead.
+# No node is killed here, and on a busy machine no node should be considered dead.
 PATIENT = replace(FAST, node=replace(FAST.node, pings_missed_max=1_000))
-# Nothing is looked at or filled by itself: what a test leaves stays as it is.
+# The sequencer fills no position automatically: what a test leaves stays as it is.
 UNTOUCHED = replace(PATIENT, chain=ChainSettings(chain_look_ms=600_000, chain_fill_ms=600_000))
 
 
@@ -65,12 +65,12 @@ async def payloads(client: AsyncClient) -> list[bytes]:
 
 
 def positions_asked(cluster: RealNodes) -> float:
-    """How often a sequencer gave out a position."""
+    """How many positions the sequencers gave out."""
     name = 'logdevice_positions_total{status="OK"}'
     return sum(node.metrics.values().get(name, 0) for node in cluster.nodes.values())
 
 
-def test_a_client_writes_the_chain_by_itself(tmp_path: Path) -> None:
+def test_a_client_writes_the_chain_itself(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = [await client.append(LOG, b"%d" % number) for number in range(5)]
         assert lsns == [Lsn.of(1, esn) for esn in range(1, 6)]
@@ -81,20 +81,20 @@ def test_a_client_writes_the_chain_by_itself(tmp_path: Path) -> None:
 
 
 async def by_another(client: AsyncClient, attributes: dict[str, str]) -> None:
-    """Another client changes the log: this one knows what it heard before."""
+    """Has another client change the log: this one still knows the earlier attributes."""
     async with AsyncClient(client.config) as other:
         await other.set_attributes(LOG, attributes)
 
 
 def test_a_log_may_change_its_mode_while_clients_append(tmp_path: Path) -> None:
-    """The client hears of it late, and goes on appending all the same."""
+    """The client learns of it late, and its appends succeed all the same."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"along a chain")
         await by_another(client, {"replication_mode": "copyset"})
         for _ in range(APPENDS_MAX):
             before = positions_asked(cluster)
-            # P13: what is on its way along a chain when its epoch ends is left to recovery.
+            # P13: recovery decides on records that are on their way along a chain when its epoch ends.
             with suppress(OutcomeUnknownError):
                 await client.append(LOG, b"now and then")
             if positions_asked(cluster) == before:
@@ -148,7 +148,7 @@ async def position_of(client: AsyncClient, token: int) -> WritePosition:
 async def store(
     client: AsyncClient, position: WritePosition, payload: bytes, nodes: tuple[NodeId, ...]
 ) -> None:
-    """On some nodes of a chain, by hand."""
+    """Stores a record on some nodes of a chain, directly."""
     assert await stored(client, position, payload, nodes) == [StoreStatus.OK] * len(nodes)
 
 
@@ -178,7 +178,7 @@ def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Pat
         assert await point(client, written.lsn) == (PointStatus.UNWRITTEN, [])
         await store(client, written, b"written", written.chain[-1:])
         assert await point(client, written.lsn) == (PointStatus.WRITTEN, [b"written"])
-        assert (await client.tail(LOG)).released_end <= left.lsn  # so no reader has got it
+        assert (await client.tail(LOG)).released_end <= left.lsn  # so no reader gets it
         assert await point(client, left.lsn) == (PointStatus.UNWRITTEN, [])
         await client.context.routing.ask(
             Settle(log=await client.context.number(LOG), lsn=left.lsn, token=1), PATIENCE_MS
@@ -193,7 +193,7 @@ def test_a_position_is_read_at_the_tail_before_readers_may_have_it(tmp_path: Pat
     with_chain(tmp_path, test, UNTOUCHED)
 
 
-def test_a_position_of_an_epoch_that_was_left_is_read_when_recovery_has_decided_it(tmp_path: Path) -> None:
+def test_a_position_of_an_earlier_epoch_is_read_once_recovery_has_decided_it(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"first")
         left, partial = await position_of(client, 1), await position_of(client, 2)
@@ -207,8 +207,8 @@ def test_a_position_of_an_epoch_that_was_left_is_read_when_recovery_has_decided_
     with_chain(tmp_path, test, UNTOUCHED)
 
 
-def test_a_node_that_is_drained_is_in_nobodys_chain_any_more(tmp_path: Path) -> None:
-    """P74: also while the sequencer has not heard of it."""
+def test_a_drained_node_is_in_no_chain_any_more(tmp_path: Path) -> None:
+    """P74: also while the sequencer does not know of the draining yet."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.append(LOG, b"first")

@@ -35,7 +35,7 @@ def test_the_examples_of_the_client_page_work(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(("page", "examples"), [("named_writers.md", 2), ("undo_ring.md", 1)])
-def test_the_examples_of_a_page_beside_it_work(page: str, examples: int) -> None:
+def test_the_examples_of_the_pages_beside_it_work(page: str, examples: int) -> None:
     with cluster_in_a_thread() as cluster:
         assert run_examples(page, cluster.endpoints) == examples
 

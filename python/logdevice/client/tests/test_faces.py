@@ -1,4 +1,4 @@
-"""The two faces of the client: what the async one can do, the blocking one can, under the same names."""
+"""The two faces of the client: the blocking client has all calls of the async one, under the same names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from logdevice.client.read.logs_reader import LogsReader
 from logdevice.client.read.reader import Reader
 from logdevice.types import Lsn
 
-# How a call finds its part; not for programs.
+# Methods that are not for programs.
 _INNER = {"part", "perform", "engine"}
 
 
@@ -28,7 +28,7 @@ ASYNC_CALLS = sorted(calls(AsyncClient))
 
 
 @pytest.mark.parametrize("name", ASYNC_CALLS)
-def test_a_blocking_call_takes_what_the_async_one_takes_and_says_what_it_does(name: str) -> None:
+def test_a_blocking_call_has_the_arguments_and_docstring_of_the_async_one(name: str) -> None:
     ours, theirs = getattr(AsyncClient, name), getattr(Client, name)
     assert list(inspect.signature(theirs).parameters.values()) == list(
         inspect.signature(ours).parameters.values()
@@ -42,7 +42,7 @@ def test_the_blocking_face_has_no_calls_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", ASYNC_CALLS)
-def test_a_call_of_the_client_is_one_of_a_part_that_it_has(name: str) -> None:
+def test_every_call_belongs_to_exactly_one_part(name: str) -> None:
     wrapped = getattr(getattr(AsyncClient, name), "__wrapped__", None)
     if wrapped is None:
         return  # close, saw: of the client itself
@@ -56,7 +56,7 @@ def test_a_call_of_the_client_is_one_of_a_part_that_it_has(name: str) -> None:
 
 
 async def _types_of_the_async_face(client: AsyncClient) -> None:
-    """Looked at by mypy: what is derived keeps its types."""
+    """Checked by mypy: derived calls keep their types."""
     assert_type(await client.append("/log", b"payload", key=b"key"), Lsn)
     assert_type(await client.tails(["/log", 1], confirm=False), list[LogTail])
     assert_type(client.read("/log", "oldest", follow=True), Reader)

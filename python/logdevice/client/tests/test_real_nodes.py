@@ -1,6 +1,7 @@
-"""The client and real nodes together, in one process: what was appended is read back, whoever dies.
+"""The client and real nodes together, in one process: what was appended is read back, whichever node dies.
 
-Every test runs on both kinds of log: stored by the sequencer, and written by clients along chains.
+Every test runs on both kinds of log: copies stored by the sequencer, and copies stored by clients along
+chains.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ async def read(client: AsyncClient, start: Lsn | str = "oldest") -> tuple[list[b
 
 
 async def append_until_known(client: AsyncClient, payload: bytes) -> None:
-    """Appends of these tests may be in the log twice; what is asked is that none is missing."""
+    """Appends until it is acknowledged. Records may be in the log twice: only a missing one is an error."""
     while True:
         try:
             await client.append("/log", payload)

@@ -1,8 +1,8 @@
-"""A keyed log on a few nodes whose faults a seed decides: the real compaction over the real log states.
+"""A simulated keyed log on a few nodes, with random faults: the real compaction over real log states.
 
 Nodes are LogState machines over stores in memory. They crash in the middle of a drop, miss orders, lose their
-disks and get their copies back from others, dropped ones or not. Readers take any copy of each record. The
-world plays the client of a Compaction; it is asked the same questions and may do anything before it answers.
+disks, and get their copies back from other nodes, dropped ones or not. Readers take any copy of each record.
+The world stands in for the client of a Compaction, and may do anything before it answers a request.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SimNode:
 
 @dataclass
 class Consumer:
-    """Keeps a view in step with the log, from time to time."""
+    """A reader that brings its view of the log up to date from time to time."""
 
     next: Lsn = epoch_start(1)
     purged_seen: Lsn = Lsn(0)
@@ -100,7 +100,7 @@ class KeyedWorld:
         self.next = epoch_start(1)
         self.purged_end = Lsn(0)
         self.events = 0
-        self.lacking: SimNode | None = None  # lost its disk, and was not restored yet
+        self.lacking: SimNode | None = None  # the node that lost its disk and was not restored yet
         self.truth: dict[bytes, bytes] = {}
         self.purged = 0
         self.is_calm = False
@@ -142,7 +142,7 @@ class KeyedWorld:
                 self.truth[key] = value
 
     def crash(self) -> None:
-        """A node goes, or all come back; never so many that a record could not be read."""
+        """Crashes a node, or restarts all; every record always has a copy that can be read."""
         up = [node for node in self.nodes if node.is_up]
         if len(up) == NODES and self.lacking is None:
             self.rng.choice(up).is_up = False
@@ -163,7 +163,7 @@ class KeyedWorld:
             self.events += 1
 
     def restore_all(self) -> None:
-        """Every other holder brings its copies, as it has them."""
+        """The node that lost its disk gets its copies from every other holder, as they have them."""
         self.wake()
         lost = self.lacking
         if lost is None:
@@ -178,7 +178,7 @@ class KeyedWorld:
         self.events += 1
 
     def move(self) -> None:
-        """A record gets another holder; the header of the other one is amended by whoever brought it."""
+        """Moves a copy of a record to another node, which also amends the header of the other copy."""
         if self.lacking is not None or not all(node.is_up for node in self.nodes):
             return
         giver = self.rng.choice(self.nodes)
@@ -204,7 +204,7 @@ class KeyedWorld:
         return [record for record in found if record is not None]
 
     def read(self, start: Lsn, end: Lsn) -> list[Record | Gap]:
-        """Any copy of each record; a gap where it was dropped."""
+        """Any copy of each record; a gap for a copy that was dropped."""
         items: list[Record | Gap] = []
         for lsn in map(Lsn, range(start, end)):
             copies = self.copies(lsn)
@@ -215,7 +215,7 @@ class KeyedWorld:
         return items
 
     def check(self) -> None:
-        """A new consumer, whatever copies it is sent, ends with the newest of every key and nothing else."""
+        """A new consumer ends with the newest entry of every key and nothing else, from any of the copies."""
         view: dict[bytes, bytes] = {}
         for item in self.read(epoch_start(1), self.next):
             if isinstance(item, Record):
@@ -223,7 +223,7 @@ class KeyedWorld:
         assert view == self.truth
 
     def follow(self) -> None:
-        """K28: one that goes on ends with the same, or is told to start over and then does."""
+        """K28: a consumer that continues ends with the same view, or has to start over, and then does."""
         consumer = self.consumer
         if not consumer.has_begun:
             consumer.has_begun, consumer.purged_seen = True, self.purged_end
@@ -240,7 +240,7 @@ class KeyedWorld:
     # ---- the client of a compaction ---------------------------------------------------------------
 
     async def compact(self) -> None:
-        # Half of the time nothing goes wrong, or deletions would hardly ever go.
+        # In half of the compactions nothing fails: otherwise deletions would hardly ever be removed.
         self.is_calm = self.rng.random() < 0.5
         if self.is_calm:
             self.restore_all()
@@ -300,7 +300,7 @@ class _Client:
 
 
 def played(seed: int) -> KeyedWorld:
-    """One run; AssertionError if a promise is broken."""
+    """One run. AssertionError if a promise is broken."""
     world = KeyedWorld(seed)
     asyncio.run(world.run(60))
     return world

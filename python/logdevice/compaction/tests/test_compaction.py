@@ -1,4 +1,4 @@
-"""Keyed logs on real nodes in one process: what is dropped, what readers then see, who has to start over."""
+"""Keyed logs on real nodes in one process: what is dropped, what readers see, which must start over."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def run(client: AsyncClient, *, grace_ms: int = FOREVER_MS) -> Compacted:
 async def read(
     client: AsyncClient, start: Lsn | str = "oldest", *, purged_seen: Lsn | None = None
 ) -> list[str]:
-    """Entries as key=value, and gaps by their type."""
+    """What a reader gets: entries as key=value, and gaps by their type."""
     found: list[str] = []
     async for item in client.read("/log", start, purged_seen=purged_seen):
         if isinstance(item, RecordsBatch):
@@ -56,7 +56,7 @@ async def findings(client: AsyncClient) -> list[str]:
 
 
 def test_the_newest_of_every_key_stays(tmp_path: Path) -> None:
-    """K30, K26: the rest is a gap that says what it is, and no loss."""
+    """K30, K26: the rest is a gap of type COMPACTED, not a loss."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await put(client, ("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("a", "3"))
@@ -75,7 +75,7 @@ def test_the_newest_of_every_key_stays(tmp_path: Path) -> None:
 
 
 def test_a_gap_says_up_to_where_to_read(tmp_path: Path) -> None:
-    """K27: at `snapshot_end` a reader has the newest of every key that was there."""
+    """K27: at `snapshot_end` a reader has the newest entry of every key that was there."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await put(client, ("a", "1"), ("b", "1"), ("a", "2"))
@@ -121,8 +121,8 @@ def test_a_deletion_goes_after_its_grace_and_after_what_it_deleted(tmp_path: Pat
     keyed(tmp_path, test)
 
 
-def test_who_may_have_missed_a_deletion_has_to_start_over(tmp_path: Path) -> None:
-    """K28: whoever was past it, and whoever begins, need not."""
+def test_a_reader_that_may_have_missed_a_deletion_has_to_start_over(tmp_path: Path) -> None:
+    """K28: a reader that was past the deletion, or that begins at the oldest record, need not."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await put(client, ("a", "1"), ("b", "1"), ("a", ""), ("c", "1"))
@@ -142,7 +142,7 @@ def test_who_may_have_missed_a_deletion_has_to_start_over(tmp_path: Path) -> Non
 
 
 def test_no_deletion_goes_while_a_node_has_not_confirmed(tmp_path: Path) -> None:
-    """K31, K32: what it would bring back when it returns, the deletion still has to delete."""
+    """K31, K32: the node may come back with old entries, which the deletion must still delete."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await put(client, ("a", "1"), ("b", "1"), ("a", ""))

@@ -9,7 +9,7 @@ from logdevice.compaction.tests.keyed_world import played
 
 
 def test_the_newest_of_every_key_is_there_whatever_happens() -> None:
-    """K21, K23, K28, K30 to K32; and all of it happens in these runs."""
+    """K21, K23, K28, K30 to K32; every kind of event occurs in these runs."""
     worlds = [played(seed) for seed in range(60)]
     assert sum(world.purged for world in worlds) > 20
     assert sum(world.consumer.rebuilds for world in worlds) > 5

@@ -1,4 +1,4 @@
-"""Which records newer ones replace, against a plainer statement of the same."""
+"""Which records are superseded, compared with a simpler implementation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = BatchSettings()
 
 
 def columns(records: dict[int, list[Entry]]) -> list[pa.RecordBatch]:
-    """Records as a reader gives them; each was appended at the time that is its number."""
+    """Records as a reader returns them; each record's append time equals its LSN."""
     made = []
     for number, entries in records.items():
         batch = from_entries([key for key, _ in entries], [payload for _, payload in entries])
@@ -41,7 +41,7 @@ logs = st.lists(st.lists(entries, min_size=1, max_size=3), max_size=12).map(
 
 
 def state(records: dict[int, list[Entry]]) -> dict[bytes, bytes]:
-    """What a reader of these records ends up with."""
+    """The view of a reader after these records."""
     found: dict[bytes, bytes] = {}
     for _, content in sorted(records.items()):
         for key, payload in content:
@@ -57,7 +57,7 @@ def state(records: dict[int, list[Entry]]) -> dict[bytes, bytes]:
 def test_every_reader_ends_with_the_same_whichever_superseded_records_are_gone(
     records: dict[int, list[Entry]], at_once: int, keys_max: int
 ) -> None:
-    """K30, K33: and what has no key stays."""
+    """K30, K33: and entries without a key stay."""
     gone = newest(records, keys_max, at_once=at_once).superseded()
     left = {number: content for number, content in records.items() if number not in gone}
     assert state(left) == state(records)
@@ -76,7 +76,7 @@ def test_every_reader_ends_with_the_same_whichever_superseded_records_are_gone(
 def test_a_deletion_goes_only_when_nothing_older_of_its_key_is_left(
     records: dict[int, list[Entry]], now: int, at_once: int
 ) -> None:
-    """K32: removed from a reader that has nothing, it changes nothing."""
+    """K32: so its removal changes nothing for a reader that begins at the oldest record."""
     found = newest(records, at_once=at_once)
     gone = set(found.superseded())
     deletions = found.deletions(now)
@@ -96,7 +96,7 @@ def test_a_deletion_goes_only_when_nothing_older_of_its_key_is_left(
 
 
 def test_a_record_with_columns_of_its_own_stays() -> None:
-    """K33: what its key is only its application knows."""
+    """K33: only the application knows what its key is."""
     found = Newest(10)
     lsns = pa.array([1, 1], pa.int64())
     typed = pa.RecordBatch.from_arrays([lsns, pa.array([5, 6])], names=["lsn", "price"])
@@ -105,6 +105,6 @@ def test_a_record_with_columns_of_its_own_stays() -> None:
     assert older_entries(typed, {b"a": 5}, set()) == set()
 
 
-def test_ranges_join_what_is_side_by_side() -> None:
+def test_ranges_join_neighbours() -> None:
     assert ranges([1, 2, 4, 7, 8]) == [(1, 3), (4, 5), (7, 9)]
     assert ranges([]) == []

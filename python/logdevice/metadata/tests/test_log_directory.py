@@ -145,7 +145,7 @@ def test_a_missing_path_is_answered_with_the_nearest() -> None:
 def test_attributes_of_a_directory_are_checked_for_every_log_in_it() -> None:
     directory = SMALL.with_attributes("/ads/views", {"nodeset_size": 3})
     message = refusal(lambda: directory.with_attributes("/ads", {"extras": 2}))
-    assert message == "/ads/views: nodeset_size must be 0 or at least 5, copies and extras, got 3"
+    assert message == "/ads/views: nodeset_size must be 0 or at least 5, copies plus extras, got 3"
 
 
 def test_a_move_is_checked_against_what_is_inherited_at_the_new_place() -> None:

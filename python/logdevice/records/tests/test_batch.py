@@ -1,4 +1,4 @@
-"""What a body promises: the entries come back, damage is named, and no body fills a reader's memory."""
+"""Bodies: the entries come back unchanged, damage is named, and no body fills a reader's memory."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_bodies_of_version_1_stay_readable() -> None:
     ],
     ids=["too few keys", "no payload", "a number", "a number in attributes", "too few attributes"],
 )
-def test_what_is_no_entry_is_refused(keys: Any, payloads: Any, attributes: Any) -> None:
+def test_an_invalid_entry_is_refused(keys: Any, payloads: Any, attributes: Any) -> None:
     with pytest.raises(InvalidArgumentError):
         batch.from_entries(keys, payloads, attributes)
 
@@ -139,15 +139,15 @@ def test_a_dictionary_encoded_column_is_refused() -> None:
         batch.encode(pa.record_batch({"x": pa.array(["a"]).dictionary_encode()}), Codec.NONE, SETTINGS)
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_two_columns_with_the_same_name_are_refused() -> None:
     twins = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
-    with pytest.raises(InvalidArgumentError, match="two columns of one name"):
+    with pytest.raises(InvalidArgumentError, match="two columns with the same name"):
         batch.encode(twins, Codec.NONE, SETTINGS)
     body = plain_body(twins.schema.serialize(), twins.serialize(), schema=0)
-    assert refusal(body) == "the body has two columns of one name"
+    assert refusal(body) == "the body has two columns with the same name"
 
 
-def test_a_column_whose_name_is_no_text_is_refused() -> None:
+def test_a_column_whose_name_is_not_text_is_refused() -> None:
     typed = batch.encode(pa.record_batch({"outer": pa.array([{"inner": 1}])}), Codec.NONE, SETTINGS)
     assert "cannot be decoded" in refusal(typed.replace(b"inner", b"\xff\xfe\xfd\xfc\xfb"))
 
@@ -170,33 +170,35 @@ def test_a_refusal_says_what_is_wrong() -> None:
     columns = bytes(batch_of(3).serialize())
     size = len(columns)
     assert refusal(b"\x01") == "the body has 1 bytes, too few for its prefix"
-    assert refusal(body_of(2, 0, 1, 0, size, columns)) == "the body is of format 2, known is 1"
+    assert refusal(body_of(2, 0, 1, 0, size, columns)) == (
+        "the body has format 2; this version reads format 1"
+    )
     assert refusal(body_of(1, 0, 9, 0, size, columns)) == "the body has the unknown schema 9"
-    assert refusal(body_of(1, 9, 1, 0, size, columns)) == "the body is compressed by the unknown codec 9"
+    assert refusal(body_of(1, 9, 1, 0, size, columns)) == "the body is compressed with the unknown codec 9"
     assert refusal(body_of(1, 0, 1, 0, size + 1, columns)).startswith(f"the body has {size} bytes of columns")
-    assert refusal(body_of(1, 1, 1, 0, size, columns)).startswith("the body cannot be unpacked")
-    assert refusal(plain_body(columns, b"more")) == "the body has 4 bytes behind its columns"
+    assert refusal(body_of(1, 1, 1, 0, size, columns)).startswith("the body cannot be decompressed")
+    assert refusal(plain_body(columns, b"more")) == "the body has 4 bytes after its columns"
     assert refusal(plain_body(b"garbage!" * 9)).startswith("the body's columns cannot be decoded")
     wrong_order = plain_body(columns, batch_of(3).schema.serialize(), schema=0)
-    assert refusal(wrong_order) == "the body has a record batch message where its schema should be"
+    assert refusal(wrong_order) == "the body has a record batch message, expected its schema"
     assert refusal(batch.encode(batch_of(11), Codec.NONE, SETTINGS), SMALL) == (
         "the body has 11 entries, allowed are 10"
     )
 
 
-def test_a_body_that_would_unpack_to_too_much_is_not_unpacked() -> None:
+def test_a_body_that_would_decompress_to_too_much_is_not_decompressed() -> None:
     bomb = pa.Codec("zstd").compress(bytes(100_000_000), asbytes=True)
     assert len(bomb) < 20_000
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 100_000_000, bomb), SMALL) == (
-        "the body says it unpacks to 100000000 bytes, allowed are 10000"
+        "the body claims 100000000 bytes before compression, allowed are 10000"
     )
-    # It lies: nothing larger than it said is ever allocated.
+    # A false size: nothing larger than the claimed size is allocated.
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 10_000, bomb), SMALL).startswith(
-        "the body cannot be unpacked"
+        "the body cannot be decompressed"
     )
 
 
-def test_columns_compressed_inside_are_refused_because_nobody_checked_their_size() -> None:
+def test_columns_compressed_inside_are_refused_because_their_size_is_not_checked() -> None:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, batch.ENTRIES, options=options) as stream:
@@ -248,12 +250,12 @@ def test_mutated_bodies_are_refused_or_sound_batches_within_the_limits(
         (pa.record_batch({"word": ["x"]}), Codec.NONE, False),
     ],
 )
-def test_quick_is_what_need_be_neither_unpacked_nor_checked_for_text(
+def test_a_body_is_quick_without_compression_and_text(
     entries: pa.RecordBatch, codec: Codec, is_quick: bool
 ) -> None:
     assert batch.is_quick(batch.encode(entries, codec, SETTINGS)) is is_quick
 
 
-def test_what_is_no_body_is_not_quick() -> None:
+def test_an_invalid_body_is_not_quick() -> None:
     assert not batch.is_quick(b"")
     assert not batch.is_quick(b"\1\0\1")

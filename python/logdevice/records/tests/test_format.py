@@ -1,4 +1,4 @@
-"""What the encoded form of a record promises: nothing lost, nothing copied, damage found, no surprise."""
+"""The encoded form of a record: nothing is lost, bodies are not copied, and damage is found."""
 
 from __future__ import annotations
 
@@ -152,13 +152,15 @@ def test_a_record_cut_off_anywhere_is_noticed(record: Record) -> None:
 def test_a_refusal_says_what_is_wrong() -> None:
     data = encoded(PLAIN)
     assert refusal(b"\x00" * 100) == "no record starts at byte 0"
-    assert refusal(with_byte(data, 2, 9)) == "the record at byte 0 is of format 9, known is 1"
+    assert refusal(with_byte(data, 2, 9)) == (
+        "the record at byte 0 has format 9; this version reads format 1"
+    )
     assert refusal(with_byte(data, 20, 9)) == "the header at byte 0 has a wrong checksum"
     assert refusal(data + data[:20]) == f"the header at byte {len(data)} is cut off: 20 bytes are left"
     assert refusal(data[:-2]) == f"the body at byte {len(data) - 5} is cut off: 2 of 5 bytes are missing"
 
 
-# What a newer writer of the same version might do wrong: the checksum is right, the values are not.
+# A defect of a newer writer of the same version: the checksum is right, the values are not allowed.
 @pytest.mark.parametrize(("index", "value"), [(4, 2), (5, 1), (15, 128)], ids=["parts", "zero", "lsn"])
 def test_values_the_format_does_not_know_are_refused_even_with_a_right_checksum(
     index: int, value: int

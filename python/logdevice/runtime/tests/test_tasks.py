@@ -43,7 +43,7 @@ def test_stopping_ends_what_runs_and_waits_for_it() -> None:
     asyncio.run(scene())
 
 
-def test_what_failed_does_not_fail_the_stop() -> None:
+def test_a_failed_task_does_not_fail_the_stop() -> None:
     async def scene() -> None:
         tasks = Tasks()
 
@@ -77,7 +77,7 @@ def test_after_the_stop_nothing_is_started() -> None:
     asyncio.run(scene())
 
 
-def test_what_runs_can_be_waited_for_without_ending_it() -> None:
+def test_tasks_can_be_waited_for_without_cancelling_them() -> None:
     async def scene() -> None:
         tasks, done = Tasks(), []
 

@@ -91,7 +91,7 @@ def test_a_query_whose_records_are_gone_stops_and_names_them(cluster: SmallClust
     error = caught.value
     assert error.message == (
         f"/a has lost records that were read: the checkpoint is at {lsns[-1].next}, the safe LSN is "
-        f"{lsns[3]}, lost is [{lsns[3]}, {lsns[4]})"
+        f"{lsns[3]}, lost: [{lsns[3]}, {lsns[4]})"
     )
     assert "onRollback" in str(error)
 

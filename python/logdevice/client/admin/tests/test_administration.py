@@ -1,4 +1,4 @@
-"""What a client knows about the cluster and its logs, and how it finds its way to them."""
+"""What a client knows about the cluster and its logs, and how it finds them."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ def test_a_node_that_moved_is_found_again() -> None:
         first, second = cluster.nodes[NodeId(1)], cluster.nodes[NodeId(2)]
         await first.stop()
         await second.stop()
-        # Each where the other was, or nearly so.
+        # Each node at the other's address, or nearly so.
         first.address, second.address = "127.0.0.1:0", first.address
         await first.start()
         await second.start()
-        # A question, which may be asked twice: the old connection may break when it is already on its way.
+        # A request that may be sent twice: the old connection may break while the request is on its way.
         assert (await client.tail("/log")).next.esn == 2
         assert (await client.append("/log", b"two")).esn == 2
         items = [item async for item in client.read("/log")]
@@ -165,7 +165,7 @@ def test_a_port_that_speaks_something_else_is_named() -> None:
 @pytest.mark.parametrize(
     "wrong", ["", " , ", "localhost", ":80", "host:", "host:port", "host:70000", "a:1,b"]
 )
-def test_an_address_that_is_none_is_refused(wrong: str) -> None:
+def test_a_malformed_address_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidArgumentError, match="host:port"):
         ClientConfig.of(wrong, cluster=None, location="", settings=None)
 
@@ -196,7 +196,7 @@ def test_a_closed_client_says_so() -> None:
     with_client(test)
 
 
-def test_what_is_known_about_the_cluster_holds_until_somebody_answers_again() -> None:
+def test_the_last_view_of_the_cluster_is_used_until_a_node_answers_again() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append("/log", b"one")
         before = cluster._answers.pop(service.GetCluster)

@@ -1,4 +1,4 @@
-"""Backups with real nodes in one process: what is restored is what was there, and damage is noticed."""
+"""Backups with real nodes in one process: all records are restored, and damage is noticed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_nodes(directory: Path, test: Test) -> None:
 
 
 async def content(client: AsyncClient, log: str) -> list[tuple[Any, ...]]:
-    """Everything but LSNs: entries, where batches begin, times."""
+    """Everything in a log but LSNs: entries, where batches begin, times."""
     found = []
     async for item in client.read(log):
         if isinstance(item, RecordsBatch):
@@ -56,7 +56,7 @@ async def filled(client: AsyncClient) -> list[Lsn]:
 
 
 def test_a_restored_log_has_the_same_batches_keys_attributes_and_times(tmp_path: Path) -> None:
-    """L35, L37: and a history of its own."""
+    """L35, L37: and it has a history of its own."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
@@ -71,7 +71,7 @@ def test_a_restored_log_has_the_same_batches_keys_attributes_and_times(tmp_path:
         kept = {name: value for name, value, where in view.attributes if where == "/again"}
         assert kept == {"replication": "node: 2", "backlog_s": "86400"}
         assert (await client.lineage("/again")).id != (await client.lineage("/log")).id
-        # Newer records are not older than what was restored.
+        # New records are not older than the restored ones.
         last = (await client.tail("/again")).timestamp_ms
         await client.append("/again", b"new")
         assert (await client.tail("/again")).timestamp_ms >= last
@@ -79,8 +79,8 @@ def test_a_restored_log_has_the_same_batches_keys_attributes_and_times(tmp_path:
     with_nodes(tmp_path, test)
 
 
-def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
-    """L35: whoever had read it is told to roll back."""
+def test_a_log_is_replaced_only_if_asked_for(tmp_path: Path) -> None:
+    """L35: consumers that had read the replaced log have to roll back."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
@@ -90,7 +90,7 @@ def test_a_log_is_replaced_only_if_that_is_meant(tmp_path: Path) -> None:
             while await reader.next() is not None:
                 pass
             kept = reader.checkpoint((await client.tail("/log")).next)
-        with pytest.raises(NameTakenError, match="would have to be replaced"):
+        with pytest.raises(NameTakenError, match="`replace` was not given"):
             await client.restore(tmp_path / "backup", "/log")
         await client.append("/log", b"after the backup")
         await client.restore(tmp_path / "backup", "/log", replace=True, attributes={"replication": 3})
@@ -112,10 +112,10 @@ def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
         await client.backup("/log", tmp_path / "backup")
         with pytest.raises(InvalidArgumentError, match="replication"):
             await client.restore(tmp_path / "backup", "/log", replace=True, attributes={"replication": 9})
-        # Found out in the end: what was restored until then goes again.
+        # Noticed at the end: the records restored until then are removed again.
         metadata = json.loads((tmp_path / "backup" / METADATA).read_text())
         (tmp_path / "backup" / METADATA).write_text(json.dumps({**metadata, "records": 99}))
-        with pytest.raises(CorruptRecordError, match="21 records were found, not 99"):
+        with pytest.raises(CorruptRecordError, match="21 records were found, expected 99"):
             await client.restore(tmp_path / "backup", "/log", replace=True)
         assert [view.path for view in await client.logs()] == ["/", "/log"]
         assert await content(client, "/log") == before
@@ -124,7 +124,7 @@ def test_what_cannot_be_restored_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_a_log_that_does_not_keep_order_is_restored_in_order(tmp_path: Path) -> None:
-    """L37: many records on their way at a time."""
+    """L37: with many records in flight at a time."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await client.set_attributes("/log", {"writer_order": "none"})
@@ -149,7 +149,7 @@ def test_an_empty_log_can_be_backed_up(tmp_path: Path) -> None:
     with_nodes(tmp_path, test)
 
 
-def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_an_incomplete_backup_is_refused_before_any_log_is_created(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
         backup = tmp_path / "backup"
@@ -165,7 +165,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Pa
         part, metadata = backup / "part-00000.arrow", backup / METADATA
         whole, said = part.read_bytes(), metadata.read_text()
         part.write_bytes(whole[:-3] + b"xyz")
-        await refused(CorruptRecordError, "is not what metadata.json says")
+        await refused(CorruptRecordError, "does not match metadata.json")
         part.unlink()
         await refused(CorruptRecordError, "is missing")
         part.write_bytes(whole)
@@ -179,7 +179,7 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_made(tmp_path: Pa
     with_nodes(tmp_path, test)
 
 
-def test_anybody_can_read_the_files(tmp_path: Path) -> None:
+def test_the_files_can_be_read_with_plain_arrow(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await filled(client)
         await client.backup("/log", tmp_path / "backup")
@@ -207,8 +207,8 @@ def test_a_chain_log_is_restored_like_any_other(tmp_path: Path) -> None:
     with_nodes(tmp_path, test)
 
 
-def test_what_a_stopped_restore_has_left_is_named(tmp_path: Path) -> None:
-    """L38: it may be at work, so it is for people to remove it."""
+def test_what_an_interrupted_restore_left_is_named(tmp_path: Path) -> None:
+    """L38: the other restore may still be running, so only an operator may remove its log."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await filled(client)
@@ -217,8 +217,8 @@ def test_what_a_stopped_restore_has_left_is_named(tmp_path: Path) -> None:
         with pytest.raises(NameTakenError) as caught:
             await client.restore(tmp_path / "backup", "/again")
         assert caught.value.message == (
-            "/again.restoring: another restore is at work, or one was stopped and has left it; if none runs, "
-            "remove it and begin again"
+            "/again.restoring: another restore is running, or an interrupted one has left this log; if none "
+            "is running, remove the log and restore again"
         )
         await client.remove_log("/again.restoring")
         assert (await client.restore(tmp_path / "backup", "/again")).records == 21

@@ -55,7 +55,7 @@ async def last_time_ms(client: AsyncClient, log: str, lsn: Lsn) -> int:
 
 
 @pytest.mark.parametrize("mode", ["copyset", "chain"])
-def test_what_a_client_has_read_is_not_younger_than_what_it_then_writes(tmp_path: Path, mode: str) -> None:
+def test_what_a_client_writes_is_not_older_than_what_it_has_read(tmp_path: Path, mode: str) -> None:
     """T11: the first log is a minute ahead; the client that reads it carries its time to the second."""
 
     async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
@@ -97,7 +97,7 @@ def test_a_cut_has_everything_that_was_acknowledged_before_it_and_can_be_read(
 
 
 def test_a_cut_is_taken_while_sequencers_are_replaced(tmp_path: Path) -> None:
-    """T23: it has everything that was acknowledged before, whoever numbered it."""
+    """T23: it has everything that was acknowledged before, by any of the sequencers."""
 
     async def test(cluster: RealNodes, one: AsyncClient, other: AsyncClient) -> None:
         for _ in range(2):
@@ -154,7 +154,7 @@ def test_cuts_are_kept_under_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../x", "-x", "a b", "x" * 101])
-def test_names_that_cannot_be_are_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_names_and_kinds_are_refused(tmp_path: Path, name: str) -> None:
     async def work() -> None:
         async with AsyncClient("127.0.0.1:1") as client:
             with pytest.raises(InvalidArgumentError, match="cut name"):

@@ -1,4 +1,4 @@
-"""What the answers of single nodes add up to, alone and over connections."""
+"""How the answers of single nodes are combined, as functions and over connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lsn(number: int) -> Lsn:
     return Lsn.of(1, number)
 
 
-def test_the_first_record_not_older_is_behind_everything_older() -> None:
+def test_the_first_record_not_older_comes_after_every_older_one() -> None:
     answers = [
         TimeFound(lsn(3)),
         TimeFound(lsn(5)),
@@ -37,7 +37,7 @@ def test_the_first_record_not_older_is_behind_everything_older() -> None:
     assert first_not_older([TimeFound(Lsn(0))]) == LSN_OLDEST
 
 
-def test_a_stretch_is_cut_exactly_whichever_nodes_hold_its_records() -> None:
+def test_a_range_is_cut_exactly_whichever_nodes_hold_its_records() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         assert await client.find_record("/log", "oldest") is None
         lsns = [await client.append_many("/log", [b"x"] * (1 + number % 3)) for number in range(12)]
@@ -85,7 +85,7 @@ def test_a_question_is_answered_while_a_node_is_down_and_not_when_too_many_are()
         await cluster.nodes[N3].stop()
         assert await client.find_time("/log", FIRST_RECORD_MS + 2000) == lsns[2]
         await cluster.nodes[N2].stop()
-        with pytest.raises(NotEnoughNodesError, match="1 of 3 storage nodes answered"):
+        with pytest.raises(NotEnoughNodesError, match="only 1 of 3 storage nodes answered"):
             await client.find_time("/log", FIRST_RECORD_MS + 2000)
 
     with_client(test, call_timeout_ms=1000)
@@ -119,7 +119,7 @@ def test_a_node_that_hangs_is_not_waited_for() -> None:
     with_client(test, attempt_timeout_ms=20_000, call_timeout_ms=20_000, answers_grace_ms=10)
 
 
-def test_an_answer_of_another_kind_than_the_question_is_refused() -> None:
+def test_an_answer_of_the_wrong_type_is_refused() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster._answers[service.GetStatus] = lambda node, ask: service.Done()
         with pytest.raises(Exception, match="answered with Done instead of NodeStatus"):
@@ -158,7 +158,7 @@ def test_the_size_of_a_range_is_that_of_its_bodies() -> None:
     with_client(test, batch_codec="none")
 
 
-def test_a_stretch_of_so_many_entries_or_bytes_is_found() -> None:
+def test_a_range_of_a_number_of_entries_or_bytes_is_found() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         lsns = [await client.append_many("/log", [bytes(100)] * 10) for _ in range(30)]
         assert await client.lsn_after("/log", lsns[0], entries=100) == lsns[10]
@@ -168,7 +168,7 @@ def test_a_stretch_of_so_many_entries_or_bytes_is_found() -> None:
         assert await client.lsn_after("/log", lsns[3], bytes=4 * size) == lsns[7]
         assert await client.lsn_after("/log", "tail", entries=1) == lsns[-1].next
         for wrong in ({}, {"entries": 1, "bytes": 1}, {"entries": 0}):
-            with pytest.raises(InvalidArgumentError, match="one of both"):
+            with pytest.raises(InvalidArgumentError, match="exactly one of"):
                 await client.lsn_after("/log", "oldest", **wrong)
         await client.trim("/log", "tail")
         assert await client.lsn_after("/log", "oldest", entries=1) == lsns[-1].next
@@ -190,7 +190,7 @@ def test_what_was_trimmed_is_a_gap() -> None:
     with_client(test)
 
 
-def test_a_trim_names_the_nodes_that_did_not_hear_of_it() -> None:
+def test_a_trim_names_the_nodes_that_did_not_confirm_it() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append("/log", b"one")
         await cluster.nodes[N3].stop()
@@ -216,7 +216,7 @@ keys = st.lists(st.lists(st.none() | st.binary(max_size=2), max_size=3), max_siz
 
 
 @given(keys, st.binary(max_size=2), st.integers(1, 4))
-def test_the_first_key_not_below_is_found_whatever_has_none(
+def test_the_first_key_not_below_is_found_among_entries_without_keys(
     drawn: list[list[bytes | None]], wanted: bytes, joined: int
 ) -> None:
     """Records at every third LSN, sorted keys, several records in a batch, compared with a plain search."""

@@ -51,7 +51,7 @@ def test_replication_counts_in_every_scope() -> None:
         assert [problem for problem, _ in found] == expected
 
 
-def test_a_copyset_that_names_somebody_without_a_copy_is_wrong() -> None:
+def test_a_copyset_that_names_a_node_without_a_copy_is_wrong() -> None:
     copyset = (N1, N2, N4)
     assert problems(copy(N1, copyset), copy(N2, copyset), copy(N3, copyset)) == [Problem.WRONG_COPYSET]
 
@@ -60,7 +60,7 @@ def test_copies_that_differ_are_found() -> None:
     assert problems(copy(N1), copy(N2), copy(N3, checksum=8)) == [Problem.DIFFERENT_CONTENT]
 
 
-def test_a_copy_that_was_dropped_is_no_different_one() -> None:
+def test_a_dropped_copy_does_not_count_as_different() -> None:
     """K25."""
     dropped = copy(N3, checksum=8, flags=int(RecordFlags.COMPACTED))
     assert problems(copy(N1), copy(N2), dropped) == []
@@ -75,11 +75,11 @@ def test_a_copy_that_cannot_be_read_is_found() -> None:
 
 
 def test_copies_beyond_those_of_a_whole_copyset_do_no_harm() -> None:
-    """Of a wave that came to nothing, or of a node that was away when the others did without it."""
+    """Copies of a failed wave, or on a node that was down when the record was stored again without it."""
     assert problems(copy(N1), copy(N2), copy(N3), copy(N4, (N1, N4, N5))) == []
 
 
-def test_copies_that_were_moved_elsewhere_do_not_count() -> None:
+def test_copies_that_were_moved_to_other_nodes_do_not_count() -> None:
     assert problems(copy(N1), copy(N2), copy(N3, flags=DRAINED)) == [Problem.TOO_FEW_COPIES]
 
 

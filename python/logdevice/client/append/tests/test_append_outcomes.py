@@ -1,4 +1,4 @@
-"""What a client does about every answer an append can get: follows it, tries later, or says what it knows."""
+"""What a client does about every answer to an append: it follows it, tries again, or raises an error."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from logdevice.types import LogId, Lsn, NodeId
 LOG = LogId(1)
 
 
-def elsewhere(status: AppendStatus, node: int) -> Appended:
+def redirected(status: AppendStatus, node: int) -> Appended:
     return Appended(status=status, node=NodeId(node))
 
 
 def appends(cluster: SmallCluster) -> list[NodeId]:
-    """Who was asked to append."""
+    """The nodes that were asked to append, in order."""
     return [node for node, request in cluster.asked if isinstance(request, Append)]
 
 
@@ -48,9 +48,9 @@ def test_a_redirect_is_followed_and_remembered() -> None:
     with_client(test)
 
 
-def test_an_append_that_was_preempted_goes_to_the_one_who_took_over() -> None:
+def test_a_preempted_append_goes_to_the_new_sequencer() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster.scripted.append(elsewhere(AppendStatus.PREEMPTED, 2))
+        cluster.scripted.append(redirected(AppendStatus.PREEMPTED, 2))
         cluster.scripted.append(None)
         cluster.sequencer = NodeId(1)
         await client.append("/log", b"one")
@@ -64,8 +64,8 @@ def test_an_append_that_was_preempted_goes_to_the_one_who_took_over() -> None:
     [
         AppendStatus.NO_SEQUENCER,
         AppendStatus.OVERLOADED,
-        AppendStatus.REDIRECTED,  # to nobody
-        NoSequencerError("somebody is taking over"),
+        AppendStatus.REDIRECTED,  # to no node
+        NoSequencerError("another node is taking over"),
         OverloadedError("too much to do"),
     ],
 )
@@ -86,7 +86,7 @@ def test_what_was_not_done_is_tried_again(refusal: Any) -> None:
         (AppendStatus.TOO_BIG, PayloadTooLargeError),
         (AppendStatus.UNKNOWN, OutcomeUnknownError),
         (PayloadTooLargeError("no"), PayloadTooLargeError),
-        (OutcomeUnknownError("who knows"), OutcomeUnknownError),
+        (OutcomeUnknownError("not known"), OutcomeUnknownError),
     ],
 )
 def test_what_would_not_help_is_not_tried_again(answer: Any, error: type[LogDeviceError]) -> None:
@@ -171,7 +171,7 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
         await hanging.wait()
         cluster.sequencer = NodeId(2)
         others: list[asyncio.Task[Lsn]] = []
-        while not any(other.done() for other in others):  # the first may go where the one that waits went
+        while not any(other.done() for other in others):  # the first append may go to the node that hangs
             others.append(asyncio.create_task(client.append("/log", b"three")))
             await asyncio.wait(others, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
         assert {(await other).epoch for other in others if other.done()} == {1}
@@ -183,10 +183,10 @@ def test_while_one_append_waits_for_a_node_that_hangs_others_go_to_the_next() ->
     with_client(test, attempt_timeout_ms=50, append_timeout_ms=60_000)
 
 
-def test_nodes_that_point_at_each_other_are_given_up() -> None:
+def test_nodes_that_name_each_other_as_the_sequencer_are_given_up() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        cluster.scripted += [elsewhere(AppendStatus.REDIRECTED, node) for node in (2, 1)] * 500
-        with pytest.raises(NoSequencerError):  # which of the reasons came last is a matter of time
+        cluster.scripted += [redirected(AppendStatus.REDIRECTED, node) for node in (2, 1)] * 500
+        with pytest.raises(NoSequencerError):  # which reason came last depends on timing
             await client.append("/log", b"one")
         assert len(cluster.scripted) < 1000
 
@@ -196,7 +196,7 @@ def test_nodes_that_point_at_each_other_are_given_up() -> None:
 def test_a_cluster_without_a_sequencer_is_given_up_in_time() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster._answers[service.FindSequencer] = lambda node, ask: service.SequencerIs(None)
-        with pytest.raises(NoSequencerError, match="no node gives out numbers"):
+        with pytest.raises(NoSequencerError, match="no node is the log's sequencer"):
             await client.append("/log", b"one")
 
     with_client(test, append_timeout_ms=200)

@@ -1,4 +1,4 @@
-"""What a batching writer promises: order, bounded memory, and an outcome for every entry."""
+"""Batching writers: order, bounded memory, and an outcome for every entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logdevice.errors import InvalidArgumentError, LocalProtocolError, NoSpaceEr
 from logdevice.protocol.messages.write import Append, AppendStatus
 from logdevice.types import LogId, Lsn, NodeId
 
-LATE = 60_000  # a time trigger that does not come in a test
+LATE = 60_000  # a delay that is longer than any test
 
 
 def appends(cluster: SmallCluster) -> list[Append]:
@@ -30,7 +30,7 @@ async def entries(client: AsyncClient) -> list[Entry]:
 
 
 class Gate:
-    """Holds appends back until it is opened, and counts how many wait."""
+    """Delays appends until it is opened, and counts how many wait."""
 
     def __init__(self, cluster: SmallCluster) -> None:
         self.waiting = self.most_waiting = 0
@@ -90,7 +90,7 @@ def test_a_record_is_sent_when_it_has_waited_long_enough() -> None:
     with_client(test)
 
 
-def test_whoever_puts_too_much_waits() -> None:
+def test_put_waits_while_the_memory_is_full() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         gate = Gate(cluster)
         writer = client.writer("/log", writer_batch_bytes=1000, writer_memory_bytes_max=5000)
@@ -115,7 +115,7 @@ def test_whoever_puts_too_much_waits() -> None:
     with_client(test)
 
 
-def test_an_entry_larger_than_the_memory_gets_it_all() -> None:
+def test_an_entry_larger_than_the_memory_is_accepted_alone() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         async with client.writer("/log", writer_batch_bytes=10, writer_memory_bytes_max=10) as writer:
             for _ in range(3):
@@ -200,7 +200,7 @@ def test_a_record_that_cannot_be_encoded_fails_alone() -> None:
     with_client(test, writer_batch_entries=1, batch_bytes_max=4000, batch_codec="none")
 
 
-def test_whoever_gives_up_waiting_takes_nobody_along() -> None:
+def test_cancelling_one_wait_does_not_cancel_the_record() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         gate = Gate(cluster)
         writer = client.writer("/log")
@@ -226,7 +226,7 @@ def test_a_closed_writer_takes_nothing() -> None:
     with_client(test)
 
 
-def test_closing_the_client_sees_its_writers_through() -> None:
+def test_closing_the_client_flushes_its_writers() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         other = cluster.client()
         writer = other.writer("/log", writer_delay_ms=LATE)
@@ -239,7 +239,7 @@ def test_closing_the_client_sees_its_writers_through() -> None:
     with_client(test)
 
 
-def test_closing_the_client_raises_what_a_writer_has_to_say() -> None:
+def test_closing_the_client_raises_the_error_of_a_writer() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted.append(AppendStatus.NO_SPACE)
         other = cluster.client(keep_freed_memory=False)
@@ -252,7 +252,7 @@ def test_closing_the_client_raises_what_a_writer_has_to_say() -> None:
 
 
 @pytest.mark.parametrize("wrong", [("text", None, None), (b"", "key", None), (b"", None, {"a": 1})])
-def test_what_cannot_be_an_entry_does_not_spoil_others(wrong: Any) -> None:
+def test_an_invalid_entry_does_not_fail_others(wrong: Any) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         async with client.writer("/log", writer_delay_ms=LATE) as writer:
             await writer.put(b"one")

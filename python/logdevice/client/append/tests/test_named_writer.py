@@ -1,4 +1,4 @@
-"""Writers with a name, over real nodes in one process: nothing doubled, nothing lost, in order."""
+"""Named writers over real nodes in one process: each record once, none lost, in order."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def new_client(cluster: RealNodes, **fields: object) -> AsyncClient:
 def with_nodes(directory: Path, test: Test, **attributes: Any) -> None:
     async def work() -> None:
         async with real_nodes(directory, 1, 2, 3, 4) as cluster, new_client(cluster) as client:
-            # By somebody patient: on a busy machine a new cluster may take longer, and who gives up too early
-            # does not know whether the log is there.
+            # By a patient client: on a busy machine a new cluster may take longer, and a client that gives up
+            # too early does not know whether the log was created.
             async with new_client(cluster, attempt_timeout_ms=20_000) as patient:
                 await patient.create_log("/log", {"replication": 3, **attributes})
             await test(cluster, client)
@@ -70,7 +70,7 @@ def test_a_writer_with_a_name_survives_its_sequencers(tmp_path: Path, order: str
     with_nodes(tmp_path, test, writer_order=order)
 
 
-def test_a_new_process_fences_off_the_one_before_it(tmp_path: Path) -> None:
+def test_a_new_process_fences_out_the_one_before_it(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         old = client.writer("/log", name="loader", **SMALL)
         await old.put(b"a")

@@ -1,4 +1,4 @@
-"""Appends with a tag, over real nodes in one process: in the log once, whoever sends them how often."""
+"""Appends with a tag, over real nodes in one process: in the log once, however often they are sent."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_is_sent_again_is_in_the_log_once_and_has_its_first_position(tmp_pa
         first = await send(client, tag(0), b"a")
         assert not first[1]
         assert await send(client, tag(0), b"twin of a") == (first[0], True)
-        # Two at the same time: one of them makes the record, the other one waits for it.
+        # Two at the same time: one of them is stored, the other waits for its outcome.
         twins = await asyncio.gather(send(client, tag(1), b"b"), send(client, tag(1), b"b"))
         assert sorted(is_duplicate for _, is_duplicate in twins) == [False, True]
         assert len({lsn for lsn, _ in twins}) == 1
@@ -87,7 +87,7 @@ def test_a_tag_that_is_not_accepted_is_refused_with_the_reason(tmp_path: Path) -
     with_nodes(tmp_path, test)
 
 
-def test_it_can_be_asked_what_became_of_a_tag(tmp_path: Path) -> None:
+def test_the_outcome_of_a_tag_can_be_asked_for(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         status = await client.append_status("/log", tag(0))
         assert (status.is_known, status.is_stored, status.next_seq) == (False, False, 0)
@@ -106,7 +106,7 @@ def test_the_next_sequencer_knows_what_the_one_before_has_taken(tmp_path: Path) 
             sequencer = await client.sequencer("/log")
             assert sequencer is not None
             await cluster.kill(int(sequencer))
-            # All of them again, as if no answer had arrived.
+            # All appends again, as if no answer had arrived.
             again = [await send(client, tag(seq), b"%d" % seq) for seq in range(5)]
             assert again == [(lsn, True) for lsn in lsns]
             await cluster.start(int(sequencer))

@@ -1,4 +1,4 @@
-"""What tagged appends and writers with a name do about every answer; the nodes say what the test wants."""
+"""What tagged appends and named writers do about every answer; the nodes answer what the test wants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def batch() -> pa.RecordBatch:
 
 
 def tags(cluster: SmallCluster) -> list[tuple[int, int]]:
-    """Incarnation and number of every append that was asked for."""
+    """Incarnation and number of every append that nodes were asked for."""
     asked = [request.tag for _, request in cluster.asked if isinstance(request, Append)]
     return [(tag.incarnation, tag.first_seq) for tag in asked if tag is not None]
 
@@ -48,7 +48,7 @@ def test_a_tagged_append_is_sent_again_whatever_may_have_happened_to_it() -> Non
     with_client(test)
 
 
-def test_a_tagged_append_that_nobody_answers_may_be_sent_again_later() -> None:
+def test_a_tagged_append_without_an_answer_may_be_sent_again_later() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted.extend([AppendStatus.NO_SEQUENCER] * 1_000)
         with pytest.raises(OutcomeUnknownError, match="may be sent again"):
@@ -80,7 +80,7 @@ def test_a_refusal_says_why() -> None:
     ("field", "value"),
     [("writer", -1), ("incarnation", 1 << 64), ("first_seq", 1 << 63), ("stable_upto", 1), ("count", 2)],
 )
-def test_a_tag_that_makes_no_sense_is_refused(field: str, value: int) -> None:
+def test_an_invalid_tag_is_refused(field: str, value: int) -> None:
     changed: Any = {field: value}
     with pytest.raises(InvalidArgumentError, match=field):
         check_tag(replace(TAG, **changed))
@@ -93,7 +93,7 @@ def test_the_number_of_a_name_never_changes() -> None:
         writer_number("")
 
 
-def test_a_writer_goes_through_all_that_passes() -> None:
+def test_a_writer_survives_every_temporary_failure() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         cluster.scripted.extend(
             [AppendStatus.NO_SEQUENCER, AppendStatus.UNKNOWN, AppendStatus.NO_SPACE, AppendStatus.OVERLOADED]

@@ -1,4 +1,4 @@
-"""Checkpoints, rollbacks and readers that watch their history, with real nodes in one process."""
+"""Checkpoints, rollbacks and readers that check the log's history, with real nodes in one process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from logdevice.wire.codec import decode
 Test = Callable[[RealNodes, AsyncClient], Coroutine[Any, Any, None]]
 ALL = (1, 2, 3, 4)
 PATIENT = {"attempt_timeout_ms": 20_000, "append_timeout_ms": 20_000, "call_timeout_ms": 20_000}
-# Nothing is restored by itself: what is lost stays so until somebody gives it up.
+# No automatic rebuilding: what is lost stays lost until the test gives it up.
 SETTINGS = replace(FAST, rebuild=RebuildSettings(rebuild_grace_ms=86_400_000))
 
 
@@ -50,7 +50,7 @@ def with_nodes(directory: Path, test: Test) -> None:
 
 
 async def appended(client: AsyncClient, count: int) -> list[Lsn]:
-    """So many that were acknowledged; one whose sequencer died with the answer is appended again."""
+    """Appends until `count` appends are acknowledged; one whose answer was lost is appended again."""
     lsns: list[Lsn] = []
     while len(lsns) < count:
         with suppress(OutcomeUnknownError):
@@ -59,7 +59,7 @@ async def appended(client: AsyncClient, count: int) -> list[Lsn]:
 
 
 async def checkpoint(client: AsyncClient, next: Lsn) -> Checkpoint:
-    """Of somebody who has read everything below `next`."""
+    """The checkpoint of a consumer that has read everything below `next`."""
     reader = client.read("/log", "oldest", next, lineage="newest")
     async with reader:
         while await reader.next() is not None:
@@ -77,7 +77,7 @@ async def holders(client: AsyncClient, lsns: list[Lsn]) -> dict[Lsn, frozenset[i
 
 
 async def lose(cluster: RealNodes, client: AsyncClient, nodes: frozenset[int]) -> None:
-    """For good: the disks are gone, and the operator says so."""
+    """Destroys the disks of nodes, and gives up their data as an operator would."""
     for node in sorted(nodes):
         await cluster.kill(node)
     for node in sorted(nodes):
@@ -86,14 +86,14 @@ async def lose(cluster: RealNodes, client: AsyncClient, nodes: frozenset[int]) -
             try:
                 await client.mark_unrecoverable(node)
             except InvalidArgumentError:
-                return False  # it is still taken for alive
+                return False  # the cluster still considers it alive
             return True
 
         await until(is_given_up)
 
 
 def ranges(lsns: list[Lsn]) -> tuple[LsnRange, ...]:
-    """Neighbours joined."""
+    """The ranges with neighbours joined."""
     found: list[LsnRange] = []
     for lsn in sorted(lsns):
         if found and found[-1].end == lsn:
@@ -104,14 +104,14 @@ def ranges(lsns: list[Lsn]) -> tuple[LsnRange, ...]:
 
 
 async def one_block(cluster: RealNodes, client: AsyncClient, lsns: list[Lsn]) -> frozenset[int]:
-    """Two nodes that hold some record alone, and are not the sequencer."""
+    """Two nodes, not the sequencer, that together have all copies of some record."""
     sequencer = await client.sequencer("/log")
     held = await holders(client, lsns)
     return next(nodes for nodes in held.values() if sequencer not in nodes)
 
 
-def test_what_was_read_and_is_lost_is_named(tmp_path: Path) -> None:
-    """L30, L34, I9: exactly; one who had not come so far has nothing to undo."""
+def test_the_check_names_exactly_what_was_read_and_lost(tmp_path: Path) -> None:
+    """L30, L34, I9: a consumer that had not read so far has nothing to undo."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
@@ -129,7 +129,7 @@ def test_what_was_read_and_is_lost_is_named(tmp_path: Path) -> None:
         assert lineage.version == 2
         fine = await client.check(little)
         assert (fine.is_rollback, fine.safe, fine.lineage) == (False, lost[0], checked.lineage)
-        # With the id of now there is nothing to look at any more.
+        # With the newest id nothing has to be checked.
         assert not (await client.check(replace(everything, lineage=checked.lineage))).is_rollback
         with pytest.raises(RollbackError) as caught:
             await client.read("/log", everything.next, lineage=everything.lineage, follow=True).open()
@@ -150,7 +150,7 @@ def test_a_failover_never_causes_a_rollback(tmp_path: Path) -> None:
         kept = await checkpoint(client, (await appended(client, 5))[-1].next)
         log = await client.context.number("/log")
         for _ in range(3):
-            # Who has acknowledged: another one that should be the sequencer may not have begun yet.
+            # The node that acknowledged: its successor may not have become the sequencer yet.
             sequencer = int(await client.context.routing.sequencer(log))
             await cluster.kill(sequencer)
             last = (await appended(client, 3))[-1]
@@ -163,8 +163,8 @@ def test_a_failover_never_causes_a_rollback(tmp_path: Path) -> None:
     with_nodes(tmp_path, test)
 
 
-def test_a_running_reader_is_told_by_the_first_record_of_a_newer_epoch(tmp_path: Path) -> None:
-    """L33: before it hands out anything of the new history."""
+def test_a_running_reader_notices_at_the_first_record_of_a_newer_epoch(tmp_path: Path) -> None:
+    """L33: before it hands out a record of the new history."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
@@ -173,7 +173,7 @@ def test_a_running_reader_is_told_by_the_first_record_of_a_newer_epoch(tmp_path:
         async with client.read("/log", follow=True, lineage="newest") as reader:
             taken = await taken_below(reader, lsns[-1].next)
             await lose(cluster, client, gone)
-            # Without the lost nodes the log begins a new epoch by itself.
+            # Without the lost nodes the log begins a new epoch automatically.
             await cluster.append((await client.logs("/log"))[0].log or LogId(0), b"")
             with pytest.raises(RollbackError) as caught:
                 await only_gaps(reader)
@@ -198,7 +198,7 @@ async def taken_below(reader: Reader, end: Lsn) -> set[Lsn]:
 
 
 def test_nodes_refuse_readers_that_have_not_heard_of_a_branch(tmp_path: Path) -> None:
-    """L32: STALE_LINEAGE, whatever they had accepted before."""
+    """L32: they answer STALE_LINEAGE, even if they had accepted the reader before."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
@@ -224,7 +224,7 @@ def test_nodes_refuse_readers_that_have_not_heard_of_a_branch(tmp_path: Path) ->
         await until(is_refused)
         assert await status(left, new) is StartedStatus.OK
         assert await status(left, 0) is StartedStatus.OK
-        # A reader that has nothing to undo goes on under the new id by itself.
+        # A reader that has nothing to undo continues with the new id automatically.
         reader = client.read("/log", lsns[0], lsns[-1], lineage=shown_id(old), is_checked=True)
         async with reader:
             while await reader.next(20_000) is not None:
@@ -234,7 +234,7 @@ def test_nodes_refuse_readers_that_have_not_heard_of_a_branch(tmp_path: Path) ->
     with_nodes(tmp_path, test)
 
 
-def test_a_log_that_was_made_again_has_nothing_in_common(tmp_path: Path) -> None:
+def test_a_log_that_was_created_again_has_nothing_in_common(tmp_path: Path) -> None:
     """L35."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
@@ -255,14 +255,14 @@ def test_a_log_that_was_made_again_has_nothing_in_common(tmp_path: Path) -> None
         checked = await client.check(kept)
         assert checked.log != kept.log
         assert (checked.safe, checked.lost) == (LSN_OLDEST, (LsnRange(LSN_OLDEST, kept.next),))
-        assert "made again" in str(checked.error())
+        assert "created again" in str(checked.error())
         assert (await client.check(replace(kept, since=lsns[1]))).safe == lsns[1]
 
     with_nodes(tmp_path, test)
 
 
-def test_without_the_nodes_that_know_nobody_says_that_all_is_well(tmp_path: Path) -> None:
-    """L34: nodes that are only away may have what is missed."""
+def test_the_check_does_not_pass_while_nodes_that_may_have_the_records_are_down(tmp_path: Path) -> None:
+    """L34: nodes that are only down may have the missing records."""
 
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 30)
@@ -281,15 +281,15 @@ def test_without_the_nodes_that_know_nobody_says_that_all_is_well(tmp_path: Path
     with_nodes(tmp_path, test)
 
 
-def test_what_cannot_be_a_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_checkpoint_is_refused(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         lsns = await appended(client, 1)
         kept = await checkpoint(client, lsns[0].next)
         with pytest.raises(InvalidArgumentError, match="12 hexadecimal digits"):
             await client.check(replace(kept, lineage="7"))
-        # From before there were lineages: taken as it is, and watched from now on.
+        # A checkpoint from before there were lineages is accepted, and checked from now on.
         assert (await client.check(replace(kept, lineage=None))).lineage == kept.lineage
-        # Another cluster's, or one of long ago.
+        # An id of another cluster, or a very old one.
         unknown = await client.check(replace(kept, lineage="00000000002a"))
         assert (unknown.safe, unknown.lost) == (LSN_OLDEST, (LsnRange(LSN_OLDEST, kept.next),))
         async with client.read("/log") as reader:
@@ -300,7 +300,7 @@ def test_what_cannot_be_a_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 class Branching(Lineages):
-    """A log whose lineage is another one each time somebody has looked at it, `changes` times."""
+    """A log whose lineage changes after each of the first `changes` requests for it."""
 
     def __init__(self, changes: int) -> None:
         self.left = changes
@@ -321,8 +321,8 @@ class Branching(Lineages):
         return (LsnRange(Lsn(60), Lsn(61)),)
 
 
-def test_a_log_that_branches_while_it_is_looked_at_is_looked_at_again() -> None:
-    """L36: the answer is of one history, or there is none."""
+def test_a_log_that_branches_during_a_check_is_checked_again() -> None:
+    """L36: the answer is about one history, or there is none."""
     kept = Checkpoint(path="/log", log=LogId(1), next=Lsn(70), lineage=shown_id(1))
     once = Branching(1)
     checked = asyncio.run(once.check(kept))

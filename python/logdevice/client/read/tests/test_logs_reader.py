@@ -1,4 +1,4 @@
-"""Several logs at a time: fairly, whoever is slow; and cuts that come back in order."""
+"""Several logs at a time: they take turns even if one is slow, and cuts come back in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOGS = [LogId(number) for number in range(1, 5)]
 
 
 class Scripted:
-    """A log of which so many items are ready; None: nothing comes, and it does not end."""
+    """A log with `count` items ready; None: nothing comes, and it does not end."""
 
     def __init__(self, items: int | None) -> None:
         self.left, self.taken, self.is_closed = items, 0, False
@@ -43,7 +43,7 @@ def over(*items: int | None, cuts_max: int = 10) -> tuple[LogsReader, list[Scrip
     return LogsReader(readers, paths, dict.fromkeys(readers, Lsn(1)), cuts_max), scripted
 
 
-def test_logs_take_turns_and_one_without_anything_holds_nobody_up() -> None:
+def test_logs_take_turns_and_an_idle_log_does_not_hold_up_the_others() -> None:
     async def test() -> None:
         reader, scripted = over(100, None, 3, 100)
         served: list[LogId] = []
@@ -51,7 +51,7 @@ def test_logs_take_turns_and_one_without_anything_holds_nobody_up() -> None:
             found = await reader.next()
             assert isinstance(found, LogItem)
             served.append(found.log)
-            # One item may be ready beside the one that was handed out: nobody reads ahead of its turn.
+            # Besides the item that was handed out, one more may be ready: no log is read further ahead.
             assert all(each.taken <= served.count(log) + 1 for log, each in zip(LOGS, scripted, strict=True))
             assert abs(served.count(LOGS[0]) - served.count(LOGS[3])) <= 1
         assert served.count(LOGS[2]) == 3
@@ -104,8 +104,8 @@ def test_everything_of_all_logs_comes_in_the_order_of_each() -> None:
     with_client(test)
 
 
-def test_cuts_come_back_in_order_behind_what_is_in_them() -> None:
-    """I10, also over a new reader that goes on where the old one was."""
+def test_cuts_come_back_in_order_after_what_is_in_them() -> None:
+    """I10, also with a new reader that continues where the old one was."""
 
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await filled(client)
@@ -148,8 +148,8 @@ def test_a_cut_is_where_reading_ends() -> None:
                 reader.expect(cut)
             reader.expect(await client.barrier(["/b"]))
             await client.append("/b", b"later")
-            reader.expect(await client.barrier(["/b"], cookie="behind"))
-            with pytest.raises(LocalProtocolError, match="'behind' lies behind"):
+            reader.expect(await client.barrier(["/b"], cookie="too far"))
+            with pytest.raises(LocalProtocolError, match="'too far' lies past"):
                 assert [found async for found in reader]
 
     with_client(test)

@@ -1,4 +1,4 @@
-"""What a reader promises when nodes and connections fail: every record once, in order, or a true gap."""
+"""Readers while nodes and connections fail: they get every record once, in order, or a true gap."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def read_lsns(client: AsyncClient, start: Lsn) -> tuple[list[Lsn], list[Ga
 
 
 def reads_everything(break_something: Callable[[SmallCluster], None]) -> None:
-    """Whatever is broken before the read: all records arrive, once, in order."""
+    """All records arrive, once and in order, whatever was broken before the read."""
 
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         lsns = await fill(client)
@@ -51,7 +51,7 @@ def reads_everything(break_something: Callable[[SmallCluster], None]) -> None:
 
 
 def once_from(node: NodeId, change: Callable[[ToReader, bytes], bytes | None]) -> Callable[..., bytes | None]:
-    """Tampers with the second message of records that this node sends, and with nothing else."""
+    """Tampers with the second message of records that a node sends, and with no other message."""
     seen = 0
 
     def tamper(sender: NodeId, message: ToReader, data: bytes) -> bytes | None:
@@ -81,7 +81,7 @@ def test_a_body_damaged_in_flight_is_taken_from_another_node() -> None:
     reads_everything(damage)
 
 
-def test_a_message_that_is_none_ends_the_connection_and_loses_nothing() -> None:
+def test_an_invalid_message_ends_the_connection_and_loses_nothing() -> None:
     def garble(cluster: SmallCluster) -> None:
         first, second, _ = cluster.nodes.values()
         first.tamper = once_from(first.node, lambda message, data: b"what?")
@@ -91,13 +91,13 @@ def test_a_message_that_is_none_ends_the_connection_and_loses_nothing() -> None:
 
 
 def with_other_bodies(message: ToReader) -> bytes:
-    """The same records with bodies that are no batches; their checksums are right."""
+    """The records with bodies that are not batches, but have right checksums."""
     assert isinstance(message, Records)
     records = (replace(record, body=b"this is no batch of entries") for record in message.records)
     return encode(replace(message, records=tuple(records)))
 
 
-def test_a_body_that_one_node_sends_and_nobody_can_decode_is_taken_from_another() -> None:
+def test_a_body_that_cannot_be_decoded_is_taken_from_another_node() -> None:
     def garble(cluster: SmallCluster) -> None:
         node = cluster.nodes[cluster.ids[0]]
         node.tamper = lambda sender, message, data: (
@@ -212,7 +212,7 @@ def test_a_status_of_nodes_reaches_the_stream() -> None:
         for node in cluster.nodes.values():
             for lsn in gone:
                 node.store.remove(LOG, lsn)
-        # Nobody waits for the node, and nobody can say for certain that nothing was there.
+        # The reader does not wait for the node, and no other node proves that nothing was there.
         got, gaps = await read_lsns(client, lsns[0])
         assert got == [lsn for lsn in lsns if lsn not in gone]
         assert {gap.type for gap in gaps} == {GapType.DATALOSS}
@@ -220,7 +220,7 @@ def test_a_status_of_nodes_reaches_the_stream() -> None:
     with_client(test)
 
 
-def test_metadata_and_configuration_that_cannot_be_had_are_asked_for_again() -> None:
+def test_unavailable_metadata_and_configuration_are_asked_for_again() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         lsns = await fill(client)
         metadata, logs = (cluster._answers[kind] for kind in (GetEpochMetadata, service.GetLogs))
@@ -257,7 +257,7 @@ def test_a_reader_holds_no_more_than_its_window() -> None:
                 with pytest.raises(TimeoutError):
                     await client.read("/log", "tail", follow=True).next(timeout_ms=100)
             taken = sum(len(record.body) for record in first)
-            assert sent - taken <= 60_000 + 3 * 10_200  # a single record of each node may go over
+            assert sent - taken <= 60_000 + 3 * 10_200  # each node may exceed it by one record
             got = [record.lsn for record in first]
             while (more := await reader.take()) is not None:
                 assert isinstance(more, tuple)
@@ -316,7 +316,7 @@ def test_a_transport_that_fails_in_an_unknown_way_is_a_lost_connection(
     with_client(test)
 
 
-def test_a_bug_in_the_stream_reaches_whoever_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_in_the_stream_is_raised_to_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
         await client.append("/log", b"x")
 

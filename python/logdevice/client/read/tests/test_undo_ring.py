@@ -1,4 +1,4 @@
-"""The undo ring: whatever happens, a consumer can be brought back to a position, or is told to start over."""
+"""The undo ring: a consumer can always go back to a position, or learns that it has to start over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_ring(path: Path, bytes_max: int = 1 << 20) -> UndoRing:
 
 
 def changes(view: View, first: int, records: list[list[Write]]) -> list[Change]:
-    """What records from `first` on replace in a view that they have not been applied to."""
+    """The changes that records from `first` on make in a view to which they were not applied yet."""
     found, state = [], dict(view)
     for number, writes in enumerate(records, first):
         for key, value in writes:
@@ -88,7 +88,7 @@ def test_an_undo_that_was_interrupted_is_done_again(tmp_path: Path) -> None:
     again.close()
 
 
-def test_below_its_reach_one_has_to_start_over(tmp_path: Path) -> None:
+def test_below_its_reach_the_consumer_has_to_start_over(tmp_path: Path) -> None:
     ring = open_ring(tmp_path / "ring", bytes_max=40)
     for number in range(1, 20):
         ring.keep([Change(Lsn(number), b"k", b"%d" % (number - 1))])
@@ -113,8 +113,8 @@ def test_the_file_stays_within_twice_its_bytes(tmp_path: Path) -> None:
     ring.close()
 
 
-def test_small_changes_do_not_have_the_file_written_anew_every_time(tmp_path: Path) -> None:
-    """What a frame takes beside its changes counts, too."""
+def test_small_changes_do_not_rewrite_the_file_every_time(tmp_path: Path) -> None:
+    """The bytes of a frame besides its changes count, too."""
     ring = open_ring(tmp_path / "ring", bytes_max=4_000)
     files = []
     for number in range(1, 1_001):
@@ -154,7 +154,7 @@ def test_a_ring_cut_anywhere_brings_back_every_position_it_reaches(
     to: int,
     data: st.DataObject,
 ) -> None:
-    """Torn off in the middle of the last `keep`, of which nothing was applied yet."""
+    """The file is cut in the middle of the last `keep`, whose changes were not applied yet."""
     path = tmp_path_factory.mktemp("undo") / "ring"
     states: list[View] = [{}]
     for record in records:
@@ -169,7 +169,7 @@ def test_a_ring_cut_anywhere_brings_back_every_position_it_reaches(
     reach = ring.reach
     ring.keep(changes(states[applied], applied + 1, records[applied:]))
     ring.close()
-    # A rewrite of the file is whole by construction; only what was added at its end can be torn.
+    # A rewritten file is always whole; only frames added at its end can be incomplete.
     if reach == LSN_OLDEST and path.stat().st_size >= safe:
         with path.open("r+b") as file:
             file.truncate(min(path.stat().st_size, safe + cut))
