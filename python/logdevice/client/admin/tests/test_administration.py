@@ -102,7 +102,7 @@ def test_a_node_of_another_cluster_is_refused() -> None:
     async def run() -> None:
         async with running() as cluster:
             async with AsyncClient(cluster.endpoints, cluster="other") as client:
-                with pytest.raises(WrongClusterError, match="belongs to 'small'"):
+                with pytest.raises(WrongClusterError, match="this node is in 'small'"):
                     await client.cluster()
             stranger = SmallNode(NodeId(1), "other", answer_as_other, {})
             await stranger.start()
