@@ -1,13 +1,13 @@
-"""Runs seeds and says which of them broke a promise.
+"""Runs seeds and reports which of them broke a promise.
 
     python -m logdevice.simulation --seeds 2000 --seed-start 0 --jobs 2
     python -m logdevice.simulation --seed 17
     python -m logdevice.simulation --cluster --seeds 1000
     python -m logdevice.simulation --all --seeds 20000
 
-Ends with a line `2000 seeds, 1234567 events, 0 violations` and with exit code 1 if there were
-violations; the second form prints everything that happens in one run, then the verdict. Without the
-name of a world readers read what an oracle writes. `--all` divides the seeds among all worlds.
+It ends with a line `2000 seeds, 1234567 events, 0 violations`, and with exit code 1 if there were
+violations. The second form prints everything that happens in one run, then the result. Without the name of
+a world it simulates the read path alone. `--all` divides the seeds among all worlds.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PROGRESS_EVERY = 100
 
 @dataclass(frozen=True, slots=True)
 class WorldChoice:
-    """What is simulated, and how a person repeats it."""
+    """What is simulated, and the command that repeats a run."""
 
     simulate: Callable[..., RunOutcome]
-    draw: Callable[[int], object] | None  # its plan; None: it has none
+    draw: Callable[[int], object] | None  # draws the plan of a seed; None: there are no plans
     command: str
     text: str
 
@@ -70,17 +70,19 @@ WORLDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="logdevice.simulation", description="Simulates faults.")
+    parser = argparse.ArgumentParser(
+        prog="logdevice.simulation", description="Simulates clusters with faults and checks their promises."
+    )
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run")
-    parser.add_argument("--seed-start", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=2, help="processes to use")
+    parser.add_argument("--seed-start", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes to use")
     parser.add_argument("--seed", type=int, help="run only this seed and show what happens")
     for name, world in WORLDS.items():
         parser.add_argument(
             f"--{name}", dest="worlds", action="append_const", const=name, help=f"simulate {world.text}"
         )
     parser.add_argument(
-        "--all", dest="worlds", action="store_const", const=list(WORLDS), help="all worlds, in turn"
+        "--all", dest="worlds", action="store_const", const=list(WORLDS), help="simulate all worlds, in turn"
     )
     options = parser.parse_args(arguments)
     worlds = options.worlds or ["read"]
