@@ -109,16 +109,22 @@ def report(runs: list[tuple[str, int]], outcomes: Iterable[RunOutcome]) -> int:
         if outcome.violations:
             broken += len(outcome.violations)
             world = WORLDS[name]
-            print(f"seed {seed}: {len(outcome.violations)} violations")
+            print(f"seed {seed}: {_counted(len(outcome.violations), 'violation')}")
             for violation in outcome.violations[:5]:
                 print(f"    {violation}")
             for line in world.lines(seed):
                 print(f"    | {line}")
             print(f"    replay: {world.command} SEED={seed}", flush=True)
         if done % PROGRESS_EVERY == 0:
-            print(f"{done} of {len(runs)} seeds, {events} events, {broken} violations", flush=True)
-    print(f"{done} seeds, {events} events, {broken} violations")
+            print(
+                f"{done} of {len(runs)} seeds, {events} events, {_counted(broken, 'violation')}", flush=True
+            )
+    print(f"{_counted(done, 'seed')}, {_counted(events, 'event')}, {_counted(broken, 'violation')}")
     return 1 if broken else 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def show(seed: int, world: WorldChoice) -> int:
@@ -131,8 +137,9 @@ def show(seed: int, world: WorldChoice) -> int:
     for violation in outcome.violations:
         print(f"violation: {violation}")
     print(
-        f"seed {seed}: {outcome.events} events, {outcome.records} records, {outcome.gaps} gaps, "
-        f"{outcome.rewinds} rewinds, {len(outcome.violations)} violations"
+        f"seed {seed}: {_counted(outcome.events, 'event')}, {_counted(outcome.records, 'record')}, "
+        f"{_counted(outcome.gaps, 'gap')}, {_counted(outcome.rewinds, 'rewind')}, "
+        f"{_counted(len(outcome.violations), 'violation')}"
     )
     return 1 if outcome.violations else 0
 

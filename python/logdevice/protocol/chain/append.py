@@ -227,7 +227,7 @@ class ChainAppend:
                 self._ask_to_settle()
 
     def _give_up(self) -> None:
-        """P25: the outcome is unknown, unless the append has no position now where its record may be."""
+        """P25: the outcome is unknown, unless the append has no position now."""
         self._end(AppendStatus.NO_SEQUENCER if self._walk is None else AppendStatus.UNKNOWN)
 
     def _finish(self) -> None:

@@ -4,7 +4,7 @@ A record's time is the highest of the node's own clock, the times given out befo
 has read or had acknowledged. So an effect never has a lower time than its cause, over all logs, and
 everything up to some millisecond is a consistent cut. Milliseconds are enough: cuts lie between them, so an
 effect may have the time of its cause. The clock remembers for a while where each millisecond began, to say
-where a cut lies. It is a part of the sequencer and lives as long. Rules T11 to T15 are in
+where a cut lies. It is a part of the sequencer and shares its lifetime. Rules T11 to T15 are in
 docs/protocol/barriers.md.
 """
 
@@ -63,6 +63,6 @@ class LogClock:
         return found
 
     def forget(self) -> None:
-        """Another sequencer numbers the log now: records whose places are remembered may not be in it."""
+        """Forgets the places of records: another sequencer numbers the log now and may have dropped some."""
         self._begun.clear()
         self._stamped_ms = -1

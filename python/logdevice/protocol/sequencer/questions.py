@@ -8,7 +8,7 @@ answer. A confirmed tail is a barrier that does not wait for the release.
 
 One question to the epoch store is on its way at a time. It confirms the requests that came before it was
 sent. Later requests wait for the next one, because the epoch store may already have answered this one. The
-questions are a part of the sequencer and live as long. Rules U16, U19 are in docs/protocol/write_path.md,
+questions are a part of the sequencer and share its lifetime. In docs/protocol/: U16 and U19 in write_path.md,
 T16 to T19 in barriers.md, P11 and P26 in chain.md.
 """
 

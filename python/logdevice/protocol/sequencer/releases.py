@@ -2,7 +2,7 @@
 
 A new release goes out at once, or shortly after the one before it, so that a busy log does not send one
 per record. The last release is repeated: RELEASE has no answer, and a node that missed it would keep its
-readers waiting. This is a part of the sequencer and lives as long. Rules U14 and U15.
+readers waiting. This is a part of the sequencer and shares its lifetime. Rules U14 and U15.
 """
 
 from __future__ import annotations

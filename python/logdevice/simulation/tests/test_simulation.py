@@ -67,10 +67,10 @@ def test_the_last_line_counts_seeds_events_and_violations(capsys: pytest.Capture
     good = RunOutcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
     bad = RunOutcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
     assert report([("read", 1)], [good]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 seeds, 10 events, 0 violations"
+    assert capsys.readouterr().out.splitlines()[-1] == "1 seed, 10 events, 0 violations"
     assert report([("read", 1), ("read", 2)], [good, bad]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "2 seeds, 15 events, 1 violations"
+    assert lines[-1] == "2 seeds, 15 events, 1 violation"
     assert "    replay: make sim SEED=2" in lines
 
 
