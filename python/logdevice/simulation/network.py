@@ -1,4 +1,4 @@
-"""The network between processes: ordered connections, which may break but never lose a single message.
+"""The network between processes: ordered connections, which may break but never skip a message.
 
 Messages of one direction arrive in the order sent; messages of different connections may overtake each other.
 When a message is lost, all later ones on its connection are lost too, until both ends notice, each in its

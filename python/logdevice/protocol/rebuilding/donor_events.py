@@ -83,7 +83,7 @@ class CopyingEnded:
 
 @dataclass(frozen=True, slots=True)
 class AwaitQuiet:
-    """Effect: refuse new requests from now on. Ends in Quiet once all earlier requests are answered."""
+    """Effect: take no more copies from now on. Ends in Quiet once all earlier requests are answered."""
 
     id: int
 

@@ -2,7 +2,7 @@
 
 A node that has lost its data counts again once donors have copied everything (P51) and it also holds the
 metadata logs, which every node has and no donor brings. A drained node checks its own copies once donors are
-done and it takes no more requests. If it finds a copy that no donor has seen, the drain begins again. If
+done and it takes no more copies. If it finds a copy that no donor has seen, the drain begins again. If
 there is none, it reports this and then removes its copies. The machine lives as long as the process. Rules
 P74 and P79 are in docs/protocol/rebuilding.md.
 """
