@@ -1,7 +1,7 @@
 """A whole cluster in one process, driven by one seed.
 
-The machines of `logdevice.protocol` run here unchanged; time, network, disks, crashes and the
-application are played by this package. A run has two phases: faults, then heal and converge.
-Small checkers (reading/checkers.py) compare what readers get with what was really written.
-Same seed, same run, to the last event.
+The machines of `logdevice.protocol` run here unchanged. This package simulates time, network, disks, crashes
+and the application. A run has two phases: first faults, then everything heals and must converge. Small
+checkers (reading/checkers.py) compare what readers get with what was really written. The same seed gives the
+same run, to the last event.
 """

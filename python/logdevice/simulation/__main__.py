@@ -1,13 +1,13 @@
-"""Runs seeds and says which of them broke a promise.
+"""Runs seeds and reports which of them broke a promise.
 
     python -m logdevice.simulation --seeds 2000 --seed-start 0 --jobs 2
     python -m logdevice.simulation --seed 17
     python -m logdevice.simulation --cluster --seeds 1000
     python -m logdevice.simulation --all --seeds 20000
 
-Ends with a line `2000 seeds, 1234567 events, 0 violations` and with exit code 1 if there were
-violations; the second form prints everything that happens in one run, then the verdict. Without the
-name of a world readers read what an oracle writes. `--all` divides the seeds among all worlds.
+It ends with a line `2000 seeds, 1234567 events, 0 violations`, and with exit code 1 if there were
+violations. The second form prints everything that happens in one run, then the result. Without the name of
+a world it simulates the read path alone. `--all` divides the seeds among all worlds.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PROGRESS_EVERY = 100
 
 @dataclass(frozen=True, slots=True)
 class WorldChoice:
-    """What is simulated, and how a person repeats it."""
+    """What is simulated, and the command that repeats a run."""
 
     simulate: Callable[..., RunOutcome]
-    draw: Callable[[int], object] | None  # its plan; None: it has none
+    draw: Callable[[int], object] | None  # draws the plan of a seed; None: there are no plans
     command: str
     text: str
 
@@ -70,17 +70,19 @@ WORLDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="logdevice.simulation", description="Simulates faults.")
+    parser = argparse.ArgumentParser(
+        prog="logdevice.simulation", description="Simulates clusters with faults and checks their promises."
+    )
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run")
-    parser.add_argument("--seed-start", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=2, help="processes to use")
+    parser.add_argument("--seed-start", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes to use")
     parser.add_argument("--seed", type=int, help="run only this seed and show what happens")
     for name, world in WORLDS.items():
         parser.add_argument(
             f"--{name}", dest="worlds", action="append_const", const=name, help=f"simulate {world.text}"
         )
     parser.add_argument(
-        "--all", dest="worlds", action="store_const", const=list(WORLDS), help="all worlds, in turn"
+        "--all", dest="worlds", action="store_const", const=list(WORLDS), help="simulate all worlds, in turn"
     )
     options = parser.parse_args(arguments)
     worlds = options.worlds or ["read"]
@@ -107,16 +109,22 @@ def report(runs: list[tuple[str, int]], outcomes: Iterable[RunOutcome]) -> int:
         if outcome.violations:
             broken += len(outcome.violations)
             world = WORLDS[name]
-            print(f"seed {seed}: {len(outcome.violations)} violations")
+            print(f"seed {seed}: {_counted(len(outcome.violations), 'violation')}")
             for violation in outcome.violations[:5]:
                 print(f"    {violation}")
             for line in world.lines(seed):
                 print(f"    | {line}")
             print(f"    replay: {world.command} SEED={seed}", flush=True)
         if done % PROGRESS_EVERY == 0:
-            print(f"{done} of {len(runs)} seeds, {events} events, {broken} violations", flush=True)
-    print(f"{done} seeds, {events} events, {broken} violations")
+            print(
+                f"{done} of {len(runs)} seeds, {events} events, {_counted(broken, 'violation')}", flush=True
+            )
+    print(f"{_counted(done, 'seed')}, {_counted(events, 'event')}, {_counted(broken, 'violation')}")
     return 1 if broken else 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def show(seed: int, world: WorldChoice) -> int:
@@ -129,8 +137,9 @@ def show(seed: int, world: WorldChoice) -> int:
     for violation in outcome.violations:
         print(f"violation: {violation}")
     print(
-        f"seed {seed}: {outcome.events} events, {outcome.records} records, {outcome.gaps} gaps, "
-        f"{outcome.rewinds} rewinds, {len(outcome.violations)} violations"
+        f"seed {seed}: {_counted(outcome.events, 'event')}, {_counted(outcome.records, 'record')}, "
+        f"{_counted(outcome.gaps, 'gap')}, {_counted(outcome.rewinds, 'rewind')}, "
+        f"{_counted(len(outcome.violations), 'violation')}"
     )
     return 1 if outcome.violations else 0
 

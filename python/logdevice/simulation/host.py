@@ -1,6 +1,6 @@
-"""The simulated shell of one machine, as `runtime/host.py` is the real one: in a process, over a network.
+"""The simulated shell of one machine; `runtime/host.py` is the real one.
 
-Between any two effects the process may crash: what a machine wanted done after that is not done. A host whose
+Between any two effects the process may crash; then the remaining effects are not performed. A host whose
 machine was replaced, or whose process has ended, performs nothing more.
 """
 
@@ -17,7 +17,7 @@ Machine_ = TypeVar("Machine_", bound=Machine)
 
 
 class SimHost(Generic[Machine_]):
-    """It belongs to the life of the process in which it was made."""
+    """Runs one machine, for the life of the process in which the host was made."""
 
     def __init__(
         self, machine: Machine_, process: SimProcess, on: Mapping[type[Any], Callable[[Any], None]]
@@ -38,7 +38,7 @@ class SimHost(Generic[Machine_]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that was asked has no answer yet."""
+        """Whether a request is not answered yet."""
         return bool(self._waiting)
 
     def feed(self, event: Any) -> None:
@@ -46,7 +46,7 @@ class SimHost(Generic[Machine_]):
             self.perform(self.machine.handle(event, self._process.now_ms))
 
     def perform(self, effects: list[Any]) -> None:
-        """What `start` of the machine has returned, or `handle`."""
+        """Performs the effects that `start` or `handle` of the machine has returned."""
         for effect in effects:
             world, crash = self._process.world, self._process.crash
             if crash is not None and world.chance(world.faults.crash_at_effect):
@@ -56,7 +56,7 @@ class SimHost(Generic[Machine_]):
             self._on[type(effect)](effect)
 
     def ask(self, request: Any, reply: Callable[[Any], None] | None) -> None:
-        """None: the request is a message that has no answer."""
+        """Passes a request to the machine. `reply` is None for messages that have no answer."""
         self._asked += 1
         if reply is not None:
             self._waiting[self._asked] = reply
@@ -70,7 +70,7 @@ class SimHost(Generic[Machine_]):
         return self._is_closed or self._process.life != self._life
 
     def send(self, effect: Ask[Any]) -> None:
-        """The request goes out, and what becomes of it comes back as an event."""
+        """Sends the request; its answer or its loss comes back as an event."""
         node, request, number = effect.node, effect.request, effect.id
         self._process.network.ask(
             self._process,

@@ -1,7 +1,7 @@
-"""Makes things go wrong, at the rates a seed has drawn, and ends each trouble after a while.
+"""Makes things go wrong, at the rates that a seed has drawn, and ends each fault after a while.
 
-Works during the fault phase only. Every trouble it starts has a planned end, so that after the
-phase a healed cluster is a matter of time. Here is what any cluster suffers; families of worlds add theirs.
+It works only during the fault phase. Every fault has a planned end, so that the cluster heals some time after
+the phase. This file has the faults of all clusters; families of worlds add their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TICK_MS = 100
 
 
 class Injector(ABC):
-    """The bad luck of one run."""
+    """The faults of one run."""
 
     def __init__(self, cluster: ReadCluster) -> None:
         self._cluster = cluster
@@ -41,19 +41,19 @@ class Injector(ABC):
         self._world.after(TICK_MS, self.tick)
 
     def heal(self) -> None:
-        """No more bad luck: everybody is up, connected and well-behaved from now on."""
+        """Ends all faults: from now on all processes run, are connected and behave."""
         self._world.say("world", "heals")
         self._world.faults = Faults(lag_ms_max=min(5, self._world.faults.lag_ms_max))
         self._network.heal()
         for node in self._cluster.nodes.values():
             node.process.wake()
             if node.is_disk_broken:
-                node.crash()  # nobody trusts a disk that failed before the process is started again
+                node.crash()  # a disk that has failed is used again only after a restart
             self._bring_back(node)
 
     @abstractmethod
     def _bring_back(self, node: SimulatedNode) -> None:
-        """Out of a hang, or from a crash."""
+        """Brings a node back, from a hang or a crash."""
 
     def _pick(self, fits: Callable[[SimulatedNode], bool]) -> SimulatedNode | None:
         candidates = [node for node in self._cluster.nodes.values() if fits(node)]

@@ -1,8 +1,8 @@
 """An in-memory store of one node, for the simulator and for tests.
 
-It answers reads the way a disk store does: headers first, bodies only of what is sent, in bounded
-steps. On request it also does what disks do wrong: lose records, damage them, come up empty. It
-lives as long as the simulated disk and survives the crash of its node.
+It answers reads as a disk store does: headers first, bodies only of records that are sent, in bounded steps.
+On request it also fails as disks do: it loses or damages records, or is empty. It lives as long as the
+simulated disk and survives crashes of its node.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Log:
 
 
 class MemoryLogStore:
-    """`entries_examined_max` stands for the time limit of a read: a scan stops after so many headers."""
+    """A store in memory. A scan stops after `entries_examined_max` headers, in place of a time limit."""
 
     __slots__ = ("_entries_examined_max", "_logs")
 
@@ -60,7 +60,7 @@ class MemoryLogStore:
         self._logs: dict[LogId, _Log] = {}
 
     def put(self, log: LogId, record: Record) -> None:
-        """Stores a copy; one that is already there is replaced, and is whole again."""
+        """Stores a copy. It replaces an earlier copy, also a damaged one."""
         content = self._log(log)
         if record.lsn not in content.records:
             insort(content.lsns, record.lsn)
@@ -69,7 +69,7 @@ class MemoryLogStore:
         _note_bridge(content, record.lsn, record.flags)
 
     def get(self, log: LogId, lsn: Lsn) -> Record | None:
-        """The copy as it was put, even if it has been damaged since."""
+        """The copy as it was put, even if it was damaged since."""
         return self._log(log).records.get(lsn)
 
     def lsns(self, log: LogId) -> tuple[Lsn, ...]:
@@ -91,7 +91,7 @@ class MemoryLogStore:
             _note_bridge(content, lsn, 0)
 
     def corrupt(self, log: LogId, lsn: Lsn) -> None:
-        """Damages the body of a copy: reads find a wrong checksum."""
+        """Damages the body of a copy, so that reads find a wrong checksum."""
         assert lsn in self._log(log).records, f"there is no {lsn} to damage"
         self._log(log).corrupt.add(lsn)
 
@@ -99,7 +99,7 @@ class MemoryLogStore:
         return lsn in self._log(log).corrupt
 
     def trim(self, log: LogId, end: Lsn) -> None:
-        """Drops everything below `end`. Behind a bridge that goes nothing was ever: that goes with it."""
+        """Drops everything below `end`. If it drops a bridge, the empty rest of its epoch is trimmed too."""
         content = self._log(log)
         end = trimmed_to(end, content.bridges)
         del content.bridges[: bisect_left(content.bridges, end)]
@@ -114,11 +114,11 @@ class MemoryLogStore:
         return self._log(log).trim_end
 
     def wipe(self) -> None:
-        """The disk was replaced: nothing is left, not even the memory of what was there."""
+        """Replaces the disk by an empty one."""
         self._logs.clear()
 
     def mark_under_replicated(self, log: LogId, lost: LsnRange) -> None:
-        """From now on reads say that records of this range may have been lost."""
+        """From now on reads report that records of this range may be lost."""
         self._log(log).under_replicated.append(lost)
 
     def clear_under_replicated(self, log: LogId) -> None:
@@ -132,7 +132,7 @@ class MemoryLogStore:
         return RecordsRead(read.read_id, tuple(items), next_lsn, end, under_replicated, is_behind)
 
     def _collect(self, content: _Log, read: StoreRead) -> tuple[list[Record | FilteredOut], Lsn, ReadEnd]:
-        """What the node sends, how far it looked and why it stopped."""
+        """What the node sends, how far it read, and why it stopped."""
         items: list[Record | FilteredOut] = []
         size = 0
         first = bisect_left(content.lsns, read.start)
@@ -198,7 +198,7 @@ class MemoryLogStore:
 
 
 def _note_bridge(content: _Log, lsn: Lsn, flags: int) -> None:
-    """Notes that the record at this LSN is a bridge now, or is not."""
+    """Notes whether the record at this LSN is now a bridge."""
     if lsn in content.bridges:
         content.bridges.remove(lsn)
     if flags & _BRIDGE:

@@ -1,10 +1,10 @@
-"""The network between processes: ordered connections that break, never skip.
+"""The network between processes: ordered connections, which may break but never skip a message.
 
-Messages of one direction arrive in the order sent; messages of different connections overtake each other.
-A lost message takes everything behind it along: the connection is a black hole until its ends notice, each in
-its own time. What was sent before the loss still arrives. Readers keep a connection for each node; those who
-ask questions have one for each node they ask, and when it breaks they hear that all open questions are lost:
-a request may be done although its answer never comes.
+Messages of one direction arrive in the order sent; messages of different connections may overtake each other.
+When a message is lost, all later ones on its connection are lost too, until both ends notice, each in its
+own time. Messages sent before the loss still arrive. A reader has one connection to each node. A process that
+asks questions also has one to each node that it asks. When this breaks, it hears that all open questions are
+lost; a request may be done although its answer never comes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from logdevice.simulation.world import Action, World
 from logdevice.types import NodeId
 
 Reply = Callable[[Any], None]
-Lost = Callable[[bool], None]  # whether the question was sent
+Lost = Callable[[bool], None]  # the argument: whether the question was sent
 
 
 class Server(Protocol):
-    """What those who ask need of the node at the other end."""
+    """The node at the other end of a connection for questions."""
 
     process: SimProcess
 
@@ -32,18 +32,18 @@ class Server(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """From the process that opened it to another; `lost` and `closed` tell the ends that it is dead."""
+    """From the process that opened it to another. `lost` and `closed` tell the two ends that it is dead."""
 
     source: SimProcess
     target: SimProcess
     lost: Action
-    closed: Action | None = None  # None: the other end need not know
-    heard: Reply = lambda message: None  # takes what a stream sends back
+    closed: Action | None = None  # None: the target need not know
+    heard: Reply = lambda message: None  # takes the messages that a stream sends back
     is_black_hole: bool = False
     is_end_planned: bool = False
     ended_at_source: bool = False
     ended_at_target: bool = False
-    has_spoken: bool = False  # something came back
+    has_spoken: bool = False  # a message has come back
     waiting: dict[int, Lost] = field(default_factory=dict)  # questions without an answer
     next_ms: dict[str, int] = field(default_factory=lambda: {"out": 0, "back": 0})
     lives: tuple[int, int] = field(init=False)
@@ -57,14 +57,14 @@ class Connection:
 
 
 class Network:
-    """Carries messages, loses them, and tells the ends about dead connections."""
+    """Carries messages, loses some, and tells the ends about dead connections."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.servers: Mapping[NodeId, Server] = {}
         self.extra_ms: dict[str, int] = {}  # slow processes, by name
         self.on_connected: Callable[[SimProcess, NodeId], None] = lambda source, target: None
-        self._cut: set[tuple[str, str]] = set()  # partitions; only asked for membership
+        self._cut: set[tuple[str, str]] = set()  # partitions; never iterated, its order is not fixed
         self._open: dict[Connection, None] = {}  # in the order of opening
         self._links: dict[tuple[str, NodeId], Connection] = {}  # for questions
         self._asked = 0
@@ -107,7 +107,7 @@ class Network:
         return self.world.between(1, self.world.faults.latency_ms_max) + extra_ms
 
     def reset(self, connection: Connection) -> None:
-        """Nothing more gets through; both ends find out sooner or later."""
+        """Breaks a connection: no more messages arrive, and both ends notice after a while."""
         connection.is_black_hole = True
         if connection.is_end_planned:
             return
@@ -118,7 +118,7 @@ class Network:
             self.world.after(self.world.between(1, limit_ms), lambda: self._end_at_target(connection))
 
     def close(self, connection: Connection) -> None:
-        """Who opened the connection drops it; what it sent before still arrives."""
+        """Closes a connection at its source. Messages that it has sent before still arrive."""
         connection.ended_at_source = connection.is_end_planned = True
         self._open.pop(connection, None)
         last_ms = max(connection.next_ms["out"], self.world.now_ms)
@@ -164,7 +164,7 @@ class Network:
         done: Reply | None = None,
         lost: Lost | None = None,
     ) -> None:
-        """Ends in `done`, in `lost`, or in silence for as long as somebody hangs."""
+        """Asks a node. Ends in `done` or `lost`; neither is called while one of the processes hangs."""
         server = self.servers[target]
         link = self._links.get((source.name, target))
         if link is None or link.ended_at_source:

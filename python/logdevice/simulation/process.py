@@ -1,7 +1,7 @@
-"""A process of the simulation: it has lives, a clock of its own, and moments in which it stands still.
+"""A process of the simulation: it has its own clock, may crash and start again, and may stand still.
 
-What an earlier life had planned is void. A hung process (SIGSTOP) still gets its mail, but does nothing
-until it wakes up; then it does everything at once, its deadlines long past.
+Each start begins a new life; what an earlier life had planned is dropped. A hung process (SIGSTOP) still
+receives messages, but does nothing until it wakes up. Then it does everything at once, after its deadlines.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class SimProcess:
         self.is_up = True
         self.is_hung = False
         self.life = 1
-        self.crash: Action | None = None  # ends it between two effects; None: it never dies so
+        self.crash: Action | None = None  # crashes it between two effects; None: it never crashes there
         self._clock_skew_ms = clock_skew_ms
         self._backlog: list[Action] = []
 
     @property
     def now_ms(self) -> int:
-        """What this process takes for the time."""
+        """The time by this process's own clock."""
         return self.world.now_ms + self._clock_skew_ms
 
     @property
@@ -63,7 +63,7 @@ class SimProcess:
                 self.do(self.life, action)
 
     def do(self, life: int, action: Action) -> None:
-        """Now, or when it wakes up, or never if it has died meanwhile."""
+        """Performs the action now, or when the process wakes up; not at all if this life has ended."""
         if self.life != life:
             return
         if self.is_hung:
@@ -72,7 +72,7 @@ class SimProcess:
             action()
 
     def now(self, action: Action) -> None:
-        """As `do`, by whoever lives."""
+        """Like `do`, for the current life."""
         if self.is_up:
             self.do(self.life, action)
 
@@ -81,7 +81,7 @@ class SimProcess:
         self.world.after(delay_ms, lambda: self.do(life, action))
 
     def wake_at(self, time_ms: int, action: Action) -> None:
-        """A wake-up call by the process's own clock, as careless as the contract of timers allows."""
+        """Wakes by the process's own clock; perhaps late or twice, as the contract of timers allows."""
         delay_ms = max(0, time_ms - self.now_ms)
         if self.world.chance(self.world.faults.wake_twice):
             self.later(self.world.between(0, delay_ms), action)

@@ -1,7 +1,7 @@
-"""Time, chance and faults of one simulated run: a clock, a heap of things to come, one random source.
+"""Time, chance and faults of one simulated run: a clock, a heap of planned actions, one random source.
 
-Lives as long as the run. Nothing in a run happens outside an action of the heap, and actions of the
-same millisecond happen in the order in which they were planned, so one seed is one history.
+It lives as long as the run. Everything in a run happens in an action of the heap, and actions of the same
+millisecond happen in the order in which they were planned. So a seed always gives the same run.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Action = Callable[[], object]
 
 
 class World:
-    """The seeded clock and everything that is going to happen."""
+    """The seeded clock and the planned actions."""
 
     def __init__(self, seed: int, trace: list[str] | None = None, faults: Faults | None = None) -> None:
         self.rng = random.Random(seed)
-        self.faults = faults or Faults()  # what goes wrong just now; none in a healed world
+        self.faults = faults or Faults()  # the current faults; none in a healed world
         self.now_ms = 0
         self.events = 0
-        self.trace = trace  # None: nobody reads it, so nobody should spend time on writing it
+        self.trace = trace  # None: no trace is wanted, so no time is spent on writing one
         self._plan: list[tuple[int, int, Action]] = []
         self._planned = 0
 
@@ -35,7 +35,7 @@ class World:
         heapq.heappush(self._plan, (max(time_ms, self.now_ms), self._planned, action))
 
     def run_until(self, end_ms: int) -> None:
-        """Lets everything happen that is planned before `end_ms`; then it is `end_ms`."""
+        """Performs all actions that are planned before `end_ms`, and sets the clock to `end_ms`."""
         while self._plan and self._plan[0][0] < end_ms:
             self.now_ms, _, action = heapq.heappop(self._plan)
             self.events += 1
@@ -43,7 +43,7 @@ class World:
         self.now_ms = end_ms
 
     def chance(self, probability: float) -> bool:
-        # No draw at all for what is switched off, which keeps traces of related seeds alike.
+        # A fault that is switched off draws no number, which keeps traces of related seeds alike.
         return probability > 0 and self.rng.random() < probability
 
     def between(self, low: int, high: int) -> int:

@@ -1,9 +1,9 @@
 """Chain append: one record of a client, from asking for a position until its fate is known.
 
-The client asks the sequencer for a position, and brings its record from the head of the chain to the
-tail. Where it cannot go on it does not guess: it has the position settled, or reads it once recovery has
-decided it, and only when nothing of it can be in the log it asks for another position. The machine lives as
-long as the append and ends in one Reply, at the latest when its time is up. Rules P20 to P25 are in
+The client asks the sequencer for a position and brings its record from the head of the chain to the tail.
+If it cannot go on, it does not guess: it has the sequencer settle the position, or reads it once recovery
+has decided it. It asks for another position only when the record cannot be in the log. The machine lives
+as long as the append and ends in one Reply, at the latest when its time is up. Rules P20 to P25 are in
 docs/protocol/chain.md.
 """
 
@@ -34,7 +34,7 @@ from logdevice.types import Epoch, Lsn, NodeId
 
 @dataclass(frozen=True, slots=True)
 class SequencerAnswered:
-    """Event: the sequencer's answer. Redirects are followed by the shell."""
+    """Event: the sequencer's answer. The shell has followed redirects."""
 
     answer: Appended | Settled
 
@@ -42,12 +42,12 @@ class SequencerAnswered:
 @dataclass(frozen=True, slots=True)
 class PositionRead:
     lsn: Lsn
-    status: PointStatus  # other than WRITTEN and HOLE: nobody can say any more
+    status: PointStatus  # neither WRITTEN nor HOLE: what became of the record can no longer be found out
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFailed:
-    """Event: no sequencer, or no reader, could answer in the time there was."""
+    """Event: the question to the sequencer, or the read, was not answered in time."""
 
 
 Event = SequencerAnswered | Answered[Stored] | Lost[Store] | PositionRead | QuestionFailed | Woken
@@ -62,12 +62,12 @@ class AskSequencer:
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """Read what recovery made of it. Ends in PositionRead or QuestionFailed."""
+    """Read what recovery made of the position. Ends in PositionRead or QuestionFailed."""
 
     lsn: Lsn
 
 
-# The Reply says UNKNOWN if it may be in the log; with another refusal it is not and never will be.
+# The Reply says UNKNOWN if the record may be in the log; after any other refusal it is not and never will be.
 Effect = AskSequencer | Ask[Store] | ReadPosition | Reply[Appended] | WakeAt
 
 
@@ -85,7 +85,7 @@ class _ChainTimer(Enum):
 
 
 class ChainAppend:
-    """`token` is that of the first position that is asked for; those that follow count on from there."""
+    """Brings one append into the log. `token` is for its first position; each further position adds 1."""
 
     def __init__(self, append: Append, token: int, *, store_timeout_ms: int, timeout_ms: int) -> None:
         self._state = _ChainState.ASKING
@@ -94,7 +94,7 @@ class ChainAppend:
         self._store_timeout_ms = store_timeout_ms
         self._timeout_ms = timeout_ms
         self._seen_epoch = append.seen_epoch
-        self._walk: Walk | None = None  # to the position it was given
+        self._walk: Walk | None = None  # along the chain of the position it was given
         self._effects: Effects[Effect] = Effects()
 
     def start(self, now_ms: int) -> list[Effect]:
@@ -152,7 +152,7 @@ class ChainAppend:
     def _write(self, position: WritePosition) -> None:
         append = self._append
         self._state = _ChainState.WRITING
-        # Another position would be another question: as long as this one is undecided, its token is taken.
+        # The next position needs a new token: with this one, the sequencer would answer with this position.
         self._token += 1
         self._see(position.lsn.epoch)
         record = record_at(position, append.body, append.entries, append.crc)
@@ -176,7 +176,7 @@ class ChainAppend:
         walk = self._walk
         if walk is None or not self._is_awaited(node, stored.lsn):
             return
-        self._see(stored.seal_epoch + 1)  # who sealed it has taken the next
+        self._see(stored.seal_epoch + 1)  # the sequencer that sealed this epoch has taken the next one
         if stored.status is StoreStatus.OK:
             walk.advance()
             if walk.is_done:
@@ -184,13 +184,13 @@ class ChainAppend:
             else:
                 self._send(walk)
         elif walk.is_at_head and stored.status in (StoreStatus.TAKEN, StoreStatus.PREEMPTED):
-            # P21: the head is first. What it has not taken is nowhere, and never will be.
+            # P21: the head is written first. A record that it refused is on no node, and never will be.
             self._ask_position()
         else:
             self._ask_to_settle()
 
     def _ask_to_settle(self) -> None:
-        """P22: it is not known what became of it, and not guessed."""
+        """P22: what became of the record is not known, so the sequencer must settle the position."""
         self._state = _ChainState.SETTLING
         settle = Settle(log=self._append.log, lsn=self._lsn, token=self._token - 1)
         self._effects.emit(AskSequencer(settle))
@@ -204,7 +204,7 @@ class ChainAppend:
             case Fate.HOLE:
                 self._ask_position()  # P23
             case _:
-                # The sequencer that gave it out is gone: recovery decides, and readers are told.
+                # The sequencer that gave the position out is gone: recovery decides, and a read shows how.
                 self._state = _ChainState.READING
                 self._effects.emit(ReadPosition(self._lsn))
 
@@ -227,11 +227,11 @@ class ChainAppend:
                 self._ask_to_settle()
 
     def _give_up(self) -> None:
-        """P25: unknown, unless it has no position now that it might be at."""
+        """P25: the outcome is unknown, unless the append has no position now."""
         self._end(AppendStatus.NO_SEQUENCER if self._walk is None else AppendStatus.UNKNOWN)
 
     def _finish(self) -> None:
-        # P24: only this append was ever given the position, so whatever is there is its record.
+        # P24: only this append was ever given the position, so a record there is this append's.
         self._end(AppendStatus.OK)
 
     def _end(self, status: AppendStatus) -> None:

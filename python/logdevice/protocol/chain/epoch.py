@@ -1,8 +1,9 @@
 """Chain epoch: the positions of one epoch of a chain log, from being given out until they are decided.
 
-Clients write their records along its chains; only what comes with its body is brought along from here. It is
-a part of the sequencer, in the place of a copyset epoch, and lives from activation until the epoch is left.
-Its chains never change: other chains are another epoch. Rules P8 to P18 are in docs/protocol/chain.md.
+Clients write their records along its chains. The sequencer itself writes only records that came to it with
+their bodies. A chain epoch is a part of the sequencer, in the place of a copyset epoch, and lives from
+activation until the epoch is left. Its chains never change: other chains need a new epoch. Rules P8 to P18
+are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from logdevice.protocol.timers import Timers
 from logdevice.protocol.writers.owed_answers import OwedAnswers
 from logdevice.types import EpochMetadata, Lsn, NodeId, Record
 
-_SETTLING_MAX = 64  # who waits for one position; more are told to try later
-_REGROW = Lsn(0)  # the name of a deadline that belongs to no position
+_SETTLING_MAX = 64  # requests that may wait for one position; further ones are refused as OVERLOADED
+_REGROW = Lsn(0)  # names the deadline of `check_length`, which belongs to no position
 
 
 @dataclass(slots=True)
@@ -48,10 +49,10 @@ class ChainEpoch:
     ) -> None:
         self.numbering = numbering
         self.nodes = metadata.nodeset
-        self.chains = chains  # none: too few nodes are there
+        self.chains = chains  # empty if too few nodes are available
         self.health = health
         self.owed = OwedAnswers(effects)
-        self.preempted: Stored | None = None  # what a sealed node has answered
+        self.preempted: Stored | None = None  # the answer of a sealed node
         self._context = context
         self._counted = metadata.replication.copies  # P15
         self._effects = effects
@@ -62,7 +63,7 @@ class ChainEpoch:
 
     @property
     def copies(self) -> int:
-        """How many nodes its chains have."""
+        """How many nodes the shortest of its chains has."""
         return min(map(len, self.chains), default=0)
 
     @property
@@ -71,26 +72,26 @@ class ChainEpoch:
 
     @property
     def is_broken(self) -> bool:
-        """P12: a node of a chain is to be avoided by now."""
+        """P12: whether a chain contains a node that should be avoided now."""
         avoided = self.health.nodes(self._effects.now_ms)
         return bool(avoided) and any(node in avoided for chain in self.chains for node in chain)
 
     def refusal(self, append: Append) -> AppendStatus | None:
-        """Why a record cannot be taken now, if so; P16: with broken chains others would be on their way."""
+        """Why this append cannot be taken now; None if it can. P16: broken chains take no new records."""
         if not self.chains or self.is_broken:
             return AppendStatus.TOO_FEW_NODES
         return AppendStatus.OVERLOADED if self.numbering.is_full else None
 
     def check_length(self) -> None:
-        """P17: the chains are shorter than they should be: look again after a while."""
+        """P17: the chains are shorter than they should be: checks again after a while."""
         self._timers.arm_at(_REGROW, self._effects.now_ms + self._context.chain.chain_regrow_ms)
 
     def chain_of(self, lsn: Lsn) -> tuple[NodeId, ...]:
-        """P14: the chain of one of its positions."""
+        """P14: the chain of a position of this epoch."""
         return self.chains[lsn.esn % len(self.chains)]
 
     def append(self, request_id: int, append: Append) -> None:
-        """P8: gives out a position; P18: a record that came with its body is brought along from here."""
+        """P8: gives out a position. P18: if the record came with its body, writes it along the chain."""
         now_ms = self._effects.now_ms
         if append.claim is None:
             record = self.numbering.number(append, now_ms)
@@ -109,11 +110,11 @@ class ChainEpoch:
         self._effects.reply(request_id, answer)
 
     def settle(self, request_id: int, settle: Settle) -> None:
-        """P11: the answer comes when the position is decided."""
+        """P11: answers once the position is decided."""
         lsn = settle.lsn
         position = self._positions.get(lsn)
         if position is None:
-            self._settled(request_id, lsn, Fate.READ)  # it is decided: the log itself tells
+            self._settled(request_id, lsn, Fate.READ)  # already decided: the caller reads it from the log
         elif len(position.settling) >= _SETTLING_MAX:
             refused = Settled(status=AppendStatus.OVERLOADED)
             self._effects.reply(request_id, refused)
@@ -148,11 +149,11 @@ class ChainEpoch:
         return self._timers.deadline_ms()
 
     def drain(self) -> None:
-        """Nothing drains: what is in flight is left to recovery, as soon as another epoch has begun (P13)."""
+        """Aborts at once: a chain epoch does not drain, recovery decides what is in flight (P13)."""
         self.abort(self._context.me)
 
     def abort(self, node: NodeId | None) -> None:
-        """The epoch is left: recovery decides everything that is undecided (P13)."""
+        """Leaves the epoch: recovery decides everything that is undecided (P13)."""
         self._is_over = True
         for lsn, position in self._positions.items():
             if position.append_id is not None and position.flight.record.tag is None:
@@ -201,11 +202,11 @@ class ChainEpoch:
         self.numbering.retire(lsn, position.size)
         fate = Fate.HOLE if is_hole else Fate.DATA
         if not is_hole and may_be_given_up(position.flight.record):
-            fate = Fate.READ  # P11: it is not final before it is released
+            fate = Fate.READ  # P11: recovery may still give this record up until it is released
         for request_id in position.settling:
             self._settled(request_id, lsn, fate)
         if position.append_id is not None and is_hole:
-            # Nobody fills what the sequencer brings by itself. If it was filled, nothing is sure.
+            # No client fills a position that the sequencer writes itself. If one did, the outcome is unknown.
             self.owed.abort(position.append_id, lsn, None, may_be_stored=True)
         elif position.append_id is not None:
             self.owed.stored(position.append_id, position.flight.record)

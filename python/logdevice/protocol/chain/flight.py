@@ -1,10 +1,11 @@
 """Flight: one position of a chain log, from when it is given out until it is decided.
 
-Usually the client writes the chain and the tail reports it. Where that takes too long, or the client asks
-for it, the sequencer looks at the head: what is there it brings to the end of the chain, whoever wrote it;
-where nothing is, it waits for as long as the client may take, and then puts a hole, the head first. A
-record that came to the sequencer with its body is brought along by the sequencer from the start. A flight
-is a part of the chain epoch. Rules P9, P10 and P12 are in docs/protocol/chain.md.
+Usually the client writes the chain and the tail reports it. If that takes too long, or the client asks for
+it, the sequencer asks the head what it has. If the head has a record or a hole, the sequencer brings that to
+the end of the chain, no matter which process wrote it. If the head has nothing, the sequencer waits for as
+long as the client may take and then writes a hole, the head first. If a record came to the sequencer with
+its body, the sequencer writes the chain from the start. A flight is a part of the chain epoch. Rules P9, P10
+and P12 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ _CORRUPT = int(RecordFlags.CORRUPT)
 
 class FlightPhase(Enum):
     WRITTEN_BY_CLIENT = "WRITTEN_BY_CLIENT"
-    LOOKING = "LOOKING"  # what does the head have?
-    WALKING = "WALKING"  # the sequencer brings it along
-    PAUSING = "PAUSING"  # a node failed; asked again after a while
+    LOOKING = "LOOKING"  # the head was asked what it has
+    WALKING = "WALKING"  # the sequencer writes along the chain
+    PAUSING = "PAUSING"  # a node failed and is asked again after a while
     DECIDED = "DECIDED"
 
 
 class Flight:
-    """`decide` is told that every node of the chain has the record, or the hole; `preempt` what a node has
-    answered that a higher epoch has sealed. `timers` are those of the epoch, one for each position.
+    """One position until it is decided.
+
+    It calls `decide` once every node of the chain has the record or the hole, and `preempt` with the answer
+    of a node that a higher epoch has sealed. `timers` are those of the epoch, one for each position.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class Flight:
         self._settings = settings
         self._fill_ms = effects.now_ms + settings.chain_fill_ms
         self._walk: Walk | None = None
-        self._attempts = 0  # in a row without an answer
+        self._attempts = 0  # without success, in a row
         self._effects = effects
         self._timers = timers
         self._health = health
@@ -66,15 +69,15 @@ class Flight:
         self._tell_preempted = preempt
 
     def await_client(self) -> None:
-        """The client was told: it writes from here on."""
+        """The client has its position and writes. If this takes too long, the head is asked."""
         self._arm(self._settings.chain_look_ms)
 
     def bring(self) -> None:
-        """The record is here, body and all."""
+        """Writes the record along the chain; its body came with the append."""
         self._walk_with(self.record, 0)
 
     def settle(self, *, is_given_up: bool) -> None:
-        """Somebody wants to know; P10: with `is_given_up` the client itself, which writes no more."""
+        """Has the position decided. P10: with `is_given_up` its own client asks, which writes no more."""
         if is_given_up:
             self._fill_ms = min(self._fill_ms, self._effects.now_ms)
         if self.phase is FlightPhase.WRITTEN_BY_CLIENT:
@@ -87,14 +90,14 @@ class Flight:
             case Stored() if self.phase is FlightPhase.WALKING and node == self._walking.node:
                 self._on_stored(answer)
             case _:
-                pass  # late, and true for all that: it will be asked again if it matters
+                pass  # a late answer: the node is asked again if it matters
 
     def lost(self, node: NodeId) -> None:
         if self.phase in (FlightPhase.LOOKING, FlightPhase.WALKING) and node == self._asked:
             self._fail(node)
 
     def completed(self, *, is_hole: bool) -> None:
-        """The tail says so."""
+        """The tail has reported that the whole chain has the record, or a hole."""
         self._decide(is_hole)
 
     def woken(self) -> None:
@@ -108,7 +111,7 @@ class Flight:
 
     @property
     def _walking(self) -> Walk:
-        assert self._walk is not None, "somebody brings it along"
+        assert self._walk is not None, "the sequencer writes along the chain"
         return self._walk
 
     @property
@@ -126,12 +129,12 @@ class Flight:
         if unreadable:
             self._fail(self._head)
         elif copy.records:
-            self._walk_with(copy.records[0], 1)  # P9: what the head has is what the position is
+            self._walk_with(copy.records[0], 1)  # P9: the position holds what its head has
         elif self._effects.now_ms >= self._fill_ms:
             self._walk_with(hole_at(self.record), 0)
         else:
             self._attempts = 0
-            self.phase = FlightPhase.WRITTEN_BY_CLIENT  # P10: it may still come
+            self.phase = FlightPhase.WRITTEN_BY_CLIENT  # P10: the client may still write
             self._arm(self._fill_ms - self._effects.now_ms)
 
     def _walk_with(self, record: Record, index: int) -> None:
@@ -166,7 +169,7 @@ class Flight:
     def _fail(self, node: NodeId) -> None:
         self._attempts += 1
         if self._attempts >= self._settings.chain_attempts_max:
-            self._health.suspect(node, self._effects.now_ms)  # P12: the next chain should be without it
+            self._health.suspect(node, self._effects.now_ms)  # P12: the next chain should avoid this node
         self._pause()
 
     def _pause(self) -> None:

@@ -1,11 +1,10 @@
-"""Which nodes form the chains of an epoch, and what its metadata says of them.
+"""Which nodes form the chains of an epoch, and the replication in its metadata.
 
-Which nodes to do without, and pure functions of that and of what the configuration says. Two numbers are
-kept apart: how many nodes a chain has, which is as many as the replication asks for while they are there, and
-how many an epoch counts on, which is in its metadata and is what readers and recovery reckon with. The second
-is about half of the nodeset, so that chains may get shorter, and recovery can do without those that are
-gone, without anybody having to change his mind about the past. Rules P14 to P17 are in
-docs/protocol/chain.md.
+It remembers which nodes to avoid; the rest are pure functions of these nodes and the configuration. Two
+numbers are kept apart. A chain has as many nodes as the replication asks for while they are available. The
+epoch counts on fewer nodes; this number is in its metadata, and readers and recovery rely on it. It is about
+half of the nodeset. So chains may get shorter, and recovery can work without missing nodes, without a change
+of the metadata of earlier epochs. Rules P14 to P17 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from logdevice.types import Epoch, Location, NodeId, Replication, Scope
 
 
 class Avoided:
-    """Nodes that chains do without: dead as the cluster sees it, or suspected by the sequencer.
+    """Nodes that chains avoid: dead as the cluster sees it, or suspected by the sequencer.
 
-    Shared by value between the policy of a log and its epochs, as `NodeHealth` is within a copyset epoch.
+    The policy of a log and its epochs share one object, as a copyset epoch shares its `NodeHealth`.
     """
 
     def __init__(self, away: frozenset[NodeId], suspicion_ms: int) -> None:
@@ -65,13 +64,13 @@ def usable_nodes(
 
 
 def counted_replication(wanted: Replication, nodes: int) -> Replication:
-    """P15: on how many copies an epoch with a nodeset of so many nodes counts."""
+    """P15: how many copies an epoch with a nodeset of this size counts on."""
     copies = min(wanted.copies, nodes // 2 + 1)
     return Replication.of({scope: min(factor, copies) for scope, factor in wanted.factors})
 
 
 def reduced_replication(wanted: Replication, usable: Mapping[NodeId, Location]) -> Replication | None:
-    """As much of it as these nodes allow; None without nodes."""
+    """The wanted replication, reduced to what these nodes allow; None without nodes."""
     if not usable:
         return None
     factors: dict[Scope, int] = {}
@@ -84,10 +83,10 @@ def reduced_replication(wanted: Replication, usable: Mapping[NodeId, Location]) 
 def choose_chains(
     usable: Mapping[NodeId, Location], wanted: Replication, counted: Replication, count: int, epoch: Epoch
 ) -> tuple[tuple[NodeId, ...], ...]:
-    """P14: so many chains, head first, each as long as the replication wants and the nodes allow.
+    """P14: `count` chains, head first, each as long as the replication wants and the nodes allow.
 
-    Every chain begins one node further on, and so does every epoch: heads and tails, which have most to
-    do, are spread over the nodes. None at all if the nodes are fewer than the epoch counts on.
+    Every chain begins one node further on, and so does every epoch. So the heads and tails, which have the
+    most to do, are spread over the nodes. Returns no chains if fewer nodes are left than the epoch counts on.
     """
     reduced = reduced_replication(wanted, usable)
     if reduced is None or not can_replicate(usable, counted):

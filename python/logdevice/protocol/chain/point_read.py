@@ -1,8 +1,9 @@
 """Point read: what is at one position, without waiting until readers may have it.
 
-Two questions at most: the sequencer says who knows, the tail says what it has. What the tail has is on the
-whole chain, so it stays, unless it is of an ordered writer. Where the tail is not to be believed, the log
-itself tells, later. Plain functions of the two answers. Rules P26 and P27 are in docs/protocol/chain.md.
+It takes at most two questions: the sequencer names the tail, and the tail says what it has. What the tail
+has is on the whole chain, so it stays, except for records of ordered writers. Where the tail's answer proves
+nothing, the caller reads the log, which waits for the release. These are plain functions of the two answers.
+Rules P26 and P27 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from logdevice.protocol.messages.chain import ChainCopy, Fate, Settled
 from logdevice.types import NodeId, Record, RecordFlags
 
 _HOLE = int(RecordFlags.HOLE)
-# By recovery: another recovery, which did not see this node, may have decided otherwise.
+# BY_RECOVERY: another recovery, which did not see this node, may have decided otherwise.
 _DOUBTFUL = int(RecordFlags.CORRUPT) | int(RecordFlags.BY_RECOVERY)
 
 
 class PointStatus(Enum):
-    """All but the first two are final: nothing ever changes them, except that records are trimmed."""
+    """What is at a position. All but the first two are final, except that records may be trimmed."""
 
-    BEYOND_TAIL = "BEYOND_TAIL"  # nobody has been given the position yet
-    UNWRITTEN = "UNWRITTEN"  # somebody has, and it is not complete yet
+    BEYOND_TAIL = "BEYOND_TAIL"  # the position was not given out yet
+    UNWRITTEN = "UNWRITTEN"  # the position was given out, and its chain is not completely written
     WRITTEN = "WRITTEN"  # a record is there
-    HOLE = "HOLE"  # nothing is there, for ever
+    HOLE = "HOLE"  # there is no record and never will be
     TRIMMED = "TRIMMED"
     LOST = "LOST"
 
@@ -36,7 +37,7 @@ class AskTail:
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Only a reader can say: it waits until the position is released."""
+    """Read the log instead: the answer comes once the position is released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,6 @@ def copied(copy: ChainCopy | None) -> ReadLog | PointIs:
 def may_be_given_up(record: Record) -> bool:
     """Whether recovery may put a hole where the whole chain has this record.
 
-    O7: an earlier append of its writer may be missing. Only a release proves that none is.
+    O7: it does so if an earlier append of the writer is missing. Only a release proves that none is missing.
     """
     return record.tag is not None and record.tag.is_ordered

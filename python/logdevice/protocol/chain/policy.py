@@ -1,9 +1,9 @@
 """Chain policy: what the sequencer of a chain log decides about its chains.
 
-Which nodes new epochs count on, which chains an epoch has, and when it is time for others: because a node
-of a chain has failed, or because a chain can be longer again. A part of the sequencer for as long as the
-configuration says that the log is written along chains. What it believes of a node, the sequencer or the
-cluster has seen. Rules P12 and P14 to P17 are in docs/protocol/chain.md.
+It decides which nodes new epochs count on, which chains an epoch has, and when other chains are needed:
+because a node of a chain has failed, or because a chain can be longer again. It is a part of the sequencer
+for as long as the configuration says that the log is written along chains. It avoids nodes that the sequencer
+or the cluster has seen fail. Rules P12 and P14 to P17 are in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class ChainPolicy:
     def __init__(self, context: SequencerContext, config: SequencerConfig, effects: Effects[Effect]) -> None:
         self.health = Avoided(config.away, context.chain.chain_suspicion_ms)
         self._context = context
-        self._config = config  # what is wanted; `possible` is what can be had
+        self._config = config  # what is wanted; `possible()` is the part that can be had now
         self._effects = effects
 
     def follow(self, config: SequencerConfig) -> SequencerConfig:
-        """What is possible of a new configuration."""
+        """Takes a new configuration; returns the part of it that is possible now."""
         self._config = config
         self.health.away = config.away
         return self.possible()
@@ -46,7 +46,7 @@ class ChainPolicy:
         return self._config.chain
 
     def possible(self) -> SequencerConfig:
-        """P15, P16: what new epochs count on. Where fewer nodes are there, and that is allowed, on these."""
+        """P15, P16: what new epochs count on: fewer nodes if some are missing, down to `min_copies`."""
         config = self._config
         counted = counted_replication(config.replication, len(config.nodeset))
         usable = self._usable(config.nodeset)
@@ -63,7 +63,7 @@ class ChainPolicy:
         return epoch
 
     def wants_other_chains(self, current: ChainEpoch) -> bool:
-        """P12, P17: a node of a chain is gone and there is one without it, or longer ones are possible."""
+        """P12, P17: whether a chain can replace one with a failed node, or a longer chain is possible."""
         is_some_back, self.health.is_some_back = self.health.is_some_back, False
         if current.chains and not is_some_back and not current.is_broken:
             return False

@@ -1,7 +1,7 @@
 """Walk: one record on its way from the head of its chain to the tail.
 
-A plain part of whoever brings it: a client, or the sequencer. It knows which node comes next and what
-an answer means for the position; it has no clock and asks nothing by itself. Rules P1 to P3 are in
+A plain part of the client's or the sequencer's machine that writes the record. It knows which node comes
+next and builds the STORE for it. It has no clock and sends nothing itself. Rules P1 to P3 are in
 docs/protocol/chain.md.
 """
 
@@ -20,8 +20,8 @@ class Walk:
     __slots__ = ("_index", "_log", "position", "record")
 
     def __init__(self, log: LogId, position: WritePosition, record: Record, *, index: int = 0) -> None:
-        # P2: readers ask the tail first. Nodes that the epoch does not count on are not in the copyset: they
-        # would be taken for extras, and send what others send, too.
+        # P2: readers ask the tail first. Nodes beyond what the epoch counts on are not in the copyset:
+        # they would count as extras and send records that other nodes send, too.
         self.record = replace(record, copyset=tuple(reversed(position.chain))[: position.copies])
         self._log = log
         self.position = position
@@ -29,7 +29,7 @@ class Walk:
 
     @property
     def node(self) -> NodeId:
-        """Whose turn it is."""
+        """The node that must store the record next."""
         return self.position.chain[self._index]
 
     @property
@@ -50,12 +50,12 @@ class Walk:
         )
 
     def advance(self) -> None:
-        """P1: one node after the other, and the next only when this one has it for sure."""
+        """P1: the current node has stored the record, so the next one may get it."""
         self._index += 1
 
 
 def record_at(position: WritePosition, body: bytes | memoryview, entries: int, crc: int = 0) -> Record:
-    """What a client writes at a position it was given."""
+    """The record that a client writes at a position it was given."""
     return Record(
         position.lsn,
         timestamp_ms=position.timestamp_ms,
@@ -69,7 +69,7 @@ def record_at(position: WritePosition, body: bytes | memoryview, entries: int, c
 
 
 def hole_at(record: Record) -> Record:
-    """What is put where a record was expected: its times and counters, and nothing else (P10)."""
+    """The hole for a position: it has the time and counters of the expected record, and no body (P10)."""
     return Record(
         record.lsn,
         timestamp_ms=record.timestamp_ms,

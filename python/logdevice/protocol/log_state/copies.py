@@ -1,9 +1,9 @@
-"""Copies: which stores a node accepts, and which copy stays where two meet.
+"""Copies: which stores a node accepts, and which of two copies of one LSN it keeps.
 
-A part of the log state. Stores of one LSN take turns, so that a look at the store and the write that
-follows it are never overtaken. Of the copies that sequencers and recoveries send the best one stays; of
-write-once stores, along a chain, the first. Rules J1 to J9 are in docs/protocol/write_path.md, P5 to P7 and
-P27 in docs/protocol/chain.md.
+A part of the log state. Stores of one LSN take turns, so that no other store comes between a read of the disk
+and the write that depends on it. Of the copies that sequencers and recoveries send, the node keeps the best
+one; of write-once stores, along a chain, the first one. Rules J1 to J9 are in docs/protocol/write_path.md,
+P5 to P7 and P27 in docs/protocol/chain.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags
 _HOLE = int(RecordFlags.HOLE)
 _BY_RECOVERY = int(RecordFlags.BY_RECOVERY)
 _FAILURES = {PersistError.NO_SPACE: StoreStatus.NO_SPACE, PersistError.IO_ERROR: StoreStatus.FAILED}
-# Who waits for one LSN: its client or some waves, a second attempt, the sequencer. More is not meant.
+# How many requests may wait for one LSN. Normally only a few do: a client or some waves, and a sequencer.
 _TURNS_MAX = 16
 
 
@@ -49,7 +49,7 @@ class Copies:
         self._me = me
         self._stored = stored
         self._effects = effects
-        self._turns: dict[Lsn, deque[Callable[[], None]]] = {}  # the first of each is being dealt with
+        self._turns: dict[Lsn, deque[Callable[[], None]]] = {}  # the first of each queue is running
         self._fences: dict[Epoch, tuple[int, int]] = {}  # seal and attempt of the newest digest
 
     def store(self, reply_to: int, store: Store) -> None:
@@ -60,7 +60,7 @@ class Copies:
         self._take_turn(delete.lsn, partial(self._read_to_delete, delete))
 
     def _take_turn(self, lsn: Lsn, begin: Callable[[], None]) -> bool:
-        """P7: begins when everything before it at this LSN has come to its end; False: too many wait."""
+        """P7: calls `begin` once all earlier turns at this LSN have ended; False: too many wait."""
         turns = self._turns.setdefault(lsn, deque())
         if len(turns) >= _TURNS_MAX:
             return False
@@ -78,11 +78,11 @@ class Copies:
             del self._turns[lsn]
 
     def is_busy(self, epoch: Epoch) -> bool:
-        """Whether stores of an epoch have not come to their end."""
+        """Whether stores of this epoch are still running."""
         return any(lsn.epoch == epoch for lsn in self._turns)
 
     def fence(self, epoch: Epoch, seal_epoch: Epoch, attempt: int) -> None:
-        """J12: what an earlier attempt of a recovery still sends comes too late."""
+        """J12: from now on, messages of earlier attempts of a recovery are refused."""
         self._fences[epoch] = max(self._fences.get(epoch, (0, 0)), (seal_epoch, attempt))
 
     def is_fenced(self, epoch: Epoch, seal_epoch: int, attempt: int) -> bool:
@@ -93,7 +93,7 @@ class Copies:
         if self._refuse_sealed(reply_to, store):
             return
         epoch = self._stored.epochs.get(record.lsn.epoch)
-        # J5: what comes in order cannot be there yet; everything else is worth a look.
+        # J5: a record that comes in order cannot be stored yet. For all others, read the store first.
         if not store.is_amend and epoch is not None and record.lsn >= epoch.tail.lsn:
             self._write(reply_to, store)
         else:
@@ -111,12 +111,15 @@ class Copies:
         elif store.is_amend and copy is None:
             self._answer(reply_to, store, StoreStatus.FAILED)  # J6
         elif copy is not None and precedence(copy) > precedence(record):
-            self._answer(reply_to, store, StoreStatus.OK)  # J4: there is a better one already
+            self._answer(reply_to, store, StoreStatus.OK)  # J4: a better copy is stored already
         else:
             self._write(reply_to, store)
 
     def _refuse_sealed(self, reply_to: int, store: Store) -> bool:
-        """J1 to J3, P6. Asked again after a look at the store: a seal may have come meanwhile."""
+        """Refuses a store of a sealed epoch (J1 to J3, P6).
+
+        It is called again after the store was read, because a seal may have come meanwhile.
+        """
         record, stored = store.record, self._stored
         is_soft = is_late = False
         if record.flags & _BY_RECOVERY and not store.write_once:
@@ -149,7 +152,7 @@ class Copies:
     def _written(self, reply_to: int, store: Store) -> None:
         record = store.record
         if store.write_once and record.copyset[:1] == (self._me,):
-            # P7: the tail has it, so the whole chain does.
+            # P7: this node is the tail, so the whole chain has the record.
             is_hole = bool(record.flags & _HOLE)
             self._effects.tell(store.sequencer, ChainCompleted(self._log, record.lsn, is_hole))
         self._answer(reply_to, store, StoreStatus.OK)
@@ -161,7 +164,7 @@ class Copies:
         return PutRecord(self._log, record)
 
     def _soften(self, store: Store) -> list[StoreWrite]:
-        """J3: a store of a higher epoch seals those below it, softly."""
+        """J3: a store of a higher epoch seals the lower epochs softly."""
         sealed = store.record.lsn.epoch - 1
         if store.record.flags & _BY_RECOVERY or sealed <= self._stored.soft_seal.epoch:
             return []
@@ -179,7 +182,7 @@ class Copies:
             self._effects.flush_later()
 
     def _take_note_of_tag(self, record: Record) -> list[StoreWrite]:
-        """O13: durable together with the record, so that recovery knows from where on to look for tags."""
+        """O13: where the epoch's tags begin, durable together with the record, so that recovery finds all."""
         if record.tag is None or record.lsn.epoch <= self._stored.last_clean:
             return []
         epoch = self._stored.epoch(record.lsn.epoch)
@@ -193,7 +196,7 @@ class Copies:
 
     def _delete(self, delete: Delete, copy: Record | None) -> None:
         lsn, is_sealed = delete.lsn, delete.lsn.epoch <= self._stored.seal.epoch
-        # J8: after a seal, recovery counts on every copy it has seen.
+        # J8: after a seal, recovery relies on every copy that it has seen.
         if copy is None or is_sealed or precedence(copy) > (False, delete.wave):
             self._end_turn(lsn)
             return
@@ -211,7 +214,7 @@ class Copies:
 
     def _answer_read(self, reply_to: int, request: ChainRead, found: RecordsRead | None) -> None:
         stored = self._stored
-        # As it is now, after the read: what was read before a seal is not called sealed too late (P27).
+        # P27: use the seals as they are now, after the read. A seal that came meanwhile must be reported.
         sealed = max(stored.seal.epoch, stored.soft_seal.epoch, stored.last_clean)
         answer = ChainCopy(
             lsn=request.lsn,
@@ -222,7 +225,7 @@ class Copies:
         self._effects.reply(reply_to, answer)
 
     def _answer_sealed(self, reply_to: int, store: Store, seal: SealPoint, is_soft: bool) -> None:
-        # Of an epoch that is only known to be clean, because its seal was forgotten, there is none to name.
+        # An epoch that is only known to be clean has no seal to name: it was forgotten.
         sealed_by = seal.node if seal.epoch else None
         answer = store.answer(StoreStatus.PREEMPTED)
         answer = replace(answer, seal_epoch=seal.epoch, sealed_by=sealed_by, is_soft=is_soft)
@@ -235,5 +238,5 @@ class Copies:
 
 
 def _copy(found: RecordsRead | None) -> Record | None:
-    """The copy at the one LSN that was read, if there is one that can be read."""
+    """The copy at the one LSN that was read; None if there is none, or the read failed."""
     return found.records[0] if found is not None and found.records else None

@@ -1,9 +1,9 @@
-"""Drops: a storage node lets go of what records said that newer ones replace.
+"""Drops: a storage node deletes the bodies of superseded records.
 
-A part of the log state. It goes through its own copies in bounded steps: reads headers, writes what is left
-of each record that is named, and answers when all of it is durable. While a step is on its way no copy is
-put or amended by rebuilding, so that what is written back is the header that was read. Rules K21 to K24 are
-in docs/protocol/keyed_logs.md.
+A part of the log state. It goes through its own copies in bounded steps: it reads headers, writes what is
+left of each named record, and answers once all of it is durable. Meanwhile rebuilding puts and amends no
+copies here, so that the header that is written back is still the current one. Rules K21 to K24 are in
+docs/protocol/keyed_logs.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from logdevice.protocol.messages.write import Drop, Dropped, DropStatus
 from logdevice.settings import RecoverySettings
 from logdevice.types import LogId, Lsn
 
-# An order names many records: those who give more orders than this are told to come again.
+# Orders that may wait; further ones are answered AGAIN. Few are needed, because one names many records.
 _WAITING_MAX: Final = 16
 
 
@@ -50,11 +50,11 @@ class Drops:
 
     @property
     def is_busy(self) -> bool:
-        """K24: whether a header that was read has still to be written back."""
+        """K24: whether a header was read that is not written back yet."""
         return bool(self._jobs)
 
     def drop(self, reply_to: int, drop: Drop, *, is_amended: bool) -> None:
-        """`is_amended`: headers of copies are being written, and may not be those that a read shows (K24)."""
+        """Starts or queues a drop. `is_amended`: rebuilding is changing headers, so come again (K24)."""
         if not drop.ranges:
             self._answer(reply_to, DropStatus.OK)
             return

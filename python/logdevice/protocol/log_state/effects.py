@@ -1,7 +1,7 @@
-"""One call of a log state's `handle`, and what the log state waits for: writes and reads of its store.
+"""The effects of one call of a log state's `handle`, and the writes and reads that it waits for.
 
-The parts of a log state share one LogEffects, as they share one StoredLog. Each says what it does when its
-write is durable or its read has come back.
+The parts of a log state share one LogEffects, as they share one StoredLog. Each part passes a callback that
+is called once its write is durable or its read has ended.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LogEffects(Effects[Effect]):
         done: Callable[[], None] = _nothing,
         failed: Callable[[PersistError], None] = _ignore,
     ) -> None:
-        """J7: what has to be durable first goes into `done`."""
+        """Writes to the store. J7: whatever must wait until this is durable belongs in `done`."""
 
         def resume(event: FromStore) -> None:
             if isinstance(event, PersistFailed):
@@ -71,7 +71,7 @@ class LogEffects(Effects[Effect]):
         headers_only: bool = True,
         bytes_max: int | None = None,
     ) -> None:
-        """Every copy of [start, end), or as many as fit; None if the store cannot be read."""
+        """Reads the copies of [start, end), as many as fit; `done` gets None if the store cannot be read."""
 
         def resume(event: FromStore) -> None:
             done(event if isinstance(event, RecordsRead) else None)
@@ -90,10 +90,10 @@ class LogEffects(Effects[Effect]):
         self.orders.append(read)
 
     def flush_later(self) -> None:
-        """Progress is worth a write now and then, not one each time it is made."""
+        """Has the progress written soon; not at once, so that many changes need only one write."""
         if not self.is_armed(FLUSH):
             self.arm(FLUSH, self._settings.state_flush_ms)
 
     def resume(self, id: int, event: FromStore) -> None:
-        """What the store says, to the part that waits for it."""
+        """Passes the answer of the store to the part that waits for it."""
         self._waiting.pop(id)(event)

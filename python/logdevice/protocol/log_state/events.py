@@ -1,4 +1,4 @@
-"""What a storage node's log state is told and what it orders: its whole interface on one screen."""
+"""The events and effects of a storage node's log state: its whole interface."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Answer = (
 
 @dataclass(frozen=True, slots=True)
 class RebuildingChanged:
-    """The node lost its data and waits for its copies (True), or has them back (False)."""
+    """Whether the node has lost its data and waits for its copies, or has its data (again)."""
 
     rebuilding: bool
 
@@ -68,7 +68,7 @@ class ReleaseAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class TrimAdvanced:
-    """Everything below `end` has been trimmed. For the log's server read streams, before any of it goes."""
+    """Everything below `end` is trimmed. For the log's server read streams, before copies are removed."""
 
     end: Lsn
 

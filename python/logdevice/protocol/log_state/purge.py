@@ -1,8 +1,8 @@
-"""Purge: a storage node that missed the recovery of an epoch finds out what came of it.
+"""Purge: a storage node that missed the recovery of an epoch learns its result.
 
-A part of the log state, which deletes what the answer says. It asks the nodes of the epoch's nodeset until
-one that took part answers. It lives for one epoch and promises to say nothing while a node that may know
-has not spoken. Rules Y1 to Y5 are in docs/protocol/recovery.md.
+A part of the log state, which then deletes what contradicts the result. The purge asks the nodes of the
+epoch's nodeset until one that took part answers. It lives for one epoch. It promises not to report "unknown"
+before every other node of the nodeset has answered. Rules Y1 to Y5 are in docs/protocol/recovery.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logdevice.types import Epoch, LogId, NodeId
 
 
 class Purge:
-    """`done` is called once."""
+    """Asks for the result of one epoch's recovery. `done` is called once with it."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class Purge:
         self._settings = settings
         self._effects = effects
         self._done = done
-        self._nodes: tuple[NodeId, ...] | None = None  # who may know; None until the metadata log was read
+        self._nodes: tuple[NodeId, ...] | None = None  # nodes to ask; None until the metadata log was read
         self._ignorant: set[NodeId] = set()
         self._attempts = 0
         self._is_over = False
         self.ask()
 
     def ask(self) -> None:
-        """The nodes that have not answered; again after a pause that grows."""
+        """Asks the nodes that have not answered; called again after a pause that grows."""
         settings = self._settings
         self._effects.arm(PURGE, back_off_ms(self._attempts, settings.retry_ms_min, settings.retry_ms_max))
         self._attempts += 1
@@ -70,14 +70,14 @@ class Purge:
         if self._is_over or event.answer.epoch != self.epoch:
             return
         if event.answer.is_known:
-            self._end(event.answer)  # Y2: one that took part is enough, they all were told the same
+            self._end(event.answer)  # Y2: one node that took part is enough, all were told the same
             return
         self._ignorant.add(event.node)
         if self._ignorant.issuperset(self._nodes or ()):
             self._end_unknown()
 
     def _end_unknown(self) -> None:
-        """Y4: no node that is left took part, so none has anything that contradicts this node's copies."""
+        """Y4: none of the nodes took part, so none has anything that contradicts this node's copies."""
         self._end(EpochRecovered(epoch=self.epoch, is_known=False))
 
     def _end(self, recovered: EpochRecovered) -> None:

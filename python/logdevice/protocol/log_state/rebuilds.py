@@ -1,9 +1,9 @@
 """Copies that rebuilding brings to a storage node, or changes there.
 
 A part of the log state. Such copies are of records that were released long ago, so sequencers and recoveries
-do not compete with them; but two donors may bring what two waves of one append left behind. So requests take
-turns, and what is there is looked at before anything is written. Rules P67, P68 and P80 are in
-docs/protocol/rebuilding.md.
+do not compete with them. But two donors may bring different copies of one record, left by two waves of its
+append. So requests take turns, and the node reads what it has before it writes. Rules P67, P68 and P80 are
+in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logdevice.protocol.messages.rebuilding import AmendCopies, CopiesStatus, Co
 from logdevice.types import LogId, Lsn, Record
 
 _FAILURES = {PersistError.NO_SPACE: CopiesStatus.NO_SPACE, PersistError.IO_ERROR: CopiesStatus.FAILED}
-_WAITING_MAX: Final = 16  # requests of donors; with more they come again
+_WAITING_MAX: Final = 16  # requests of donors; further ones are answered AGAIN
 _NONE: Precedence = (False, -1)
 
 Copies = PutCopies | AmendCopies
@@ -40,7 +40,7 @@ class RebuiltCopies:
         self._stored = stored
         self._effects = effects
         self._drops = drops
-        self._requests: deque[tuple[int, Copies]] = deque()  # the first is being dealt with
+        self._requests: deque[tuple[int, Copies]] = deque()  # the first is running
 
     @property
     def is_writing(self) -> bool:
@@ -49,8 +49,8 @@ class RebuiltCopies:
     def take(self, reply_to: int, request: Copies) -> None:
         is_early = any(record.lsn >= self._stored.released_end for record in request.records)
         if is_early or self._drops.is_busy or len(self._requests) >= _WAITING_MAX:
-            # P67: as long as an earlier epoch may be purged here, a copy that was put would go with it, and
-            # one that was amended may not be what was released.
+            # P67: an earlier epoch may still be purged here. That would delete a copy that is put now, and
+            # a copy that is amended now may not be the one that was released.
             self._effects.reply(reply_to, CopiesStored(CopiesStatus.AGAIN))
             return
         self._requests.append((reply_to, request))
@@ -77,7 +77,7 @@ class RebuiltCopies:
 
     def _write(self, held: Mapping[Lsn, Precedence]) -> None:
         _, request = self._requests[0]
-        # P80: whoever acknowledged a record goes by the copyset of its last wave.
+        # P80: the sequencer that acknowledged the record relies on the copyset of its last wave.
         best = [record for record in request.records if precedence(record) >= held.get(record.lsn, _NONE)]
         writes = self._puts(best) if isinstance(request, PutCopies) else self._amends(best)
         self._effects.persist(
@@ -91,13 +91,13 @@ class RebuiltCopies:
                 epoch = stored.epoch(record.lsn.epoch)
                 epoch.take(record)
                 epoch.good_end = max(epoch.good_end, stored.released_end)
-        # P67: what is released is good. If the epoch is recovered without this node, or was long ago, the
-        # purge leaves it alone, also after a crash.
+        # P67: what is released is good. A purge after a recovery that this node misses, or has missed, must
+        # keep it, also after a crash.
         progress = PutState(self._log, PROGRESS, stored.encode_progress())
         return [*(PutRecord(self._log, record) for record in records), progress]
 
     def _amends(self, records: Sequence[Record]) -> list[StoreWrite]:
-        """P68: what this node does not hold, or no longer, needs no header."""
+        """P68: changes headers; an amend of a record that this node does not hold does nothing."""
         return [
             AmendRecord(self._log, record.lsn, record.copyset, record.flags, record.wave)
             for record in records

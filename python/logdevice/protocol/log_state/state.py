@@ -1,10 +1,10 @@
 """Log state: one log as a storage node keeps it: seals, copies, releases, trims.
 
-It decides which stores are accepted and which copy stays where two meet, and answers nothing before
-it is durable. It lives as long as the node runs and is restored from the store after a crash. It
-promises that a node which has answered a SEAL stores nothing more for the sealed epochs, and that
-nothing is released while an earlier epoch may hold copies which recovery decided against. The rules J1
-to J12 are in docs/protocol/write_path.md, Y1 to Y4 in docs/protocol/recovery.md.
+It decides which stores are accepted and which of two copies is kept, and answers only once its changes are
+durable. It lives as long as the node runs and is restored from the store after a crash. It promises that a
+node that has answered a SEAL stores nothing more for the sealed epochs, and that nothing is released while an
+earlier epoch may hold copies that recovery decided against. The rules J1 to J12 are in
+docs/protocol/write_path.md, Y1 to Y4 in docs/protocol/recovery.md.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class LogState:
     def start(self, now_ms: int) -> list[Effect]:
         effects = self._effects.begin(now_ms)
         if self.stored.trim_end:
-            # J11: a crash may have come between the trim point and the trim.
+            # J11: the node may have crashed after it wrote the trim point and before it trimmed.
             self._effects.persist([TrimLog(self._log, self.stored.trim_end)])
         return effects
 
@@ -140,11 +140,11 @@ class LogState:
     def _on_request(self, reply_to: int, request: Request) -> None:
         match request:
             case Store(write_once=True) if self._rebuilding:
-                # P14: the node has forgotten what it took, and would take a position a second time.
+                # P14: the node has forgotten what it stored, and might take another record at a position.
                 self._effects.reply(reply_to, request.answer(StoreStatus.REBUILDING))
             case Store():
                 self._copies.store(reply_to, request)
-            case ChainRead() if self._rebuilding:  # what is not there may have been
+            case ChainRead() if self._rebuilding:  # a missing record may have been here before
                 self._effects.reply(reply_to, ChainCopy(lsn=request.lsn, has_failed=True))
             case ChainRead():
                 self._copies.read(reply_to, request)
@@ -231,7 +231,7 @@ class LogState:
             next=request.start if read is None else read.next,
             records=() if read is None else read.records,
             has_failed=read is None,
-            # J9: what it had before it lost its data is not there.
+            # J9: copies from before the node lost its data are missing.
             under_replicated=self._rebuilding or (read is not None and read.under_replicated),
         )
         self._effects.reply(reply_to, answer)
@@ -251,7 +251,7 @@ class LogState:
         )
 
     def _end_clean(self, reply_to: int, clean: Clean) -> None:
-        # V14: `good_end` stays. Another recovery of the epoch has to look at the same LSNs, with other nodes.
+        # V14: `good_end` stays, because another recovery of the epoch must decide the same LSNs.
         self.stored.recovered[clean.epoch] = clean.good_end, clean.end
         self._answer_clean(reply_to, clean, SealStatus.OK)
         self._release()
@@ -281,7 +281,7 @@ class LogState:
         self._effects.reply(reply_to, answer)
 
     def _on_release(self, release: Release) -> None:
-        """The sequencer of a later epoch has recovered all before it: they are sealed (J10)."""
+        """The releasing sequencer has recovered all earlier epochs, so they are sealed (J10)."""
         closed = Epoch(release.end.epoch - 1)
         if closed > self.stored.seal.epoch:
             self.stored.seal = SealPoint(closed, release.sequencer)
@@ -289,13 +289,13 @@ class LogState:
         self._release()
 
     def _on_keep_writers(self, keep: KeepWriters) -> None:
-        """O12: the newest counts; a node that loses it only makes recovery look at more records."""
+        """O12: keeps the newest table. If a node loses it, recovery only has to read more records."""
         if keep.end > self.stored.writers_end:
             self.stored.writers_end, self.stored.writers = keep.end, keep.table
             self._effects.persist([PutState(self._log, WRITERS, self.stored.encode_writers())])
 
     def _release(self) -> None:
-        """J10: as far as no epoch is left that may hold what recovery decided against."""
+        """J10: releases up to the first epoch that may hold copies that recovery decided against."""
         wanted, stored = self._release_wanted, self.stored
         unclean = stored.unclean(wanted.epoch)
         end = epoch_start(unclean[0]) if unclean else wanted
@@ -313,16 +313,16 @@ class LogState:
     def _on_purge_answered(self, recovered: EpochRecovered) -> None:
         epoch = recovered.epoch
         if epoch in self.stored.recovered:
-            # A recovery came first, with this node: what is here is what was decided.
+            # Meanwhile this node took part in a recovery, so its copies are what was decided.
             self._purge = None
             self._release()
             return
-        # Y3: with the seal, so that nothing of the epoch is taken again after a crash.
+        # Y3: the seal is written too, so that stores of the epoch are refused also after a crash.
         writes = [
             PutState(self._log, SEAL, self.stored.encode_seals()),
             self._recovered_write(epoch, recovered.good_end, recovered.end),
         ]
-        # What is known to be good was stored well enough for recovery to find it, too.
+        # Records known to be good were stored well enough for recovery to find them, so they stay.
         start = max(recovered.good_end, self.stored.epoch(epoch).good_end)
         deletes = [DeleteRecords(self._log, start, Lsn.of(epoch + 1, 0))] if recovered.is_known else []
         self._effects.persist(
@@ -337,14 +337,14 @@ class LogState:
         self._release()
 
     def _give_up_purge(self) -> None:
-        # The next RELEASE, which is repeated, tries again.
+        # The next RELEASE tries again; it is repeated.
         self._purge = None
 
     def _on_trim(self, reply_to: int, end: Lsn) -> None:
         if end <= self.stored.trim_end:
             self._effects.reply(reply_to, Trimmed(self.stored.trim_end))
             return
-        # J11: the trim point is durable before a reader hears of it, and that before anything goes.
+        # J11: first the trim point is durable, then readers hear of it, then copies are removed.
         wanted = self._trim_wanted = max(self._trim_wanted, end)
         self._effects.persist(
             [PutState(self._log, TRIM, encode_lsn(wanted))], lambda: self._end_trim(reply_to, wanted)

@@ -1,8 +1,8 @@
-"""What a storage node's machines ask its store to write: a batch of changes, durable as one.
+"""What a storage node's machines ask its store to write: batches of changes, each durable as a whole.
 
-Every Persist ends in one Persisted or one PersistFailed with its `write_id`. A machine that must be
-durable before it answers does not answer before that. Changes of one batch are applied in order;
-batches are applied in the order in which they were asked for.
+Every Persist ends in one Persisted or one PersistFailed with its `write_id`. A machine whose answer needs a
+durable change waits for that. Changes of one batch are applied in order; batches are applied in the order in
+which they were asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logdevice.types import LogId, Lsn, NodeId, Record
 
 @dataclass(frozen=True, slots=True)
 class PutRecord:
-    """Store a copy; it replaces what is at its LSN."""
+    """Store a copy. It replaces an earlier copy at its LSN."""
 
     log: LogId
     record: Record
@@ -23,7 +23,7 @@ class PutRecord:
 
 @dataclass(frozen=True, slots=True)
 class AmendRecord:
-    """Change the header of a copy that is there; the body stays where it is."""
+    """Change the header of a stored copy; its body stays."""
 
     log: LogId
     lsn: Lsn
@@ -43,7 +43,7 @@ class DeleteRecords:
 
 @dataclass(frozen=True, slots=True)
 class PutState:
-    """Remember a small value about a log (its seal, its trim point, ...) under a name."""
+    """Store a small value about a log (its seal, its trim point, ...) under a name."""
 
     log: LogId
     name: str
@@ -52,7 +52,7 @@ class PutState:
 
 @dataclass(frozen=True, slots=True)
 class TrimLog:
-    """Everything below `end` may go. The trim point never moves back."""
+    """Everything below `end` may be removed. The trim point never moves back."""
 
     log: LogId
     end: Lsn

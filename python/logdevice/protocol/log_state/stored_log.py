@@ -1,9 +1,9 @@
 """What a storage node knows about one log, and how it survives a crash.
 
-Kept in memory, changed by the log state, written to the store as small values: `seal` before a seal
-is answered, `recovered/7` before a CLEAN is, `trim` before readers hear of it, `tagged/7` together with
-the epoch's first record that has a writer's tag. `progress` and `writers` are written from time to time:
-a node that lost them only knows less than it did.
+It is kept in memory and changed by the log state. It is written to the store as small values: `seal` before
+a SEAL is answered, `recovered/7` before a CLEAN is answered, `trim` before readers hear of it, `tagged/7`
+together with the epoch's first record that has a writer's tag. `progress` and `writers` are written from time
+to time: losing their latest values does no harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PROGRESS = struct.Struct("<QI")
 
 @dataclass(frozen=True, slots=True)
 class SealPoint:
-    """Epochs up to and including this one are sealed, and by whom."""
+    """Epochs up to and including `epoch` are sealed, by `node`."""
 
     epoch: Epoch = Epoch(0)
     node: NodeId = NodeId(-1)
@@ -52,9 +52,9 @@ class StoredLog:
     trim_end: Lsn = Lsn(0)
     last_clean: Epoch = Epoch(0)
     epochs: dict[Epoch, StoredEpoch] = field(default_factory=dict)  # after `last_clean`
-    # Epochs whose recovery this node took part in or asked about: [good_end, end) is what it decided.
+    # Epochs whose recovery this node took part in or asked about; recovery decided [good_end, end).
     recovered: dict[Epoch, tuple[Lsn, Lsn]] = field(default_factory=dict)
-    # The received table that the log's sequencer sent last, and up to where it holds.
+    # The received table that the log's sequencer sent last, and the LSN up to which it is complete.
     writers_end: Lsn = Lsn(0)
     writers: bytes = b""
 
@@ -63,7 +63,7 @@ class StoredLog:
         return self.epochs.setdefault(epoch, StoredEpoch(start, LogPoint(start)))
 
     def unclean(self, end: Epoch) -> list[Epoch]:
-        """Epochs below `end` that hold copies of which it is not known what recovery made of them."""
+        """Epochs below `end` of which this node holds copies and does not know the result of recovery."""
         return [
             epoch
             for epoch in sorted(self.epochs)
@@ -71,7 +71,7 @@ class StoredLog:
         ]
 
     def tails(self, start: Epoch, end: Epoch) -> tuple[EpochTail, ...]:
-        """What is known of the epochs after `start` up to and including `end`."""
+        """What is known about the epochs after `start`, up to and including `end`."""
         return tuple(
             EpochTail(
                 epoch=epoch,
@@ -108,7 +108,7 @@ def encode_recovered(good_end: Lsn, end: Lsn) -> bytes:
 
 
 def restore(states: Mapping[str, bytes], newest: Iterable[Record], trim_end: Lsn) -> StoredLog:
-    """After a crash: from the values written, the newest copy of each epoch, and the store's trim point."""
+    """Restores it after a crash: from the written values, each epoch's newest copy, and the trim point."""
     stored = StoredLog(trim_end=trim_end)
     if SEAL in states:
         epoch, node, soft_epoch, soft_node = _SEALS.unpack(states[SEAL])

@@ -1,4 +1,4 @@
-"""The entries of metadata logs: where they are kept, as what, and how nodes ask each other for them.
+"""The entries of metadata logs: their place, their form, and the question with which nodes ask for them.
 
 The metadata log of log L is a log of its own, number L + 2^62. The entry for the epochs from E on is its
 record at eEn1 (M20).
@@ -21,8 +21,9 @@ History = tuple[EpochMetadata, ...]  # oldest first
 
 @dataclass(frozen=True, slots=True)
 class GetMetadataEntries(Request["MetadataEntries"]):
-    """Which entries of this log's metadata log do you hold? One node asks another; a reader asks
-    GetEpochMetadata, which is answered from enough nodes.
+    """Asks a node which entries of this log's metadata log it holds.
+
+    Only nodes ask this. Readers send GetEpochMetadata, whose answer is collected from enough nodes.
     """
 
     log: LogId
@@ -36,6 +37,7 @@ class MetadataEntries:
 
 
 def metadata_log_of(log: LogId) -> LogId:
+    """The number of the metadata log of `log`."""
     return LogId(log + _FIRST)
 
 
@@ -55,7 +57,7 @@ def record_of(entry: EpochMetadata, copyset: tuple[NodeId, ...], now_ms: int) ->
 
 
 def entry_of(body: bytes | memoryview) -> EpochMetadata | None:
-    """None if it is none: what a disk has damaged is as good as not there."""
+    """The entry in this body; None if the disk has damaged it, which counts as if it were missing."""
     try:
         return unpacked(EpochMetadata, body)
     except Misfit:
@@ -63,6 +65,6 @@ def entry_of(body: bytes | memoryview) -> EpochMetadata | None:
 
 
 def joined(answers: Iterable[History]) -> History:
-    """What several nodes hold together."""
+    """All entries that at least one of several nodes holds, oldest first."""
     found = {entry.first_epoch: entry for entries in answers for entry in entries}
     return tuple(entry for _, entry in sorted(found.items()))

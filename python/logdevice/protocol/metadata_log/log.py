@@ -1,10 +1,10 @@
 """Metadata logs: which nodes stored which epochs of a log, kept by the storage nodes themselves.
 
 The machine of one node: it reads and writes the metadata logs of all logs for this node's sequencers, purges
-and readers, and copies them to this node where it lacks them. Lives as long as the process; of the logs it
-keeps nothing between two questions. Every question ends in one answer, at its deadline at the latest. What
-is told to a reader is never less than what was counted as written before it asked (I12). Rules M20 to M27
-are in docs/protocol/metadata_log.md.
+and readers, and copies missing entries to this node. It lives as long as the process and remembers nothing
+about a log between two questions. Every question ends in one answer, at its deadline at the latest. An answer
+contains every entry whose write was reported as done before the question came (I12). Rules M20 to M27 are in
+docs/protocol/metadata_log.md.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class AdoptMetadataLogs:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogsAdopted:
-    """Its answer, and an event for `OwnData`: whether this node now holds every entry there is (M26)."""
+    """Answer to AdoptMetadataLogs, and event for `OwnData`: whether this node now holds all entries (M26)."""
 
     is_enough: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StorageNodesChanged:
-    """Event: who stores metadata logs, and what the event log says of those whose data is lost or away."""
+    """Event: which nodes store metadata logs, and the event log's statuses of nodes with lost data."""
 
     nodes: tuple[NodeId, ...]
     statuses: Mapping[NodeId, AuthoritativeStatus]
@@ -85,13 +85,13 @@ Effect = (
 
 
 def copies_of(storage_nodes: int) -> int:
-    """M21: R of metadata logs: a majority of a small cluster, so that one may be away; three of a large."""
+    """M21: R of metadata logs: three, in a small cluster only a majority, so that one node may be away."""
     return min(_COPIES_MAX, storage_nodes // 2 + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Who stores metadata logs, as of the beginning of a question."""
+    """Which nodes stored metadata logs when a question began."""
 
     me: NodeId
     nodes: tuple[NodeId, ...] = ()
@@ -102,7 +102,7 @@ class _Members:
         return copies_of(len(self.nodes))
 
     def is_enough(self, speakers: Collection[NodeId], *, without: NodeId | None = None) -> bool:
-        """M22, M23: whether what these nodes hold together is all there is, whatever `without` has."""
+        """M22, M23: whether the speakers together must hold every entry, even if `without` holds nothing."""
         replication = Replication.of({Scope.NODE: self.copies})
         quorum = Quorum(dict.fromkeys(self.nodes, Location()), replication)
         for node in self.nodes:
@@ -117,7 +117,7 @@ class MetadataLog:
     def __init__(self, me: NodeId, timeout_ms: int) -> None:
         self._members = _Members(me)
         self._timeout_ms = timeout_ms
-        self._adopted: set[NodeId] = set()  # this node has every entry that they hold, of all logs
+        self._adopted: set[NodeId] = set()  # this node has every entry of all logs that these nodes hold
         self._questions: dict[int, _Question] = {}
         self._effects: Effects[Effect] = Effects()
 
@@ -155,7 +155,7 @@ class MetadataLog:
     def _on_answer(
         self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]
     ) -> None:
-        # What answers no question was a repair, or comes too late.
+        # Without a question, this answers a repair, or it comes too late.
         if question := self._questions.get(event.id):
             question.on_answer(event)
             self._decide(event.id, question)
@@ -172,7 +172,7 @@ class _Spreading:
     """An entry on its way to enough nodes."""
 
     def __init__(self, missing: int, asked: Collection[NodeId]) -> None:
-        self.missing = missing  # so many more have to say that they have it
+        self.missing = missing  # how many more nodes must confirm that they have it
         self._asked = set(asked)
 
     @property
@@ -185,14 +185,14 @@ class _Spreading:
 
 
 class _Messages:
-    """What a question has sent, and heard so far."""
+    """What a question has sent, and the answers so far."""
 
     def __init__(self, effects: Effects[Effect], number: int, members: _Members) -> None:
         self._effects = effects
         self._number = number
         self._members = members
-        self._held: dict[NodeId, History] = {}  # what the nodes that were asked hold
-        self._unheard: set[NodeId] = set()  # of these nodes, those that have not answered
+        self._held: dict[NodeId, History] = {}  # the answers of the nodes that were asked
+        self._unheard: set[NodeId] = set()  # nodes that were asked and have not answered
         self._spreading: dict[Lsn, _Spreading] = {}
 
     def on_answer(self, event: Answered[MetadataEntries | Stored] | Lost[GetMetadataEntries | Store]) -> None:
@@ -211,7 +211,7 @@ class _Messages:
                 assert_never(said)
 
     def _on_stored(self, node: NodeId, lsn: Lsn, *, has_it: bool) -> None:
-        if spreading := self._spreading.get(lsn):  # if not, it is a repair
+        if spreading := self._spreading.get(lsn):  # otherwise the store was a repair
             spreading.on_copy(node, has_it=has_it)
 
     def _ask_entries(self, log: LogId, nodes: Collection[NodeId]) -> None:
@@ -231,7 +231,7 @@ class _Messages:
             record=record_of(entry, self._members.nodes, self._effects.now_ms),
             good_end=Lsn(0),
             sequencer=self._members.me,
-            is_draining=True,  # an older entry may be stored after a newer one, by a repair
+            is_draining=True,  # a repair may store an older entry after a newer one
         )
         self._effects.ask(node, store, self._number)
 
@@ -302,7 +302,7 @@ class _Writing(_Messages):
 
 
 class _Adoption(_Messages):
-    """M26: one log after the other."""
+    """M26: copies the metadata logs to this node, one log after the other."""
 
     def __init__(
         self,
@@ -349,5 +349,5 @@ class _Adoption(_Messages):
                 self._spread(log, entry, [me], 1)
 
 
-# Each goes from a request to its answer: `decide` goes on as far as it can and says whether it has answered.
+# Each lives from a request to its answer. `decide` goes on as far as it can; True: it has answered.
 _Question = _Reading | _Writing | _Adoption

@@ -1,1 +1,1 @@
-"""Copies of lost or leaving disks, restored on other nodes; the event log summed up."""
+"""Restoring the copies of lost disks and of leaving nodes; the state of the event log."""

@@ -1,9 +1,9 @@
-"""A donor: a node that has its data, and copies what other nodes have lost or give away.
+"""A donor: a node that has its data and copies what other nodes have lost or give away.
 
-It follows the event log. Whenever that says that there is (again) something to copy, it goes through all logs
-from the beginning, some at a time; what was done before is found done, so a crash or a change costs a look
-at headers. When every log is done it says so in the event log, once. It lives as long as the process. Rules
-P57, P75 and P78 are in docs/protocol/rebuilding.md.
+It follows the event log. Whenever the event log says that there is something to copy (again), the donor goes
+through all logs from the beginning, some at a time. Records that were copied before need no new copy, so
+after a crash or a change it only reads their headers. When every log is done it records this in the event
+log, once. It lives as long as the process. Rules P57, P75 and P78 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -31,15 +31,18 @@ from logdevice.types import LogId, NodeId
 Event = EventLogMoved | EventRecorded | AttemptEvent | Woken
 Effect = RecordEvent | CopyingEnded | AttemptEffect | WakeAt
 
-_RECORD: Final = "RECORD"  # the timer; all others are logs
+_RECORD: Final = "RECORD"  # this timer repeats DONE; all other timers are log ids
 
 
 class Donor:
-    """`sent_to_readers` says how many bytes this node has ever sent to readers, to whom copying gives way."""
+    """Copies the logs of this node for rebuildings.
+
+    `sent_to_readers` returns how many bytes this node has ever sent to readers; copying gives way to them.
+    """
 
     def __init__(self, me: NodeId, settings: RebuildSettings, sent_to_readers: Callable[[], int]) -> None:
-        self.version: int | None = None  # of the rebuilding that is worked on, or was last
-        self.left: set[LogId] = set()  # the logs of it that are not done
+        self.version: int | None = None  # of the current or last rebuilding
+        self.left: set[LogId] = set()  # its logs that are not done
         self._me = me
         self._settings = settings
         self._effects: Effects[Effect] = Effects()
@@ -47,8 +50,8 @@ class Donor:
         self._budget = CopyBudget(settings)  # P66
         self._context = DonorContext(me, settings, self._budget, self._effects, count(1).__next__)
         self._losses = Losses(frozenset(), frozenset(), frozenset())
-        self._waiting: deque[LogId] = deque()  # for a place
-        self._attempts: dict[LogId, DonorAttempt] = {}  # they have one
+        self._waiting: deque[LogId] = deque()  # logs that wait for their turn
+        self._attempts: dict[LogId, DonorAttempt] = {}  # logs that are worked on
         self._releases: dict[LogId, Release] = {}  # P71, as far as known in this rebuilding
         self._is_authoritative = True  # of the logs that are done
         self._bytes_before = 0
@@ -59,7 +62,7 @@ class Donor:
         return self._bytes_before + sum(attempt.bytes_copied for attempt in self._attempts.values())
 
     def bytes_passed(self, log: LogId) -> int:
-        """How many bytes of a log's records, one copy counted, have been looked at by now."""
+        """How many bytes of a log's records were checked so far, each record counted once."""
         return self._attempts[log].bytes_passed if log in self._attempts else 0
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
@@ -84,7 +87,7 @@ class Donor:
         is_due = events.has_work and self._me not in events.lost and self._me not in dict(events.done)
         if is_due and events.rebuilding == self.version:
             return
-        # P57: what was asked for an earlier rebuilding is answered into the void.
+        # P57: answers that belong to an earlier rebuilding are ignored.
         self.version = events.rebuilding if is_due else None
         self.left = set(moved.logs) if is_due else set()
         self._effects.clear_timers()
@@ -119,13 +122,13 @@ class Donor:
                 attempt.handle(event)
 
     def _advance(self) -> None:
-        """P75: what has ended makes room for what waits."""
+        """P75: ends the attempts that are over and begins waiting logs in their place."""
         for log, attempt in list(self._attempts.items()):
             if attempt.outcome is None:
                 continue
             self._forget(log)
             if attempt.release is not None:
-                # Once: on a log that is written to, what is released never gets as far as a later answer.
+                # Keep the first answer: while the log is written to, releases here never reach a newer tail.
                 self._releases[log] = attempt.release
             if isinstance(attempt.outcome, LogDone):
                 self._log_is_done(log, attempt.outcome)
@@ -148,7 +151,7 @@ class Donor:
             self._say_done()
 
     def _say_done(self) -> None:
-        """P78: of this rebuilding, when nothing of it is left."""
+        """P78: records in the event log that this donor has finished the rebuilding."""
         assert self.version is not None, "there is a rebuilding"
         event = NodeEvent(
             kind=EventKind.DONE,

@@ -1,8 +1,8 @@
-"""One attempt of a donor at one log: from a first look at how it stands until it is done, or put off.
+"""One attempt of a donor to rebuild one log: it ends when the log is done or put off.
 
-Everything that must hold before copies are made, and before the log is called done, is decided here. An
-attempt that cannot go on ends as PutOff; the donor makes a new one after a while, and what was copied before
-is found copied. Rules P59, P61, P71 and P76 to P78 are in docs/protocol/rebuilding.md.
+It decides whether the conditions for copying hold, and whether the log is done. An attempt that cannot go on
+ends as PutOff. The donor makes a new one after a while, which need not copy the same records again. Rules
+P59, P61, P71 and P76 to P78 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ Effect = LookAtLog | PutOff | Ask[Request] | Tell[Release] | StoreRead
 
 @dataclass(frozen=True, slots=True)
 class LogDone:
-    """Nothing of the log is left to copy. Authoritative: no record of it can be lost (P59)."""
+    """Nothing of the log is left to copy. If authoritative, no record of it can be lost (P59)."""
 
     is_authoritative: bool
 
 
 class DonorAttempt:
-    """`release` is the log's end of rebuilding (P71) and the sequencer that named it, if that is known."""
+    """One attempt at one log.
+
+    `release` has the LSN where rebuilding ends (P71) and the sequencer that named it; None: not known yet.
+    """
 
     def __init__(
         self, log: LogId, version: int, losses: Losses, release: Release | None, context: DonorContext
@@ -47,7 +50,7 @@ class DonorAttempt:
         self._effects = context.effects
         self._sight: LogSight | None = None
         self._copying: LogRebuilding | None = None
-        self._asked: set[int] = set()  # what was asked here, besides what the copying waits for
+        self._asked: set[int] = set()  # open requests of the attempt itself, without those of the copying
         self._unreadable = 0
         self._effects.emit(LookAtLog(log, self._new_id()))
 
@@ -80,8 +83,8 @@ class DonorAttempt:
             case Lost(request=GetTail() | Trim()):
                 self._put_off(f"{event.node} does not answer")
             case _:
-                assert self._copying is not None, "it has asked for this"
-                # CopiesStored, lost copies and what was read: all of it is for the copying.
+                assert self._copying is not None, "only the copying has asked for this"
+                # Stored copies, lost copies and reads all belong to the copying.
                 self._copying.handle(event)  # type: ignore[arg-type]
                 self._after_copying(self._copying)
 
@@ -99,7 +102,7 @@ class DonorAttempt:
         self.outcome = PutOff(self._log, why)
         self._effects.emit(self.outcome)
 
-    # ---- before anything is copied ------------------------------------------------------------------
+    # ---- before copying -----------------------------------------------------------------------------
 
     def _on_seen(self, sight: LogSight | None) -> None:
         if sight is None:
@@ -109,7 +112,7 @@ class DonorAttempt:
         if not any(self._losses.touches(entry) for entry in sight.history):
             self.outcome = LogDone(True)
         elif not any(self._context.me in entry.nodeset for entry in sight.history):
-            # A node that stores none of its epochs has no copy, and hears of no release either.
+            # This node stores none of the log's epochs: it has no copies and gets no releases.
             self.outcome = self._log_done(sight)
         elif self.release is not None:
             self._copy_if_possible(sight, self.release)
@@ -119,7 +122,10 @@ class DonorAttempt:
             self._effects.ask(sight.owner, GetTail(self._log), self._new_id())
 
     def _on_tail(self, owner: NodeId, tail: Tail) -> None:
-        """P71: nothing at or above the end was or will be stored on a node that is gone."""
+        """P71: takes the tail as the end of rebuilding.
+
+        Nothing at or above it was or will be stored on a node that is gone.
+        """
         sight = self._seen
         epoch = tail.end.lsn.epoch
         if tail.status is not AppendStatus.OK:
@@ -133,7 +139,7 @@ class DonorAttempt:
             self._copy_if_possible(sight, self.release)
 
     def _copy_if_possible(self, sight: LogSight, release: Release) -> None:
-        """P76: everything below the end is released here, and every node that gets copies back is there."""
+        """P76: copies once everything below the end is released here and all refilled nodes are alive."""
         absent = self._losses.refilled - sight.alive
         if sight.released_end < release.end:
             self._put_off(f"it is released up to {sight.released_end} here, not to {release.end}")
@@ -144,15 +150,15 @@ class DonorAttempt:
 
     @property
     def _seen(self) -> LogSight:
-        assert self._sight is not None, "the log was looked at first"
+        assert self._sight is not None, "LookAtLog was answered first"
         return self._sight
 
-    # ---- copying, and what follows ------------------------------------------------------------------
+    # ---- copying and after --------------------------------------------------------------------------
 
     def _copy(self, sight: LogSight, release: Release) -> None:
         for node in sorted(self._losses.refilled):
-            # P77: it takes copies once it knows that they are released (P67). The sequencer says so, too,
-            # when it repeats itself: this is sooner.
+            # P77: the node takes copies once it knows that they are released (P67). The sequencer repeats its
+            # releases, too, but this one arrives sooner.
             self._effects.tell(node, release)
         context, plans = self._context, dict[Epoch, MovePlan]()
 
@@ -185,7 +191,7 @@ class DonorAttempt:
             self._trim_refilled()
 
     def _trim_refilled(self) -> None:
-        """P77: a node that lost everything has lost the trim point, too."""
+        """P77: sends the trim point to refilled nodes, which lost it with everything else."""
         trim_end = self._seen.trim_end
         if trim_end:
             for node in sorted(self._losses.refilled):
@@ -197,6 +203,6 @@ class DonorAttempt:
             self.outcome = self._log_done(self._seen)
 
     def _log_done(self, sight: LogSight) -> LogDone:
-        """P59."""
+        """P59: done; authoritative if no record can have been on lost nodes alone."""
         may_hide = any(self._losses.may_hide(entry, sight.locations) for entry in sight.history)
         return LogDone(not may_hide and not self._unreadable)

@@ -1,7 +1,8 @@
-"""What the roles of a node in rebuilding are told and what they order: donor, returning and leaving node.
+"""Events and effects of a node's roles in rebuilding: donor, returning node and leaving node.
 
-The event log is shared: every role hears how it stands now, and adds to it by RecordEvent. What a donor sees
-of a log is gathered by its shell in one LogSight, so that every condition is decided in one place.
+The event log is shared: every role gets its current state by EventLogMoved and adds to it by RecordEvent. The
+shell of a donor collects in one LogSight what the donor must know about a log, so that every condition is
+decided in one place.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from logdevice.types import Epoch, EpochMetadata, Location, LogId, Lsn, NodeId
 
 @dataclass(frozen=True, slots=True)
 class EventLogMoved:
-    """Event: what the event log says now, and which logs there are."""
+    """Event: the state of the event log now, and which logs there are."""
 
     events: NodeEvents
     logs: tuple[LogId, ...] = ()
@@ -30,7 +31,7 @@ class RecordEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventRecorded:
-    """Event. Not done: the event log could not be written, or it is not known."""
+    """Event. If not done, the event log was not written, or the outcome is unknown."""
 
     event: NodeEvent
     is_done: bool
@@ -38,7 +39,7 @@ class EventRecorded:
 
 @dataclass(frozen=True, slots=True)
 class LookAtLog:
-    """Effect: how does the log stand? Ends in LogSeen."""
+    """Effect: collect what is known about a log. Ends in LogSeen."""
 
     log: LogId
     id: int
@@ -46,7 +47,7 @@ class LookAtLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSight:
-    """How a log stands, as far as this node can tell. One that was removed has no history."""
+    """What this node knows about a log. A log that was removed has no history."""
 
     history: tuple[EpochMetadata, ...]  # all nodesets the log has had, that of `epoch` included
     epoch: Epoch  # the newest that was given out
@@ -59,7 +60,7 @@ class LogSight:
 
 @dataclass(frozen=True, slots=True)
 class LogSeen:
-    """Event. No sight: epoch store or metadata log did not answer."""
+    """Event. `sight` is None if the epoch store or the metadata log did not answer."""
 
     id: int
     sight: LogSight | None
@@ -67,7 +68,7 @@ class LogSeen:
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
-    """Effect: the log cannot be copied now; it is tried again by itself. To be written down somewhere."""
+    """Effect: the log cannot be copied now, see `why`; the donor tries again later. To be logged."""
 
     log: LogId
     why: str
@@ -75,21 +76,21 @@ class PutOff:
 
 @dataclass(frozen=True, slots=True)
 class CopyingEnded:
-    """Effect: so long was copied of a log, or tried to. For metrics."""
+    """Effect: an attempt to copy a log has ended after this time. For metrics."""
 
     duration_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitQuiet:
-    """Effect: nothing more is taken from now on. Ends in Quiet once what was asked before has its answer."""
+    """Effect: take no more copies from now on. Ends in Quiet once all earlier requests are answered."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Event: `logs` are all of which this node holds something, metadata logs left out."""
+    """Event: `logs` are all logs of which this node holds something, without metadata logs."""
 
     id: int
     logs: tuple[LogId, ...]

@@ -1,10 +1,10 @@
-"""Rebuilding one log on one donor: read what is to be copied, store it elsewhere, then tell the holders.
+"""Rebuilding one log on one donor: read records, store them on other nodes, then tell the holders.
 
-It goes through the donor's own copies in LSN order, chunk by chunk, with a few chunks on their way. A
-chunk is first stored by everybody who lacks it; only then do holders hear of the new copyset, this node
-last (P62). So at every moment some copyset on disk names nodes that have the record, and a crash at any
-point leaves work that is found again. It lives until the log is done, or until it cannot go on and is
-begun again with what is known then. Rules P62 to P66 are in docs/protocol/rebuilding.md.
+It goes through the donor's own copies in LSN order, chunk by chunk, with a few chunks on their way. First all
+nodes that lack a chunk store it; only then do holders get the new copyset, this node last (P62). So at every
+moment some copyset on disk names nodes that have the record, and after a crash at any point the remaining
+work is found again. It lives until the log is done or it cannot go on; then a new attempt begins with the
+knowledge of that time. Rules P62 to P66 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIRST_RETRY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DonorContext:
-    """What the parts of a donor share. `number` gives every request an id of its own."""
+    """What the parts of a donor share. `number` returns a new id for each request."""
 
     me: NodeId
     settings: RebuildSettings
@@ -43,7 +43,7 @@ class DonorContext:
 
 @dataclass(frozen=True, slots=True)
 class RebuildTask:
-    """What one donor has to do for one log."""
+    """What one donor must do for one log."""
 
     log: LogId
     version: int  # of the rebuilding
@@ -58,11 +58,11 @@ Event = RecordsRead | ReadFailed | Answered[CopiesStored] | Lost[Copies]
 
 @dataclass(frozen=True, slots=True)
 class EndRebuilding:
-    """Everything was looked at and copied, or (not `is_done`) it has to begin again."""
+    """Everything was read and copied; or, if not `is_done`, a new attempt must begin."""
 
     is_done: bool
-    unreadable: int = 0  # records, or stretches of them, that this node should have copied and could not read
-    short: int = 0  # records that are left as they are until there are enough nodes (P61)
+    unreadable: int = 0  # records or ranges that this node should have copied and could not read
+    short: int = 0  # records that stay as they are until there are enough nodes (P61)
 
 
 @dataclass(slots=True)
@@ -77,15 +77,15 @@ class _Sending:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Records on their way. `stages` are what is still to be sent, each after the one before."""
+    """Records on their way. `stages` are still to be sent, each once the one before is answered."""
 
-    began_ms: int  # when it was asked for
+    began_ms: int  # when its read began
     stages: list[list[tuple[NodeId, Copies]]]
     waiting: set[int] = field(default_factory=set)
 
 
 class LogRebuilding:
-    """A part of a DonorAttempt. `plan_of` knows the move plan of every epoch."""
+    """Copies one log; a part of a DonorAttempt. `plan_of` returns the move plan of an epoch."""
 
     def __init__(
         self, task: RebuildTask, plan_of: Callable[[Epoch], MovePlan], context: DonorContext
@@ -94,7 +94,7 @@ class LogRebuilding:
         self.bytes_copied = 0
         self.bytes_passed = 0  # of the log's records, by the counters that they carry
         self._first_byte: int | None = None
-        self._position = task.start  # everything below was looked at
+        self._position = task.start  # everything below was read
         self._task = task
         self._plan_of = plan_of
         self._context = context
@@ -116,7 +116,7 @@ class LogRebuilding:
             case Answered():
                 self._on_answer(event.id, event.answer.status)
             case Lost():
-                # Whether it was stored or not: to store it again does no harm.
+                # It may have been stored. Storing it again does no harm.
                 self._on_answer(event.id, CopiesStatus.AGAIN)
             case _:
                 assert_never(event)
@@ -166,7 +166,7 @@ class LogRebuilding:
             log=self._task.log,
             start=self._position,
             end=end,
-            # An unused stretch is passed at once, also over the end of the epoch.
+            # An unused range is passed at once, also across the end of the epoch.
             gap_end=self._task.end,
             bytes_max=self._context.settings.rebuild_chunk_bytes,
             filter=self._plan_of(epoch),
@@ -223,7 +223,7 @@ class LogRebuilding:
         return puts
 
     def _amend(self, node: NodeId, moves: list[tuple[Record, Move]]) -> AmendCopies:
-        # P64: a copy on a node that leaves is there for readers that know no better, and counts no more.
+        # P64: a copy on a leaving node no longer counts, but readers that still ask for it find it.
         mark = _DRAINED if node in self._task.losses.gone else 0
         headers = tuple(
             replace(record, copyset=move.copyset, body=b"", flags=record.flags & ~_DRAINED | mark)
@@ -257,7 +257,7 @@ class LogRebuilding:
                 pause_ms = back_off_ms(sending.attempts - 1, shortest_ms, longest_ms)
                 self._timers.arm_at(id, self._context.effects.now_ms + pause_ms)
             case _:
-                self._end(is_done=False)  # P65: with other nodes, or once there is room again
+                self._end(is_done=False)  # P65: a new attempt uses other nodes, or finds room again
 
     def _end(self, *, is_done: bool) -> None:
         self.outcome = EndRebuilding(is_done, self._unreadable, self._short)
@@ -265,5 +265,5 @@ class LogRebuilding:
 
 def _move(plan: MovePlan, record: Record) -> Move:
     move = plan.move(record.copyset)
-    assert move is not None, "the store was asked for records that are to be moved"
+    assert move is not None, "only records that must be moved were read"
     return move

@@ -1,6 +1,6 @@
-"""Lost history: from where on a log may lack records because nodes have lost their data for good.
+"""Lost history: from which LSN on a log may lack records because nodes have lost their data for good.
 
-Plain arithmetic over what the event log and the metadata log say. Rule L30 of docs/protocol/lineage.md.
+These are pure functions of the event log and the metadata log. Rule L30 is in docs/protocol/lineage.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def given_up(before: NodeEvents, after: NodeEvents) -> frozenset[NodeId]:
 def doubtful_from(
     history: Iterable[EpochMetadata], locations: Mapping[NodeId, Location], lost: Collection[NodeId]
 ) -> Lsn | None:
-    """The first LSN of which all copies may have been on the lost nodes; None: one is always left."""
+    """The first LSN whose copies may all have been on the lost nodes; None if every record has one left."""
     for entry in history:
         quorum = Quorum(places(entry.nodeset, locations), entry.replication)
         for node in entry.nodeset:

@@ -1,10 +1,10 @@
-"""What a node says of its own data: that it has everything back, or that all it holds is elsewhere.
+"""What a node reports about its own data: that it has everything back, or that it is drained.
 
 A node that has lost its data counts again once donors have copied everything (P51) and it also holds the
-metadata logs, which are on every node and are brought by no donor. A node that is drained begins when donors
-are done and it takes nothing more: a copy that no donor has seen makes the drain begin again; if there is
-none, the node says so and removes its copies. It lives as long as the process. Rules P74 and P79 are in
-docs/protocol/rebuilding.md.
+metadata logs, which every node has and no donor brings. A drained node checks its own copies once donors are
+done and it takes no more copies. If it finds a copy that no donor has seen, the drain begins again. If
+there is none, it reports this and then removes its copies. The machine lives as long as the process. Rules
+P74 and P79 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DRAINED: Final = int(RecordFlags.DRAINED)
 
 
 class _Undrained:
-    """As a store read asks it: a copy that counts and is not marked as being elsewhere."""
+    """The filter of a store read for copies that count and are not marked as drained."""
 
     def __init__(self, me: NodeId) -> None:
         self._me = me
@@ -57,11 +57,11 @@ class _Undrained:
 
 
 class _Step(Enum):
-    """What there is to do for a node that is lost or drained."""
+    """What a lost or drained node must do next."""
 
-    COUNT = "COUNT"  # it has its data back, and says so
-    CHECK = "CHECK"  # donors are done with it: is there a copy that none of them has seen?
-    EMPTY = "EMPTY"  # nothing it holds is needed any more
+    COUNT = "COUNT"  # it has its data back and reports this
+    CHECK = "CHECK"  # donors are done: look for a copy that no donor has seen
+    EMPTY = "EMPTY"  # remove its copies, which are no longer needed
 
 
 class OwnData:
@@ -71,8 +71,8 @@ class OwnData:
         self._effects: Effects[Effect] = Effects()
         self._events = NodeEvents()
         self._has_metadata = False
-        self._begun: tuple[int, _Step] | None = None  # the rebuilding, and what is done about it
-        self._id = 0  # of the last thing asked for: answers to earlier ones are of no interest
+        self._begun: tuple[int, _Step] | None = None  # the rebuilding, and the step that was begun for it
+        self._id = 0  # of the last request: answers to earlier ones are ignored
         self._unread: deque[LogId] = deque()
         self._position = Lsn(0)
 
@@ -133,9 +133,9 @@ class OwnData:
         return self._id
 
     def _on_quiet(self, logs: tuple[LogId, ...]) -> None:
-        assert self._begun is not None, "it was asked for"
+        assert self._begun is not None, "AwaitQuiet was emitted for a step"
         if self._begun[1] is _Step.EMPTY:
-            # At once, so that no copy that comes after the drain was taken back can go with the others.
+            # All at once: after an UNDRAIN the node gets new copies, and these must not be deleted.
             for log in logs:
                 self._effects.emit(Persist(self._new_id(), (DeleteRecords(log, Lsn(0), LSN_MAX),)))
         else:
@@ -152,14 +152,14 @@ class OwnData:
             start=self._position,
             end=LSN_MAX,
             gap_end=LSN_MAX,
-            bytes_max=1,  # the first says it all
+            bytes_max=1,  # one copy is enough to know
             filter=_Undrained(self._me),
             headers_only=True,
         )
         self._effects.emit(read)
 
     def _on_read(self, result: RecordsRead | ReadFailed) -> None:
-        """P74: a disk that cannot be read may hold anything."""
+        """P74: goes on with the check. A disk that cannot be read may hold any copy, so it drains again."""
         if isinstance(result, ReadFailed) or any(isinstance(item, Record) for item in result.items):
             self._say(EventKind.DRAIN)
             return

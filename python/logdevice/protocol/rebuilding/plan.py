@@ -1,8 +1,8 @@
-"""Rebuilding, the arithmetic: who copies a record that lost nodes held, whither, and who must be told.
+"""The plan of a rebuilding: which node copies a record, to which nodes, and which nodes must be told.
 
-All of it follows from a record's copyset, so every node that holds the record comes to the same answer
-alone, and a block of records with one copyset stays together. A MovePlan lives as long as one donor works
-on one epoch of one log. Rules P59 to P65 are in docs/protocol/rebuilding.md.
+All of it follows from a record's copyset. So every node that holds the record comes to the same result
+without asking others, and a block of records with one copyset stays together. A MovePlan lives as long as one
+donor works on one epoch of one log. Rules P59 to P65 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _PLANS_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What the event log says, as far as copies are concerned."""
+    """Which nodes the event log names, by what it means for copies."""
 
-    lost: frozenset[NodeId]  # their copies are not there
-    refilled: frozenset[NodeId]  # of these, those that run again and take their copies back
-    gone: frozenset[NodeId]  # those whose copies have to go elsewhere, nodes that leave included
-    checked: frozenset[NodeId] = frozenset()  # those that count again; copies may be too few (P73)
+    lost: frozenset[NodeId]  # their copies are missing
+    refilled: frozenset[NodeId]  # lost nodes that run again and are getting their copies back
+    gone: frozenset[NodeId]  # their copies must go to other nodes; includes nodes that leave
+    checked: frozenset[NodeId] = frozenset()  # they count again; records may have too few copies (P73)
 
     @classmethod
     def of(cls, events: NodeEvents) -> Losses:
@@ -48,14 +48,14 @@ class Move:
     """What becomes of the records with one copyset."""
 
     copyset: tuple[NodeId, ...]
-    puts: tuple[NodeId, ...]  # who gets a copy
-    amends: tuple[NodeId, ...]  # who has one and hears of the new copyset, this node last
-    is_put_off: bool = False  # P61: it waits until there are more nodes; nothing is done about it now
-    widened: tuple[NodeId, ...] = ()  # P63: what copies name that are put, where it is not the new copyset
+    puts: tuple[NodeId, ...]  # nodes that get a copy
+    amends: tuple[NodeId, ...]  # nodes that have a copy and get the new copyset, this node last
+    is_put_off: bool = False  # P61: nothing is done now; it waits until there are more nodes
+    widened: tuple[NodeId, ...] = ()  # P63: the copyset in new copies, if it is not the final copyset
 
 
 class MovePlan:
-    """`usable` are the nodes that can be given copies now."""
+    """Decides for each copyset of an epoch what this node must do. `usable` nodes can take copies now."""
 
     __slots__ = ("_losses", "_me", "_metadata", "_moves", "_places", "_registered", "_usable")
 
@@ -76,7 +76,7 @@ class MovePlan:
         self._moves: dict[tuple[NodeId, ...], Move | None] = {}
 
     def move(self, copyset: tuple[NodeId, ...]) -> Move | None:
-        """What this node has to do for records with this copyset; None: nothing."""
+        """What this node must do for records with this copyset; None if nothing."""
         if copyset not in self._moves:
             if len(self._moves) >= _PLANS_MAX:
                 self._moves.clear()
@@ -84,7 +84,7 @@ class MovePlan:
         return self._moves[copyset]
 
     def ships(self, copyset: tuple[NodeId, ...], flags: int) -> bool:
-        """As a store read asks it: which records does this node have to do something about?"""
+        """The filter of a store read: whether this node must do something for the record."""
         return self.move(copyset) is not None
 
     def _planned(self, copyset: tuple[NodeId, ...]) -> Move | None:
@@ -98,9 +98,9 @@ class MovePlan:
             return Move(copyset, (), (), is_put_off=True)
         new = tuple(kept + added)
         if not is_touched and new == copyset:
-            return None  # P72: as many copies as there should be, or can be
+            return None  # P72: there are as many copies as there should be, or can be
         is_extra = len(copyset) > self._metadata.replication.copies
-        # P63: with extras the copyset does not tell who holds the record.
+        # P63: with extras, the copyset does not tell which nodes hold the record.
         missing = [node for node in new if is_extra or node in losses.refilled or node not in copyset]
         holders = [node for node in copyset if node not in losses.lost and node not in missing]
         told = [*missing, *holders] if is_extra else holders
@@ -113,8 +113,10 @@ class MovePlan:
         )
 
     def _is_donor(self, copyset: tuple[NodeId, ...]) -> bool:
-        """P60: the first member that has not lost its copy, except where only nodes that leave are concerned:
-        those see to their own copies. With extras, everybody who holds it.
+        """P60: whether this node copies records with this copyset.
+
+        The donor is the first member that has not lost its copy. If only leaving nodes are concerned, each of
+        them copies its own records. With extras, every holder is a donor.
         """
         losses, members = self._losses, set(copyset)
         leaving = losses.gone - losses.lost
@@ -125,8 +127,10 @@ class MovePlan:
         return next((node for node in copyset if node not in losses.lost), None) == self._me
 
     def _is_put_off(self, copyset: tuple[NodeId, ...], kept: list[NodeId], added: list[NodeId]) -> bool:
-        """P61: a new copyset with too few nodes would not be looked at again. So a drain waits for more
-        nodes, and everything for nodes that are away for a while. What cannot be had is not waited for.
+        """P61: whether records with this copyset must wait for more nodes.
+
+        A new copyset with too few nodes would not be checked again. So a drain waits for more nodes, and all
+        records wait for nodes that are only away for a while. Nothing waits for nodes that do not exist.
         """
         if can_replicate(self._known((*kept, *added)), self._metadata.replication):
             return False
@@ -136,7 +140,7 @@ class MovePlan:
     def _added(
         self, copyset: tuple[NodeId, ...], kept: list[NodeId], usable: frozenset[NodeId]
     ) -> list[NodeId]:
-        """P61: nodes of the epoch's nodeset, by a number that copyset and node alone decide."""
+        """P61: further nodes of the nodeset, in an order that depends only on the copyset and the nodes."""
         replication = self._metadata.replication
         if can_replicate(self._known(tuple(kept)), replication):
             return []
@@ -145,7 +149,7 @@ class MovePlan:
             seed = mix(seed ^ int(node))
         free = usable & set(self._metadata.nodeset)
         free -= self._losses.lost - self._losses.refilled | self._losses.gone | set(copyset)
-        # A node that has all of its own copies to come is the last to be given those of others.
+        # Refilled nodes come last: they still have to get all of their own copies.
         order = kept + sorted(
             free, key=lambda node: (node in self._losses.refilled, -mix(seed ^ int(node)), node)
         )

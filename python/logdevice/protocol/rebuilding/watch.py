@@ -1,8 +1,8 @@
-"""When nodes are taken for lost, or their data given up, without an operator.
+"""When nodes count as lost, or their data is given up, without an operator.
 
-One node of the cluster looks at it, the lowest that is alive; that two do for a moment does no harm, because
-an event that is there already says nothing new. Plain arithmetic over what that node sees. Rules P69 and
-P70 are in docs/protocol/rebuilding.md.
+One node of the cluster checks this, the living one with the lowest number. If two do for a moment, it does no
+harm, because an event that is recorded twice changes nothing. These are pure functions of what that node
+sees. Rules P69 and P70 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ def due(
     now_ms: int,
     settings: RebuildSettings,
 ) -> list[NodeEvent]:
-    """`away_since_ms`: since when nodes are not heard of; `lost_since_ms`: since when data is missed."""
+    """The events to record now.
+
+    `away_since_ms` says since when nodes have been away, `lost_since_ms` since when nodes' data is missing.
+    """
     found = [
         NodeEvent(kind=EventKind.REBUILD, node=node)
         for node in _to_rebuild(events, storage, away_since_ms, now_ms, settings)
@@ -42,7 +45,7 @@ def _to_rebuild(
     now_ms: int,
     settings: RebuildSettings,
 ) -> list[NodeId]:
-    """P69: nodes that are away for too long, unless they are so many that the network must have failed."""
+    """P69: nodes that are away too long; none if they are so many that the network has probably failed."""
     missed = set(events.lost) - events.refilled
     late = [
         node

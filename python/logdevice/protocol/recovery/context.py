@@ -1,8 +1,8 @@
-"""What the parts of a recovery share: what they are told and order, what they work on, how nodes are counted.
+"""What the parts of a recovery share: events and effects, what they work on, how nodes are counted.
 
-Questions to the epoch store, and what comes back, are in `sequencer/epoch_state.py`; what the sequencer is
-told is in `sequencer/events.py`. A request that a node does not answer is sent again; one that the shell
-reports as Lost means that the node is.
+Questions to the epoch store, and their answers, are in `sequencer/epoch_state.py`. Events for the sequencer
+are in `sequencer/events.py`. A request that a node does not answer is sent again. If the shell reports a
+request as Lost, the node counts as lost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NodeAnswer = Sealed | DigestRecords | Stored | Cleaned
 
 @dataclass(frozen=True, slots=True)
 class StatusesChanged:
-    """What the event log says; nodes that are not named are FULLY_AUTHORITATIVE."""
+    """The statuses of nodes in the event log. Nodes that are not named are FULLY_AUTHORITATIVE."""
 
     statuses: Mapping[NodeId, AuthoritativeStatus]
 
@@ -61,7 +61,7 @@ def recovery_quorum(
 ) -> Quorum:
     """V4: a node that is away, or no longer in the configuration, counts as one that lost its data.
 
-    To wait for it could be to wait forever.
+    Otherwise recovery might wait for it forever.
     """
     quorum = Quorum(places(metadata.nodeset, locations), metadata.replication)
     for node in metadata.nodeset:
@@ -70,7 +70,7 @@ def recovery_quorum(
         if node not in locations and status is AuthoritativeStatus.FULLY_AUTHORITATIVE:
             status = AuthoritativeStatus.UNAVAILABLE
         if status is AuthoritativeStatus.UNAVAILABLE:
-            # One that was sealed is not away, whatever is said of it.
+            # A node that was sealed has answered, so it is not away, whatever the event log says.
             status = AuthoritativeStatus.FULLY_AUTHORITATIVE if node in present else _LOST
         quorum.set_status(node, status)
     return quorum
@@ -89,5 +89,5 @@ class RecoveryContext:
 
     @property
     def epoch(self) -> Epoch:
-        """That of the sequencer for which all earlier ones are recovered."""
+        """The new sequencer's epoch, for which all earlier epochs are recovered."""
         return Epoch(self.seal_epoch + 1)

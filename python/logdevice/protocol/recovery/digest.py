@@ -1,8 +1,8 @@
 """Digest: what the nodes have of the end of an epoch, and what each LSN should become.
 
-Filled with the copies that sealed nodes report, asked once. A pure question: the same copies give the
-same decisions, whatever order they came in. So recoveries that compete or follow each other decide
-alike wherever they saw the same. Rules V6 to V11 and V20 are in docs/protocol/recovery.md, O7, O8 and O11 in
+It is filled with the copies that sealed nodes report and then decides once. The same copies give the same
+decisions, in whatever order they came. So recoveries that compete or follow each other decide alike where
+they saw the same copies. Rules V6 to V11 and V20 are in docs/protocol/recovery.md, O7, O8 and O11 in
 docs/protocol/writers.md.
 """
 
@@ -24,7 +24,10 @@ _CORRUPT = int(RecordFlags.CORRUPT)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an LSN becomes, who has it already (perhaps under an older header), and who has something else."""
+    """What an LSN becomes. `holders` have it already, perhaps with an older header.
+
+    `conflicting` nodes have something else at the LSN.
+    """
 
     record: Record
     holders: tuple[NodeId, ...]
@@ -36,8 +39,8 @@ class Decisions:
     decisions: tuple[Decision, ...]
     end: Lsn  # one after the last LSN that was decided
     tail: LogPoint
-    writers: ReceivedTable  # of what is in the log now
-    unreadable: Mapping[Lsn, WriterTag | None] = field(default_factory=dict)  # left as it is
+    writers: ReceivedTable  # of the appends that are in the log now
+    unreadable: Mapping[Lsn, WriterTag | None] = field(default_factory=dict)  # corrupt, left as they are
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ class _Entry:
     """The copies of one LSN."""
 
     winner: Record
-    holes: dict[NodeId, bytes | None] = field(default_factory=dict)  # what a hole carries; None: no hole
+    holes: dict[NodeId, bytes | None] = field(default_factory=dict)  # body of a node's hole; None: no hole
 
     @property
     def precedence(self) -> Precedence:
@@ -54,7 +57,7 @@ class _Entry:
 
 class Digest:
     def __init__(self, decided: Decisions | None = None, seal: int = 0) -> None:
-        """V20: what an earlier attempt under this seal has decided stays, whether or not anybody shows it."""
+        """V20: what an earlier attempt under this seal has decided stays, even if no node reports it."""
         self._entries: dict[Lsn, _Entry] = {}
         self._unreadable: dict[Lsn, WriterTag | None] = {}
         if decided is not None:
@@ -74,10 +77,13 @@ class Digest:
     def decide(
         self, start: Lsn, before: LogPoint, writers: ReceivedTable, *, is_authoritative: bool
     ) -> Decisions:
-        """What becomes of the LSNs from `start` on; `before` and `writers` say where the log stood."""
+        """Decides what becomes of the LSNs from `start` on.
+
+        `before` and `writers` are the log's counters and received table before this epoch.
+        """
         kept = self._kept(start)
         writers = self._replayed(kept, start, writers.copy(), is_authoritative=is_authoritative)
-        # Readers may have been told of a position that was filled: the bridge comes behind it (P19).
+        # P19: readers may already know of a position that was filled, so the bridge comes after it.
         records = [lsn for lsn, winner in kept.items() if winner.flags & (_HOLE | _FILLED) != _HOLE]
         records += [lsn for lsn in self._unreadable if lsn >= start and lsn not in self._entries]
         last = max(records, default=None)
@@ -101,7 +107,7 @@ class Digest:
     def _replayed(
         self, kept: dict[Lsn, Record], start: Lsn, writers: ReceivedTable, *, is_authoritative: bool
     ) -> ReceivedTable:
-        """O11: the received table of everything that stays; O7: what comes after a gap of its writer goes."""
+        """O11: the received table of all records that stay. O7: a record after a gap becomes a hole."""
         found = {lsn: entry.winner for lsn, entry in self._entries.items() if lsn < start} | kept
         unreadable = {lsn: tag for lsn, tag in self._unreadable.items() if lsn not in found}
         end = Lsn(0)
@@ -114,12 +120,12 @@ class Digest:
             if not writers.replay(tag, lsn) and lsn in kept and is_authoritative:
                 kept[lsn] = _hole(lsn)
         if not is_authoritative:
-            # O8: whoever was not asked may hold more.
+            # O8: nodes that did not answer may hold more.
             writers.forget_all(max(end, start))
         return writers
 
     def _kept(self, start: Lsn) -> dict[Lsn, Record]:
-        """The winner of every LSN (V6); a hole where a bridge of higher precedence comes before it (V8)."""
+        """The winner of every LSN (V6), or a hole if a bridge of higher precedence comes before it (V8)."""
         kept: dict[Lsn, Record] = {}
         highest_bridge: Precedence = (False, -1)
         for lsn in sorted(lsn for lsn in self._entries if lsn >= start):
@@ -131,7 +137,7 @@ class Digest:
         return kept
 
     def _plug(self, kept: dict[Lsn, Record], start: Lsn, bridge: Lsn, writers: bytes) -> None:
-        """V7, V9: holes where nothing is, then the bridge; behind it, holes only where something was."""
+        """V7, V9: holes where nothing is, then the bridge; after it, holes only where something was."""
         lsn = start
         while lsn < bridge:
             if lsn not in kept and lsn not in self._unreadable:  # V10
@@ -143,14 +149,14 @@ class Digest:
         kept[bridge] = replace(_hole(bridge, _BRIDGE), body=writers)
 
     def _tail_before(self, start: Lsn, before: LogPoint) -> LogPoint:
-        """V11: the last record below, which was read for the sake of its counters."""
+        """V11: the counters of the last record below `start`; it was read only for them."""
         below = [lsn for lsn in self._entries if lsn < start]
         return LogPoint.after(self._entries[max(below)].winner).joined(before) if below else before
 
     def _decision(self, lsn: Lsn, record: Record) -> Decision:
         entry = self._entries.get(lsn)
         copies = sorted(entry.holes.items()) if entry is not None else []
-        # A bridge with another table in it is something else.
+        # A bridge with another table conflicts, so the bodies of holes are compared.
         wanted = bytes(record.body) if record.flags & _HOLE else None
         return Decision(
             replace(record, flags=record.flags | _BY_RECOVERY),
@@ -160,12 +166,15 @@ class Digest:
 
 
 def _rank(record: Record) -> tuple[Precedence, bool, bool]:
-    """V6: what recoveries that did not keep V20 have left under one seal was never released."""
+    """V6: if copies have the same precedence, a record beats a hole, and a bridge beats another hole.
+
+    Such copies come from recoveries that did not keep V20; they were never released.
+    """
     return precedence(record), not record.flags & _HOLE, bool(record.flags & _BRIDGE)
 
 
 def _demote_bridges(kept: dict[Lsn, Record], bridge: Lsn) -> None:
-    """A bridge that records follow, which a later recovery kept, is only a hole (V8)."""
+    """A bridge that is followed by records, which a later recovery kept, becomes a plain hole (V8)."""
     for lsn in kept:
         if lsn < bridge and kept[lsn].flags & _BRIDGE:
             kept[lsn] = _hole(lsn)
@@ -176,5 +185,5 @@ def _hole(lsn: Lsn, flags: int = 0) -> Record:
 
 
 def _positioned(hole: Record, tail: LogPoint) -> Record:
-    """Times and counters stand still over a hole, so that searches by them still work."""
+    """The hole with the time and counters of the record before it, so that searches by these work."""
     return replace(hole, timestamp_ms=tail.timestamp_ms, entry_end=tail.entry_end, byte_end=tail.byte_end)

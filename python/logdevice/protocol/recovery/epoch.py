@@ -1,11 +1,11 @@
 """Epoch recovery: making the end of one epoch definite.
 
-Seals are counted until they are an f-majority; then copies are read (digest), every LSN above what is
-known to be good is decided and brought to R nodes (mutation), and the nodes that took part note it
-(clean). Each stage is an object with what only it needs; when a node that took part is lost a new attempt
-begins with a new first stage. It is a part of the log's recovery and lives until the epoch is clean. It
-promises that no record that was acknowledged becomes a hole, and that a hole stays one. Rules V3 to V15 and
-V20 are in docs/protocol/recovery.md, O11 in writers.md beside it.
+First it waits until the sealed nodes are an f-majority. Then it reads their copies (digest), decides every
+LSN from the good end on, brings the decisions to R nodes (mutation), and has the nodes that took part note
+that the epoch is clean. Each stage is an object with its own data. When a node that took part is lost, a new
+attempt begins with the first stage. It is a part of the log's recovery and lives until the epoch is clean. It
+promises that no acknowledged record becomes a hole, and that a hole stays one. Rules V3 to V15 and V20 are
+in docs/protocol/recovery.md, O11 in writers.md beside it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _LOST = AuthoritativeStatus.UNDERREPLICATION
 
 
 class Known:
-    """What nodes said of the epoch when they were sealed. It stays true when a node is lost, so nothing of it
-    ever moves back.
+    """What nodes said about the epoch when they were sealed.
+
+    It stays true when a node is lost, so its values never move back.
     """
 
     def __init__(self, epoch: Epoch) -> None:
-        self.start = epoch_start(epoch)  # V5: everything of the epoch below is good, or trimmed
+        self.start = epoch_start(epoch)  # V5: everything of the epoch below it is good or trimmed
         self.trim_end = Lsn(0)
-        # O11: what the sequencer told the nodes of its received table, and up to where.
+        # O11: the received table that the sequencer sent to nodes, and the LSN up to which it is complete.
         self.kept_end = Lsn(0)
         self.kept_writers = b""
         self._epoch = epoch
@@ -55,10 +56,11 @@ class Known:
 
 
 class EpochRecovery:
-    """`writers_before` is the received table that the epoch before ended with; None: not known yet.
+    """The recovery of one epoch.
 
-    `sealed` are the nodes that take part, `lossy` those of them (or of those that took part) which may have
-    lost records here.
+    `writers_before` is the received table at the end of the epoch before; None if it is not known yet.
+    `sealed` are the nodes that take part. `lossy` are nodes that take part, or took part, and may have lost
+    records of this epoch.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class EpochRecovery:
         self.lossy: set[NodeId] = set()
         self.known = Known(epoch)
         self.decided: Decisions | None = None  # by this attempt or an earlier one
-        # L29: from where on it was decided without authority, so that records may be gone that were read.
+        # L29: from here on it was decided without authority, so records that were read may be gone.
         self.doubtful_from: Lsn | None = None
         self.stage: Stage = Sealing(self)
         for node, answer in sealed.items():
@@ -101,22 +103,22 @@ class EpochRecovery:
 
     @property
     def outcome(self) -> Decisions:
-        """What becomes of the epoch."""
-        assert self.decided is not None, "it is asked for once everything is decided"
+        """What was decided about the epoch."""
+        assert self.decided is not None, "the outcome exists once everything is decided"
         return self.decided
 
     @property
     def grace_end_ms(self) -> int | None:
-        """When the digest waits no longer."""
+        """When the digest stops waiting for more nodes; None if it does not wait."""
         return self.stage.grace_end_ms if isinstance(self.stage, Digesting) else None
 
     @property
     def silent(self) -> list[NodeId]:
-        """The nodes that have been asked something and have not answered."""
+        """The nodes that were asked and have not answered."""
         return sorted(self.stage.silent)
 
     def advance(self) -> None:
-        """Whatever has become possible."""
+        """Goes through as many stages as possible."""
         while (stage := self.stage.advance()) is not self.stage:
             self.stage = stage
 
@@ -125,7 +127,7 @@ class EpochRecovery:
             self.writers_before = table
 
     def take_part(self, node: NodeId, answer: Sealed) -> None:
-        """A node that comes while copies are read takes part; one that comes later will purge (V3)."""
+        """Adds a sealed node, up to the digest; a node that comes later purges instead (V3)."""
         if node not in self.metadata.nodeset or not isinstance(self.stage, Sealing | Digesting):
             return
         self.sealed[node] = answer
@@ -155,7 +157,7 @@ class EpochRecovery:
             self.stage.silent.discard(node)
 
     def lose(self, node: NodeId) -> None:
-        """V15: without a node that took part, begin again."""
+        """V15: a node is lost. If it took part, begins again, or goes on with the digest without it."""
         if self.sealed.pop(node, None) is not None:
             if isinstance(self.stage, Digesting):
                 self.stage.leave(node)
@@ -169,10 +171,10 @@ class EpochRecovery:
         self.stage = Sealing(self)
 
     def ask_again(self) -> None:
-        """Everything that was asked and has not been answered."""
+        """Sends every request again that was not answered."""
         self.stage.ask_again()
 
-    # ---- what the stages ask for --------------------------------------------------------------------
+    # ---- used by the stages -------------------------------------------------------------------------
 
     def quorum(self, voters: Collection[NodeId]) -> Quorum:
         quorum = recovery_quorum(self.metadata, self.context.locations, self.statuses, self.sealed, voters)
@@ -181,22 +183,22 @@ class EpochRecovery:
         return quorum
 
     def tails(self) -> list[EpochTail]:
-        """What the nodes that take part said of the epoch, by node."""
+        """The tails of this epoch that the participating nodes reported, in order of nodes."""
         answers = (answer for _, answer in sorted(self.sealed.items()))
         return [tail for answer in answers for tail in answer.tails if tail.epoch == self.epoch]
 
     def tags_start(self) -> Lsn | None:
-        """O11: from where on records have tags that the table at hand does not know; None: there are none.
+        """O11: where the tags begin that the known table lacks; None if there are none.
 
-        A good record is on so many nodes that at least one of those asked knows of it.
+        A good record is on enough nodes that at least one of the participating nodes knows about it.
         """
         starts = [tail.tagged_start for tail in self.tails() if tail.tagged_start]
         return max(min(starts), self.known.kept_end) if starts else None
 
     def takers(self, nodes: Iterable[NodeId]) -> dict[NodeId, Location]:
-        """Those of the nodes that copies can be brought to, and where they are.
+        """The nodes among these that can take copies, with their locations.
 
-        V23: a node that is empty refuses them, or throws them away with the others.
+        V23: a node that is AUTHORITATIVE_EMPTY refuses copies, or deletes them with its old ones.
         """
         empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
         return places(

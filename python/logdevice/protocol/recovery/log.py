@@ -1,10 +1,9 @@
 """Log recovery: making every epoch before a sequencer's own definite, in order.
 
-It seals all nodes of the unclean epochs, tells the sequencer where the log stood, recovers epoch after
-epoch and notes each clean one in the epoch store. It lives until all are clean or somebody with a
-higher epoch takes over. It promises that two recoveries which compete end with the same log: the lower
-one is refused by every node that the higher one sealed. Rules V1 to V5 and V16 to V18 are in
-docs/protocol/recovery.md.
+It seals all nodes of the unclean epochs, tells the sequencer where the log stood, recovers one epoch after
+the other and notes each clean one in the epoch store. It lives until all are clean or a node with a higher
+epoch takes over. It promises that two competing recoveries end with the same log: every node that the higher
+one has sealed refuses the lower one. Rules V1 to V5 and V16 to V18 are in docs/protocol/recovery.md.
 """
 
 from __future__ import annotations
@@ -76,13 +75,13 @@ class LogRecovery:
         self._epochs = {epoch: metadata_of(history, epoch) for epoch in unclean}  # the next one first
         self._nodes = sorted({node for metadata in self._epochs.values() for node in metadata.nodeset})
         self._sealed: dict[NodeId, Sealed] = {}
-        # Which appends of which writers the log has: as of the last clean epoch, then of each recovered one.
+        # The received table at the end of the last clean epoch, then at the end of each recovered one.
         self._search = BridgeSearch(
             context, last_clean, metadata_of(history, last_clean), tail_end, self._effects
         )
         self._writers = self._search.table
         self._recovering: EpochRecovery | None = None
-        self._is_advancing = False  # the epoch store is asked to note a clean epoch
+        self._is_advancing = False  # a clean epoch is being noted in the epoch store
         self._has_reported_tail = False
         self._tail = LogPoint()  # where the last clean epoch ended
         self._attempts = 0
@@ -119,11 +118,11 @@ class LogRecovery:
 
     @property
     def _recovery(self) -> EpochRecovery:
-        assert self._recovering is not None, "there is an epoch to recover until it is over"
+        assert self._recovering is not None, "an epoch is being recovered until the recovery is over"
         return self._recovering
 
     def _seal(self) -> None:
-        """V1: all that are not sealed; again, until they are."""
+        """V1: seals all nodes that are not sealed; called again until they are."""
         context = self._context
         seal = Seal(
             log=context.log, epoch=context.seal_epoch, sealed_by=context.me, last_clean=self._last_clean
@@ -162,7 +161,7 @@ class LogRecovery:
         self._effects.emit(effect)
 
     def _preempt(self, seal_epoch: Epoch, sealed_by: NodeId | None) -> None:
-        """V16: nothing more is written; whoever has the higher epoch decides."""
+        """V16: writes nothing more; the node with the higher epoch decides."""
         self._end(RecoveryPreempted(self._context.epoch, seal_epoch, sealed_by))
 
     def _on_answer(self, node: NodeId, answer: NodeAnswer) -> None:
@@ -199,10 +198,13 @@ class LogRecovery:
             self._recovery.take_part(node, answer)
 
     def _report_tail(self) -> None:
-        """V2: once an f-majority of every epoch is sealed, nothing above what it has can be acknowledged."""
+        """V2: tells the sequencer where the log stood, once an f-majority of every epoch is sealed.
+
+        From then on no record above what these nodes have can be acknowledged.
+        """
         if self._has_reported_tail or self.is_over:
             return
-        # V21: one that is being rebuilt does not know all that it had.
+        # V21: a node that is being rebuilt does not know everything that it had.
         known = [node for node, answer in self._sealed.items() if answer.status is SealStatus.OK]
         for metadata in self._epochs.values():
             quorum = recovery_quorum(metadata, self._context.locations, self._statuses, known, known)
@@ -244,13 +246,13 @@ class LogRecovery:
             self._lose(node)
 
     def _lose(self, node: NodeId) -> None:
-        """V15: it has to be sealed again before it takes part."""
+        """V15: drops a node; it must be sealed again before it takes part."""
         self._sealed.pop(node, None)
         self._recovery.lose(node)
         self._rejoin()
 
     def _rejoin(self) -> None:
-        """V15: an epoch that begins again does so with everybody who is sealed by now, latecomers too."""
+        """V15: a new attempt begins with all nodes that are sealed now, also those sealed late."""
         if self._recovery.is_sealing:
             for node, answer in sorted(self._sealed.items()):
                 self._recovery.take_part(node, answer)
@@ -267,7 +269,7 @@ class LogRecovery:
         self._effects.arm(_RecoveryTimer.PROGRESS, self._context.settings.recovery_timeout_ms)
 
     def _after_event(self) -> None:
-        """Whatever has become possible, and the alarm for what has not."""
+        """Does what the event has made possible, and sets deadlines for the rest."""
         self._report_tail()
         recovering = self._recovering
         if self._writers is None:
@@ -306,7 +308,11 @@ class LogRecovery:
             self._effects.emit(WriteEpochStore(self._context.log, event.version, clean))  # V17
 
     def _lineage_after(self, recovering: EpochRecovery, lineage: Lineage) -> Lineage:
-        """L29: in the same write as the clean epoch, so nothing newer is released before it is known."""
+        """The lineage after this epoch: a new branch if records may be gone that were read.
+
+        L29: it is in the same write as the clean epoch, so the branch is known before newer records are
+        released.
+        """
         base = recovering.doubtful_from
         if base is None:
             return lineage  # L31
@@ -339,7 +345,7 @@ class LogRecovery:
                 case _RecoveryTimer.EPOCH_STORE:
                     self._ask_epoch_store()
                 case _RecoveryTimer.GRACE:
-                    pass  # it is enough to look again
+                    pass  # `_after_event` lets the digest go on
                 case _:
                     assert_never(timer)
 
@@ -351,7 +357,7 @@ class LogRecovery:
         self._recovery.ask_again()
 
     def _give_up_on_silent(self) -> None:
-        """V18: begin again with those who speak."""
+        """V18: drops the nodes that do not answer and begins again with the others."""
         self._search.give_up()
         for node in self._recovery.silent:
             self._lose(node)

@@ -1,4 +1,4 @@
-"""Mutation: which nodes a decided LSN is brought to.
+"""Mutation: to which nodes recovery writes a decided LSN.
 
 The record gets a copyset among the nodes that took part in the recovery. Rules V12 and V13 are in
 docs/protocol/recovery.md.
@@ -18,7 +18,7 @@ from logdevice.types import Location, Lsn, NodeId, Replication
 
 
 class MutationSet:
-    """The nodes that took part in a recovery: all that recovery writes to."""
+    """The nodes that took part in a recovery. Recovery writes only to these."""
 
     def __init__(
         self, context: RecoveryContext, locations: Mapping[NodeId, Location], replication: Replication
@@ -30,20 +30,24 @@ class MutationSet:
         self._rng = context.rng
 
     def copyset(self, decision: Decision) -> tuple[NodeId, ...]:
-        """V12: R nodes, first of all those that have the record already."""
+        """V12: R nodes; nodes that already have the record come first in the choice."""
         holders = [node for node in self.nodes if node in decision.holders]
         others = [node for node in self.nodes if node not in decision.holders]
         self._rng.shuffle(holders)
         self._rng.shuffle(others)
         order = holders + others
         if not can_replicate(self._locations, self._replication):
-            return tuple(order)  # better on too few nodes than on none
+            return tuple(order)  # too few nodes are better than none
         chosen = first_satisfying(order, self._locations, self._replication)
         self._rng.shuffle(chosen)
         return tuple(chosen)
 
     def stores(self, decision: Decision, *, good_end: Lsn, attempt: int) -> dict[NodeId, Store]:
-        """V13: everybody who has or should have the LSN gets the same header; who lacks it, the body too."""
+        """V13: the stores for one LSN.
+
+        Every node that has or should have the LSN gets the same header; a node that lacks the record also
+        gets the body.
+        """
         context, copyset = self._context, self.copyset(decision)
         record = replace(decision.record, copyset=copyset, wave=context.seal_epoch)
         stores: dict[NodeId, Store] = {}

@@ -1,7 +1,7 @@
 """The stages of the recovery of one epoch: sealing, digesting, mutating, cleaning.
 
-A stage has what only it needs, and `advance` gives the next one when it is over. What outlives a stage is in
-the EpochRecovery that all of them are parts of. Rules V3 to V15, V20 and V22 are in
+A stage keeps only its own data; `advance` returns the next stage once this one is over. What outlives a stage
+is in the EpochRecovery that all of them are parts of. Rules V3 to V15, V20 and V22 are in
 docs/protocol/recovery.md, O8 and O11 in writers.md beside it.
 """
 
@@ -25,10 +25,10 @@ _FULL = AuthoritativeStatus.FULLY_AUTHORITATIVE
 
 
 class Sealing:
-    """Until the nodes that are sealed are an f-majority."""
+    """Waits until the sealed nodes are an f-majority."""
 
     def __init__(self, recovery: EpochRecovery) -> None:
-        self.silent: set[NodeId] = set()  # seals are the log's business
+        self.silent: set[NodeId] = set()  # always empty: LogRecovery sends the seals
         self._recovery = recovery
 
     def advance(self) -> Stage:
@@ -41,14 +41,14 @@ class Sealing:
 
 
 class Digesting:
-    """Reads what the nodes have, until enough of them have told everything."""
+    """Reads what the nodes have, until enough of them have sent everything."""
 
     def __init__(self, recovery: EpochRecovery) -> None:
-        self.grace_end_ms: int | None = None  # when it waits no longer
+        self.grace_end_ms: int | None = None  # when it stops waiting for more nodes
         self._recovery = recovery
         self._digest = Digest(recovery.decided, recovery.context.seal_epoch)
-        self._read_from: dict[NodeId, Lsn] = {}  # how far the digest of each node has come
-        self._headers_end: dict[NodeId, Lsn] = {}  # below, only tags are of interest
+        self._read_from: dict[NodeId, Lsn] = {}  # where to go on reading from each node
+        self._headers_end: dict[NodeId, Lsn] = {}  # below this, headers are enough: only tags matter
         for node in sorted(recovery.sealed):
             self.join(node)
 
@@ -58,7 +58,7 @@ class Digesting:
 
     def join(self, node: NodeId) -> None:
         recovery = self._recovery
-        # V11: one LSN further back, for the counters of the last good record.
+        # V11: begin one LSN earlier, to get the counters of the last good record.
         start = max(epoch_start(recovery.epoch), Lsn(recovery.known.start - 1))
         self._headers_end[node] = start
         tags_start = recovery.tags_start()
@@ -103,7 +103,7 @@ class Digesting:
 
     @property
     def _told(self) -> list[NodeId]:
-        """The nodes that have told everything."""
+        """The nodes that have sent everything."""
         return sorted(self._read_from.keys() - self.silent)
 
     def _is_complete(self) -> bool:
@@ -123,8 +123,10 @@ class Digesting:
         return now_ms >= self.grace_end_ms
 
     def _may_store(self, present: list[NodeId]) -> bool:
-        """V22: on too few nodes only if those that are missing were given up, or have nothing to come back
-        with. One that comes back and counts would prove by its silence that there is no such record.
+        """V22: whether records may be stored on the nodes that are present.
+
+        If these are too few, only if the data of every missing node was given up or is gone. A missing node
+        that came back with its data would prove by its silence that the records do not exist.
         """
         recovery = self._recovery
         if can_replicate(recovery.takers(present), recovery.metadata.replication):
@@ -152,26 +154,26 @@ class Digesting:
             if tail.end.lsn <= start:
                 before = before.joined(tail.end)
         writers = self._base()
-        if start >= recovery.end:  # all of it was trimmed
+        if start >= recovery.end:  # the whole epoch was trimmed
             return Decisions((), start, before, writers)
         return self._digest.decide(start, before, writers, is_authoritative=is_authoritative)
 
     def _base(self) -> ReceivedTable:
-        """The received table to begin with."""
+        """The received table to which the tags of this digest are added."""
         recovery, known = self._recovery, self._recovery.known
         if known.kept_end:
             table = ReceivedTable.decode(known.kept_writers)
         else:
-            assert recovery.writers_before is not None, "nothing is decided before it is known"
+            assert recovery.writers_before is not None, "nothing is decided before this table is known"
             table = recovery.writers_before.copy()
         tags_start = recovery.tags_start()
         if tags_start is not None and tags_start < known.trim_end:
-            table.forget_all(known.trim_end)  # O8: tags were trimmed that the table does not know
+            table.forget_all(known.trim_end)  # O8: records whose tags the table lacks were trimmed
         return table
 
 
 class Mutating:
-    """Brings what was decided to R nodes, some LSNs at a time."""
+    """Writes the decisions to R nodes each, some LSNs at a time."""
 
     def __init__(self, recovery: EpochRecovery, decided: Decisions) -> None:
         self._recovery = recovery
@@ -211,7 +213,7 @@ class Mutating:
 
 
 class Cleaning:
-    """V14: until all nodes that took part have noted it."""
+    """V14: waits until all nodes that took part have noted that the epoch is clean."""
 
     def __init__(self, recovery: EpochRecovery, nodes: Collection[NodeId]) -> None:
         self.silent = set(nodes)
@@ -240,7 +242,7 @@ class Cleaning:
 
 
 class StageDone:
-    """The epoch is clean on all nodes that took part; the epoch store does not know it yet."""
+    """The epoch is clean on all nodes that took part; the epoch store does not know this yet."""
 
     def __init__(self) -> None:
         self.silent: set[NodeId] = set()

@@ -1,9 +1,9 @@
 """Activation: taking the next epoch of a log from the epoch store.
 
-Read, then compare-and-set: of several nodes that try, one wins; the others pause, and longer each
-time. The opening of an epoch is what has to follow before it may be released: its metadata is written,
-its predecessor has drained, all earlier epochs are recovered. Both are parts of the sequencer. Rules U1
-to U3, U12, U13 and U17 are in docs/protocol/write_path.md.
+It reads the value and writes the next epoch by compare-and-set. If several nodes try, one wins; the others
+pause, longer each time. The opening of an epoch is what must follow before its records may be released:
+its metadata is written, its predecessor has drained, all earlier epochs are recovered. Both are parts of
+the sequencer. Rules U1 to U3, U12, U13 and U17 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from logdevice.types import Epoch, EpochMetadata, NodeId
 
 
 class Timer(Enum):
-    """The deadlines of a sequencer that are no part's own."""
+    """The deadlines of the sequencer itself; its parts have their own."""
 
     ACTIVATION = "ACTIVATION"
     METADATA = "METADATA"
@@ -47,8 +47,8 @@ class Timer(Enum):
 
 class ActivationPhase(Enum):
     IDLE = "IDLE"
-    READING = "READING"  # the epoch store is asked
-    RECORDING = "RECORDING"  # the nodeset that will be replaced is being written to the metadata log
+    READING = "READING"  # waiting for the value in the epoch store
+    RECORDING = "RECORDING"  # the old nodeset, which will be replaced, is being written to the metadata log
     WRITING = "WRITING"  # the new epoch is being written
 
 
@@ -63,14 +63,14 @@ class Activation:
         self._wanted: EpochState | None = None  # being written
         self._replaced: EpochMetadata | None = None  # being recorded
         self._version = 0  # of the value that was read
-        self._failures = 0  # attempts in a row that came to nothing
+        self._failures = 0  # failed attempts in a row
 
     @property
     def is_running(self) -> bool:
         return self.phase is not ActivationPhase.IDLE
 
     def begin(self) -> bool:
-        """Whether an attempt has begun: one at a time, with pauses between them (U3)."""
+        """Starts an attempt; False if one is running, or during the pause after a failure (U3)."""
         if self.is_running or self._effects.now_ms < self.not_before_ms:
             return False
         self.phase = ActivationPhase.READING
@@ -79,7 +79,7 @@ class Activation:
         return True
 
     def take_next(self, read: EpochStoreRead, state: EpochState, config: SequencerConfig) -> None:
-        """U2: the epoch after the highest that was ever given out, with the nodeset that is wanted now."""
+        """U2: takes the epoch after the highest ever given out, with the nodeset wanted now."""
         epoch = Epoch(state.epoch + 1)
         metadata = state.metadata
         if (metadata.nodeset, metadata.replication) != (config.nodeset, config.replication):
@@ -89,16 +89,16 @@ class Activation:
         if metadata == state.metadata or state.epoch == 0:
             self._write(self._wanted)
             return
-        # U17: the epoch store holds one nodeset only. Who stored the epochs so far must not be forgotten.
+        # U17: the epoch store holds only one nodeset. The nodes that stored earlier epochs must stay known.
         self.phase = ActivationPhase.RECORDING
         self._replaced = state.metadata
         self._effects.emit(WriteMetadataLog(self._context.log, state.metadata))
 
     def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
-        """The metadata log has answered: what comes next, if the activation waits for that."""
+        """Goes on with the activation, if it waits for this answer of the metadata log."""
         if self.phase is not ActivationPhase.RECORDING or not isinstance(event, MetadataLogWritten):
             return
-        if event.metadata == self._replaced and event.is_done:  # else the activation's deadline covers it
+        if event.metadata == self._replaced and event.is_done:  # otherwise the activation times out
             assert self._wanted is not None, "an epoch is to be taken"
             self._write(self._wanted)
 
@@ -107,13 +107,13 @@ class Activation:
         self._effects.emit(WriteEpochStore(self._context.log, self._version, wanted))
 
     def end(self, event: EpochStoreWritten) -> EpochState | None:
-        """The epoch that is ours now, if it is."""
+        """The epoch that this node has won; None if the write failed."""
         wanted, self._wanted = self._wanted, None
         self.phase = ActivationPhase.IDLE
         return wanted if event.is_done else None
 
     def fail(self) -> None:
-        """U3: pauses grow, so that nodes which compete for a log do not preempt each other for ever."""
+        """Ends the attempt. U3: pauses grow, so that competing nodes do not preempt each other for ever."""
         settings = self._context.settings
         self.phase = ActivationPhase.IDLE
         self._wanted = None
@@ -124,7 +124,7 @@ class Activation:
         self._failures += 1
 
     def succeed(self) -> None:
-        """An epoch came so far as to be released."""
+        """All earlier epochs are recovered: the next failure has a short pause again."""
         self._failures = 0
 
 
@@ -142,7 +142,7 @@ class Opening:
     ) -> None:
         self.history: tuple[EpochMetadata, ...] | None = None
         self.is_recovered = False
-        self.knows_tail = knows_tail  # where the counters of the epoch begin
+        self.knows_tail = knows_tail  # whether it is known where the counters of the epoch begin
         self._context = context
         self._effects = effects
         self._state = state
@@ -155,7 +155,7 @@ class Opening:
         return self._is_metadata_written and self.is_recovered  # U12, U13
 
     def can_tell(self, question: Question) -> bool:
-        """Whether the past is known as far as this is about it."""
+        """Whether enough of the earlier epochs is known to answer this question."""
         match question:
             case GetTail():
                 return self.knows_tail
@@ -167,7 +167,7 @@ class Opening:
                 return True
 
     def is_outdated(self, config: SequencerConfig) -> bool:
-        """Whether another nodeset, replication or way of writing is wanted than that of this epoch."""
+        """Whether the configuration wants another nodeset, replication or way of writing than this epoch."""
         metadata = self._state.metadata
         is_same = (metadata.nodeset, metadata.replication) == (config.nodeset, config.replication)
         return not is_same or self._chain != config.chain
@@ -178,7 +178,7 @@ class Opening:
         return [node for entry in self.history or (self._state.metadata,) for node in entry.nodeset]
 
     def ask_metadata_log(self) -> None:
-        """The next question to the metadata log; asked again, it does no harm."""
+        """Sends the next question to the metadata log. Repeating a question does no harm."""
         if self.history is None:
             self._effects.emit(ReadMetadataLog(self._context.log, epoch=self._state.epoch))
         elif not self._is_metadata_written:
@@ -188,9 +188,9 @@ class Opening:
         self._effects.arm(Timer.METADATA, self._context.settings.activation_timeout_ms)
 
     def recorded(self, event: MetadataLogRead | MetadataLogWritten) -> None:
-        """The metadata log has answered; where it has failed it is asked again after a pause."""
+        """Takes an answer of the metadata log. If the request failed, it is repeated after a pause."""
         if isinstance(event, MetadataLogRead) and event.epoch != self._state.epoch:
-            return  # U20: asked for an earlier epoch, before that epoch's own nodeset was written
+            return  # U20: the answer to an earlier epoch's question may lack that epoch's own nodeset
         metadata = self._state.metadata
         if isinstance(event, MetadataLogWritten):
             is_done = event.is_done
@@ -208,7 +208,7 @@ class Opening:
             self._effects.arm(Timer.METADATA, self._context.settings.activation_pause_ms_max)
 
     def start_recovery(self) -> None:
-        """Once, when it can begin."""
+        """Starts recovery once, as soon as the history of nodesets is known."""
         if self.history is None or self._is_recovery_started:
             return
         self._is_recovery_started = True

@@ -1,10 +1,10 @@
-"""Appender: one record, from its LSN until it is stored as well as it should be.
+"""Appender: brings one record to its storage nodes.
 
-It sends the record to a copyset (a wave) and waits for answers in three stages: any R of R + X
-stored, then the client has its answer (replication); the left-most `sync_leaders` stored, then the
-record may be released (sync leaders); the left-most `leaders` stored, then copies too many are deleted
-(leader redundancy). It lives until the last stage ends. It promises that a record it acknowledges is on
-nodes that satisfy the replication, and that no later stage keeps it forever. Rules E1 to E12 are in
+It sends the record to a copyset (a wave) and waits for answers in three stages. Replication: once any R
+of R + X nodes have stored it, the client gets its answer. Sync leaders: once the left-most `sync_leaders`
+have stored it, it may be released. Leader redundancy: once the left-most `leaders` have stored it, surplus
+copies are deleted. The Appender lives until the last stage ends. It promises that a record it acknowledges
+is on nodes that satisfy the replication, and that every later stage ends. Rules E1 to E12 are in
 docs/protocol/write_path.md.
 """
 
@@ -37,10 +37,10 @@ _REFUSALS = frozenset(
 
 
 class RecordOwner(Protocol):
-    """The epoch that an Appender is a part of: it is told how far a record has come."""
+    """The epoch that an Appender is a part of. The Appender reports to it how far its record has come."""
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """The record is stored well enough for the client to be told."""
+        """The record is stored well enough to acknowledge the append."""
 
     def retire(self, lsn: Lsn) -> None:
         """The record may be released."""
@@ -49,7 +49,7 @@ class RecordOwner(Protocol):
         """The Appender may be forgotten."""
 
     def preempt(self, refusal: Stored) -> None:
-        """A higher epoch has sealed: the sequencer has to step down. The Appender is done."""
+        """A higher epoch has sealed this one: the sequencer must step down. The Appender is done."""
 
 
 class Stage(Enum):
@@ -73,7 +73,7 @@ class AppenderContext:
 
 
 class Appender:
-    """`request_id` is the append that brought the record."""
+    """One record on its way to its nodes. `request_id` is the append that brought it."""
 
     def __init__(self, context: AppenderContext, request_id: int, record: Record) -> None:
         self.request_id = request_id
@@ -87,10 +87,10 @@ class Appender:
         self._stored: set[NodeId] = set()  # of this wave
         self._failed: set[NodeId] = set()  # of this wave
         self._deleted: set[NodeId] = set()
-        self._has_body: set[NodeId] = set()  # from any wave: a header is enough for them (E5)
-        self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have been, or may become, a copy
-        self._preempted: Stored | None = None  # what a sealed node has answered
-        self._retries = 0  # of the stage
+        self._has_body: set[NodeId] = set()  # from any wave: these nodes need only the header (E5)
+        self._unrefused: set[tuple[NodeId, int]] = set()  # stores that may have made a copy, or still may
+        self._preempted: Stored | None = None  # the answer of a sealed node
+        self._retries = 0  # in this stage
 
     @property
     def may_be_stored(self) -> bool:
@@ -110,7 +110,7 @@ class Appender:
             self._has_body.add(node)
         elif stored.status in _REFUSALS:
             self._unrefused.discard((node, stored.wave))
-        # E4: what an older wave brings does not count.
+        # E4: answers to an older wave do not count.
         if self.stage is Stage.DONE or stored.wave != self._wave.wave or not self._is_outstanding(node):
             return
         if is_ok:
@@ -132,19 +132,19 @@ class Appender:
         self._advance()
 
     def _note_failure(self, node: NodeId, cause: Cause | None) -> None:
-        # An amend that failed may have failed because there is nothing to amend.
+        # A failed amend may mean that the node has no copy to amend.
         self._has_body.discard(node)
         self._failed.add(node)
         if cause is not None:
             self._context.copysets.health.penalise(node, cause, self._effects.now_ms)
 
     def _advance(self) -> None:
-        """Ends every stage that can end, and a wave that cannot succeed."""
+        """Ends every stage that can end. A wave that cannot succeed any more is followed by the next."""
         if self.stage is Stage.REPLICATION:
             if self._satisfies(self._stored):
                 self._acknowledge()
             elif self._preempted is not None:
-                # E8: the rest of the wave may still tell that a copy exists, or that none does.
+                # E8: the other nodes may still answer whether a copy exists.
                 if not self._outstanding():
                     self._preempt(self._preempted)
             elif not self._satisfies(self._stored | set(self._outstanding())):
@@ -179,7 +179,7 @@ class Appender:
             self._preempt(self._preempted)
             return
         outstanding = self._outstanding()
-        # E6: where nobody answered, it is not the node that is slow.
+        # E6: if no node answered, the cause is not this one node.
         if outstanding and len(outstanding) < len(self._wave.copyset):
             self._context.copysets.health.penalise(outstanding[0], Cause.TIMEOUT, self._effects.now_ms)
         self._context.copysets.has_failed(self._wave.copyset)
@@ -192,7 +192,7 @@ class Appender:
         self._wave = replace(self.record, copyset=copyset, wave=self._wave.wave + 1)
         for node in self._wave.copyset:
             self._send_store(node)
-        self._arm(self._wave.wave - 1)  # E2; where there is no copyset, this is when to look again
+        self._arm(self._wave.wave - 1)  # E2; without a copyset, this is when to try again
 
     def _send_store(self, node: NodeId) -> None:
         record = self._wave
@@ -253,14 +253,14 @@ class Appender:
         self._arm(self._retries)
 
     def _delete_surplus(self) -> None:
-        """E10: copies beyond the replication go, the right-most first."""
+        """E10: deletes copies beyond the replication, the right-most first."""
         for node in reversed(self._wave.copyset):
             if node in self._stored and self._satisfies(self._stored - {node}):
                 self._stored.discard(node)
                 self._send_delete(node)
 
     def _delete_unanswered(self) -> None:
-        # A leader that is still silent is welcome to its copy.
+        # A leader that has not answered yet may keep its copy.
         for node in reversed(self._wave.copyset[self._context.config.leader_count :]):
             if self._is_outstanding(node):
                 self._send_delete(node)

@@ -1,9 +1,9 @@
-"""Copyset epoch: the records of one epoch that the sequencer stores by itself, over copysets.
+"""Copyset epoch: the records of one epoch that the sequencer itself stores, over copysets.
 
-It runs an Appender for each record, from its number until it is stored as well as it should be. Clients are
-answered in any order, those of an ordered writer in the order of its numbers. It is a part of the sequencer
-and lives from activation until it has drained or was preempted. Rules U5 to U10 are in
-docs/protocol/write_path.md, O1 and O9 in docs/protocol/writers.md.
+It numbers each record and runs an Appender for it. Appends are answered in any order, those of an ordered
+writer in the order of its numbers. It is a part of the sequencer and lives from activation until it has
+drained or was preempted. Rules U5 to U10 are in docs/protocol/write_path.md, O1 and O9 in
+docs/protocol/writers.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from logdevice.types import Lsn, NodeId
 
 
 class CopysetEpoch:
-    """`config` is that of this epoch: its nodeset, its replication."""
+    """One epoch over copysets. `config` has this epoch's own nodeset and replication."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class CopysetEpoch:
         self.nodes = config.nodeset
         self.health = NodeHealth(len(config.nodeset), context.settings)
         self.owed = OwedAnswers(effects)
-        self.preempted: Stored | None = None  # what a sealed node has answered
+        self.preempted: Stored | None = None  # the answer of a sealed node
         self._context = context
         self._config = config
         self._copysets = StickyCopysets(
             config.candidates, config.replication, config.extras, self.health, context.settings, context.rng
         )
         self._effects = effects
-        self._flights: dict[Lsn, Appender] = {}  # of records that have a number and are not done
+        self._flights: dict[Lsn, Appender] = {}  # of records that are numbered and not done
         self._timers: Timers[Lsn] = Timers()
         self._appenders = AppenderContext(
             sequencer=context,
@@ -60,7 +60,7 @@ class CopysetEpoch:
         return self.numbering.is_drained
 
     def refusal(self, append: Append) -> AppendStatus | None:
-        """Why a record cannot be taken now, if so."""
+        """Why this append cannot be taken now; None if it can."""
         if append.claim is not None:
             return AppendStatus.UNCHAINED
         if self.numbering.is_full:
@@ -92,12 +92,12 @@ class CopysetEpoch:
         return self._timers.deadline_ms()
 
     def drain(self) -> None:
-        """A newer epoch has begun: what is in flight may end, nothing more comes (U10)."""
+        """A newer epoch has begun: records in flight may finish, no more are added (U10)."""
         for flight in self._flights.values():
             flight.drain()
 
     def abort(self, node: NodeId | None) -> None:
-        """Everything in flight ends here. What was not acknowledged is up to recovery (U11)."""
+        """Drops everything in flight. Recovery decides about records that were not acknowledged (U11)."""
         for lsn, flight in self._flights.items():
             if flight.record.tag is None and not flight.is_acknowledged:
                 self._abort(flight.request_id, lsn, node)
@@ -108,7 +108,7 @@ class CopysetEpoch:
 
     def _abort(self, request_id: int, lsn: Lsn, node: NodeId | None) -> None:
         flight = self._flights.get(lsn)
-        # One that is done and was not answered waited for others of its writer.
+        # A record without an Appender is stored; its answer waited for earlier appends of its writer.
         may_be_stored = flight is None or flight.may_be_stored
         self.owed.abort(request_id, lsn, node, may_be_stored=may_be_stored)
 

@@ -1,9 +1,9 @@
-"""Where the copies of a record go: choosing nodes, staying with a choice, and avoiding bad ones.
+"""Where the copies of a record go: choosing nodes, keeping a choice for a while, avoiding failed nodes.
 
-`choose_copyset` picks by weight and chance what satisfies the replication in every scope. A
+`choose_copyset` picks nodes by weight and chance so that every scope of the replication is satisfied. A
 StickyCopysets lives as long as an epoch's sequencer and keeps one copyset for a block of records, so
 that one node serves the whole block to readers. A NodeHealth lives as long and remembers which nodes
-failed lately. The rules K1 to K8 are in docs/protocol/write_path.md.
+failed recently. The rules K1 to K9 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from logdevice.types import Location, NodeId, Replication
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The nodes of a nodeset, where they are and how much each should get."""
+    """The nodes of a nodeset, their locations, and how much each should get."""
 
     locations: Mapping[NodeId, Location]
-    weights: Mapping[NodeId, float] = field(default_factory=dict)  # 1.0 where nothing is said
+    weights: Mapping[NodeId, float] = field(default_factory=dict)  # 1.0 for nodes that are missing here
 
     def weight(self, node: NodeId) -> float:
         return self.weights.get(node, 1.0)
@@ -38,7 +38,8 @@ def choose_copyset(
 ) -> tuple[NodeId, ...] | None:
     """R nodes that satisfy the replication and up to `extras` more; None if there are not enough.
 
-    The order is the order of the draw, so any node may be the first, which sends to readers (K2).
+    The nodes are in the order in which they were drawn. So any node may be the first, the one that sends
+    to readers (K2).
     """
     avoided = frozenset(avoid)
     usable = [
@@ -56,7 +57,7 @@ def choose_copyset(
 
 
 def _draw_order(usable: list[NodeId], candidates: Candidates, rng: random.Random) -> list[NodeId]:
-    """All nodes by weighted chance: the larger the weight, the earlier on average (K1)."""
+    """All nodes in random order; nodes with larger weights come earlier on average (K1)."""
     keys = {node: rng.random() ** (1.0 / candidates.weight(node)) for node in usable}
     return sorted(usable, key=lambda node: (-keys[node], node))
 
@@ -64,7 +65,7 @@ def _draw_order(usable: list[NodeId], candidates: Candidates, rng: random.Random
 def first_satisfying(
     order: list[NodeId], locations: Mapping[NodeId, Location], replication: Replication
 ) -> list[NodeId]:
-    """The first R nodes of the order with which every scope still gets its domains (K1)."""
+    """The first R nodes of `order` that together give every scope its domains (K1)."""
     chosen: list[NodeId] = []
     for node in order:
         if len(chosen) == replication.copies:
@@ -85,7 +86,7 @@ def _can_be_completed(
     """Whether `left` more nodes can bring every scope to its factor.
 
     Domains are nested, and a wider scope never needs more domains than a narrower one. So it is enough
-    to take, scope by scope from the widest, a node of a domain that is still missing.
+    to go from the widest scope to the narrowest and add a node of each missing domain.
     """
     members = list(chosen)
     for scope, factor in reversed(replication.factors):
@@ -111,7 +112,7 @@ class Cause(Enum):
 
 
 class NodeHealth:
-    """Which nodes failed lately, and until when each is passed over."""
+    """Which nodes failed recently, and until when each is passed over."""
 
     __slots__ = ("_full", "_nodeset_size", "_settings", "_slow", "_unavailable", "away")
 
@@ -121,7 +122,7 @@ class NodeHealth:
         self.away: frozenset[NodeId] = frozenset()  # dead or hanging, as far as the cluster can tell
         self._unavailable: dict[NodeId, int] = {}
         self._full: dict[NodeId, int] = {}
-        # Nodes that only were slow. Kept apart: they could still store, the others said they cannot.
+        # Nodes that were only slow. Kept apart because these can still store a copy.
         self._slow: dict[NodeId, int] = {}
 
     def penalise(self, node: NodeId, cause: Cause, now_ms: int) -> None:
@@ -141,7 +142,7 @@ class NodeHealth:
         penalties[node] = max(penalties.get(node, 0), now_ms + penalty_ms)  # K5
 
     def forgive(self, node: NodeId) -> None:
-        """The node is back: it was restarted, or somebody could talk to it again."""
+        """Ends the penalties of a node that was restarted or can be reached again."""
         for penalties in (self._unavailable, self._full, self._slow):
             penalties.pop(node, None)
 
@@ -149,11 +150,11 @@ class NodeHealth:
         return sorted({*self.unavailable(now_ms), *_until(self._slow, now_ms)})
 
     def unavailable(self, now_ms: int) -> list[NodeId]:
-        """Those that cannot store. A node that is merely slow is taken before a record waits (K4)."""
+        """Nodes that cannot store. Slow nodes are not included: they are used before a record waits (K4)."""
         return sorted({*_until(self._unavailable, now_ms), *self.full(now_ms)})
 
     def full(self, now_ms: int) -> list[NodeId]:
-        """Those that have no space."""
+        """Nodes that have no space."""
         return _until(self._full, now_ms)
 
 
@@ -164,7 +165,7 @@ def _until(penalties: dict[NodeId, int], now_ms: int) -> list[NodeId]:
 
 
 class StickyCopysets:
-    """One copyset for a block of records."""
+    """Keeps one copyset for a block of records, then chooses another."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class StickyCopysets:
         return bool(self.health.full(now_ms)) and self._choose(now_ms) is None
 
     def has_failed(self, copyset: tuple[NodeId, ...]) -> None:
-        """A wave on this copyset came to nothing: begin another block (K7)."""
+        """A wave on this copyset failed: the next record begins another block (K7)."""
         if copyset == self._copyset:
             self._copyset = None
 
@@ -213,7 +214,8 @@ class StickyCopysets:
     def _choose(self, now_ms: int) -> tuple[NodeId, ...] | None:
         health = self.health
         unavailable = health.unavailable(now_ms)
-        # K9: who is away may be back before the cluster has noticed; better asked than nobody.
+        # K9: a node that is away may be back before the cluster has noticed. Trying it is better than
+        # waiting without a copyset.
         for avoid in (
             health.away.union(health.avoided(now_ms)),
             health.away.union(unavailable),

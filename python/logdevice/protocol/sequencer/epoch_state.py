@@ -1,6 +1,6 @@
-"""What a sequencer and a recovery ask of the epoch store and of the metadata log.
+"""The questions of sequencers and recoveries to the epoch store and to the metadata log.
 
-The epoch store keeps one small value per log and changes it by compare-and-set: of two that try, one
+The epoch store keeps one small value per log and changes it by compare-and-set: if two nodes try, one
 wins. The metadata log keeps the history of nodesets. Every question ends in one event, or in silence
 that a deadline of the asking machine covers.
 """
@@ -15,15 +15,15 @@ from logdevice.types import Epoch, EpochMetadata, LogId, LogPoint, NodeId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochState:
-    """What the epoch store knows about a log, and what makes a sequencer the only one.
+    """What the epoch store knows about a log. It guarantees that each epoch has only one sequencer.
 
     The node that moves `epoch` on by compare-and-set owns the new epoch, and no other node ever does.
     """
 
     epoch: Epoch  # the highest that was given out
-    last_clean: Epoch  # everything up to and including it has been recovered
+    last_clean: Epoch  # all epochs up to and including this one are recovered
     metadata: EpochMetadata  # of `epoch`
-    owner: NodeId | None = None  # who took `epoch`
+    owner: NodeId | None = None  # the node that took `epoch`
     tail: LogPoint = LogPoint()  # where the last clean epoch ended
     lineage: Lineage = NO_LINEAGE  # which histories the log has had
 
@@ -33,7 +33,7 @@ class ReadEpochStore:
     """Effect: ends in EpochStoreRead."""
 
     log: LogId
-    question: int = 0  # comes back with the answer; not 0: is the epoch still this node's?
+    question: int = 0  # comes back with the answer; 0 during activation, else to confirm this node's epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class WriteEpochStore:
 
 @dataclass(frozen=True, slots=True)
 class EpochStoreRead:
-    """Event. No state: the log was never provisioned, or (version -1) the store did not answer."""
+    """Event. `state` is None if the log was never provisioned or (version -1) the store did not answer."""
 
     version: int
     state: EpochState | None
@@ -56,7 +56,7 @@ class EpochStoreRead:
 
 @dataclass(frozen=True, slots=True)
 class EpochStoreWritten:
-    """Event. Not done: somebody else was first, or it is not known; read again."""
+    """Event. If not done, another node was first or the outcome is unknown: read again."""
 
     is_done: bool
     version: int = 0  # the new one
@@ -67,7 +67,7 @@ class ReadMetadataLog:
     """Effect: ends in MetadataLogRead."""
 
     log: LogId
-    confirm: bool = True  # what is on too few nodes is put on enough before it is believed
+    confirm: bool = True  # first bring entries that are on too few nodes to enough of them
     epoch: Epoch = Epoch(0)  # of the sequencer that asks; comes back with the answer
 
 
@@ -76,7 +76,7 @@ class MetadataLogRead:
     """Event: the history of nodesets, oldest first; None if it could not be read."""
 
     history: tuple[EpochMetadata, ...] | None
-    answered: int = 0  # with None: so many storage nodes have answered, too few
+    answered: int = 0  # if the history is None: how many storage nodes have answered
     epoch: Epoch = Epoch(0)  # as in the question
 
 
@@ -90,14 +90,14 @@ class WriteMetadataLog:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogWritten:
-    """Event."""
+    """Event: whether the entry is now in the metadata log."""
 
     metadata: EpochMetadata
     is_done: bool
 
 
 def metadata_of(history: tuple[EpochMetadata, ...], epoch: Epoch) -> EpochMetadata:
-    """The entry that holds for an epoch. The first one holds for all epochs before it, too."""
+    """The entry that applies to an epoch. The first entry also applies to all epochs before it."""
     assert history, "a log that has been activated has metadata"
     holding = [entry for entry in history if entry.first_epoch <= epoch]
     return holding[-1] if holding else history[0]

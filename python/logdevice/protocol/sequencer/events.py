@@ -1,7 +1,7 @@
-"""What a sequencer is told and what it orders beyond messages, and what it is made with.
+"""Events and effects of a sequencer other than messages, and its configuration.
 
-Messages come and go as the six kinds of `io.py`. Questions to the epoch store and the metadata log, and what
-comes back, are in `epoch_state.py`.
+Messages come and go as the six kinds of `io.py`. Questions to the epoch store and the metadata log, and their
+answers, are in `epoch_state.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from logdevice.types import Epoch, EpochMetadata, Location, LogId, LogPoint, Lsn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerContext:
-    """What a sequencer and its parts know for as long as they live."""
+    """What a sequencer and its parts share; it never changes."""
 
     log: LogId
     me: NodeId
@@ -55,9 +55,9 @@ class SequencerContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainConfig:
-    """That a log is written along chains, and how."""
+    """How a log is written along chains."""
 
-    chains: int = 1  # at a time; positions go round
+    chains: int = 1  # how many at a time; positions take them in turn
     min_copies: int = 1  # no chain is shorter
 
 
@@ -69,8 +69,8 @@ class SequencerConfig:
     replication: Replication
     candidates: Candidates  # every node that may be in a nodeset
     extras: int = 0  # X: members of a copyset beyond R
-    sync_leaders: int = 1  # so many of the left-most members must store before a record is released
-    leaders: int | None = None  # so many before its Appender is done; None: R
+    sync_leaders: int = 1  # how many left-most members must store before a record is released
+    leaders: int | None = None  # how many of them must store before its Appender is done; None: R
     away: frozenset[NodeId] = frozenset()  # nodes that are dead or hang, as far as the cluster can tell
     chain: ChainConfig | None = None  # None: the sequencer stores the copies
 
@@ -79,7 +79,7 @@ class SequencerConfig:
         return self.replication.copies if self.leaders is None else self.leaders
 
     def of_epoch(self, metadata: EpochMetadata) -> SequencerConfig:
-        """For the nodes of one epoch. U5: one that is no longer in the configuration gets no new records."""
+        """For the nodes of one epoch. U5: nodes that left the configuration get no new records."""
         known, nodeset = self.candidates, metadata.nodeset
         locations = {node: known.locations.get(node, Location()) for node in nodeset}
         weights = {node: known.weight(node) if node in known.locations else 0.0 for node in nodeset}
@@ -89,7 +89,7 @@ class SequencerConfig:
 
 @dataclass(frozen=True, slots=True)
 class OwnerChanged:
-    """Who should be the log's sequencer, as far as the cluster can tell; None: nobody can."""
+    """Which node should be the log's sequencer, as far as the cluster can tell; None: no node can be."""
 
     node: NodeId | None
 
@@ -106,14 +106,14 @@ class SequencerConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class NodeConnected:
-    """A node can be talked to (again)."""
+    """A node can be reached (again)."""
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class TailFound:
-    """Recovery knows where the log stood when the earlier epochs were sealed."""
+    """Recovery has learned the log's counters at the time when the earlier epochs were sealed."""
 
     epoch: Epoch  # the sequencer's
     tail: LogPoint
@@ -121,7 +121,7 @@ class TailFound:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCompleted:
-    """Every earlier epoch is clean; this is the received table of the log, encoded."""
+    """Every earlier epoch is clean. `writers` is the log's received table, encoded."""
 
     epoch: Epoch
     writers: bytes = b""
@@ -157,7 +157,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRecovery:
-    """Recover the epochs after `last_clean` and before `epoch`. One that is running for the log ends.
+    """Recover the epochs after `last_clean` and before `epoch`, instead of a running recovery of the log.
 
     Ends in TailFound, then RecoveryCompleted; or in RecoveryPreempted.
     """
@@ -166,7 +166,7 @@ class StartRecovery:
     epoch: Epoch
     last_clean: Epoch
     history: tuple[EpochMetadata, ...]
-    tail_end: Lsn = Lsn(0)  # one after the last record of the last clean epoch, or lower
+    tail_end: Lsn = Lsn(0)  # at most one after the last record of the last clean epoch
 
 
 @dataclass(frozen=True, slots=True)

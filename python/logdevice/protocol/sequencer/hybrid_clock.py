@@ -1,10 +1,11 @@
-"""The clock of a log: time that never runs back and is never behind what anybody has seen.
+"""The clock of a log: it never runs back and is never lower than a time that a writer of the log has seen.
 
 A record's time is the highest of the node's own clock, the times given out before, and what its writer
-has read or had acknowledged. So along every chain of causes times never decrease, over all logs, and
+has read or had acknowledged. So an effect never has a lower time than its cause, over all logs, and
 everything up to some millisecond is a consistent cut. Milliseconds are enough: cuts lie between them, so an
-effect may have the time of its cause. A part of the sequencer, and as old as it. It remembers for a while
-where each millisecond began, to say where a cut lies. Rules T11 to T15 are in docs/protocol/barriers.md.
+effect may have the time of its cause. The clock remembers for a while where each millisecond began, to say
+where a cut lies. It is a part of the sequencer and shares its lifetime. Rules T11 to T15 are in
+docs/protocol/barriers.md.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ class LogClock:
     def __init__(self, settings: WriteSettings) -> None:
         self._settings = settings
         self._floor_ms = 0  # no record gets an earlier time
-        self._known_ms = 0  # cuts before that are not known here
+        self._known_ms = 0  # the places of earlier cuts are not known here
         self._stamped_ms = -1
         self._begun: deque[tuple[int, LogPoint]] = deque()  # where each time began, oldest first
 
     def read(self, now_ms: int) -> int:
-        """No record that was given out is younger, and none that comes will be older."""
+        """The time now: no record so far has a later time, and no future record gets an earlier one."""
         return max(now_ms, self._floor_ms)
 
     def is_too_far(self, time_ms: int, now_ms: int) -> bool:
-        """T15: whether following somebody's time would put this clock too far ahead of the node's."""
+        """T15: whether following this time would put the clock too far ahead of the node's."""
         return time_ms > max(self._floor_ms, now_ms + self._settings.clock_ahead_ms_max)
 
     def begin_at(self, time_ms: int) -> None:
-        """The log has records up to this time, which others may have numbered (T12)."""
+        """The log has records up to this time, possibly numbered by other sequencers (T12)."""
         self._floor_ms = max(self._floor_ms, time_ms)
         self._known_ms = max(self._known_ms, time_ms)
 
@@ -47,11 +48,11 @@ class LogClock:
         return time_ms
 
     def pass_by(self, time_ms: int) -> None:
-        """From now on every record is younger than this (T13)."""
+        """From now on every record gets a later time than this (T13)."""
         self._floor_ms = max(self._floor_ms, time_ms + 1)
 
     def place_after(self, time_ms: int, next_lsn: Lsn, tail: LogPoint) -> LogPoint | None:
-        """Behind the last record of this time or earlier; None if that is too long ago to know."""
+        """The place after the last record of this time or earlier; None if it is no longer remembered."""
         if time_ms < self._known_ms:
             return None
         found = tail.at(next_lsn)
@@ -62,6 +63,6 @@ class LogClock:
         return found
 
     def forget(self) -> None:
-        """Somebody else numbers the log from here on: what is remembered of it may not be in it."""
+        """Forgets the places of records: another sequencer numbers the log now and may have dropped some."""
         self._begun.clear()
         self._stamped_ms = -1

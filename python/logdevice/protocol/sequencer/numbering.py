@@ -1,7 +1,7 @@
-"""Numbering: the numbers, times and counters of one epoch, and up to where its records are good.
+"""Numbering: gives the records of one epoch numbers, times and counters, and keeps its good end.
 
-A part of the epoch, however that stores its records: over copysets or along chains. Numbers are given out in
-order, records become good in any; `good_end` moves in LSN order only. Rules U5 to U9 are in
+Both kinds of epochs have one, over copysets or along chains. Numbers are given out in order. Records become
+good in any order, but `good_end` moves in LSN order only. Rules U5 to U9 are in
 docs/protocol/write_path.md.
 """
 
@@ -20,7 +20,7 @@ class Numbering:
         self.epoch = epoch
         self.next_lsn = epoch_start(epoch)
         self.good_end = self.next_lsn  # every record of the epoch below may be released
-        self.tail = LogPoint()  # of what was given out
+        self.tail = LogPoint()  # after the last record that was numbered
         self._context = context
         self._clock = clock
         self._retired: set[Lsn] = set()  # above `good_end`, waiting for those below
@@ -33,7 +33,7 @@ class Numbering:
 
     @property
     def is_full(self) -> bool:
-        """U8: too much is in flight."""
+        """U8: whether too much is in flight."""
         settings = self._context.settings
         in_flight = self.next_lsn - self.good_end
         return in_flight >= settings.window_records_max or self._bytes >= settings.window_bytes_max
@@ -43,13 +43,16 @@ class Numbering:
         return self.good_end == self.next_lsn
 
     def begin_at(self, tail: LogPoint) -> None:
-        """Where the log stood before: counters and times go on from there, and never back (U6)."""
+        """Goes on from where the log stood. Counters and times never go back (U6)."""
         self.tail = tail.joined(self.tail)
         self._clock.begin_at(self.tail.timestamp_ms)
 
     def number(self, append: Append, now_ms: int) -> Record:
-        """The record with its number, its time and the log's counters; its body counts wherever it is."""
-        # L37: a restored record has its old time again, unless the log is past it.
+        """The record of an append, with the next LSN, its time and the log's counters.
+
+        The size counts even if the body itself is not in the message.
+        """
+        # L37: a restored record gets its old time again, unless the log is past it.
         then_ms, seen_ms = (append.written_ms, 0) if append.written_ms else (now_ms, append.clock_ms)
         size = append.body_bytes
         record = Record(
@@ -69,7 +72,7 @@ class Numbering:
         return record
 
     def retire(self, lsn: Lsn, body_bytes: int) -> None:
-        """The record is good, and released as soon as all those below it are."""
+        """Marks a record as good. `good_end` passes it as soon as all records below it are good."""
         self._bytes -= body_bytes + RECORD_HEADER_BYTES
         self._retired.add(lsn)
         while self.good_end in self._retired:  # U7

@@ -1,13 +1,15 @@
-"""What a sequencer is asked about its log: its tail, barriers for cuts over several logs, single positions.
+"""Questions to a sequencer about its log: its tail, barriers for cuts over several logs, single positions.
 
-A barrier with a time makes the clock pass it and asks where that time ended in the log; one without asks for
-everything that was given out. Its answer waits until all of it is released and, if asked for, until the
-epoch store has said that no other node had taken the log: a sequencer that was replaced while it stood still
-does not know it, and would answer about the past. A confirmed tail is a barrier that does not wait for the
-release. One question to the epoch store is on its way at a time. It counts for those who came before it was
-asked; who comes later waits for the next one, because this one may have been answered already. A part of the
-sequencer, and as old as it. Rules U16, U19 are in docs/protocol/write_path.md, T16 to T19 in barriers.md,
-P11 and P26 in chain.md.
+A barrier with a time makes the clock pass this time and asks where it ended in the log. A barrier without a
+time asks for everything that was given out. The answer waits until all of it is released. If the caller asks
+for confirmation, it also waits until the epoch store has said that no other node has taken the log: a
+sequencer that was replaced while its process stood still does not know that, and would give an outdated
+answer. A confirmed tail is a barrier that does not wait for the release.
+
+One question to the epoch store is on its way at a time. It confirms the requests that came before it was
+sent. Later requests wait for the next one, because the epoch store may already have answered this one. The
+questions are a part of the sequencer and share its lifetime. In docs/protocol/: U16 and U19 in write_path.md,
+T16 to T19 in barriers.md, P11 and P26 in chain.md.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class _WaitingQuestion:
     request: GetTail | Barrier
     epoch: Epoch  # in which it was asked
     until_ms: int
-    question: int  # to the epoch store that has to be answered first; 0: none
-    answer: BarrierIs | None  # None: the tail, as it is when the epoch store has answered
+    question: int  # the question to the epoch store that must be answered first; 0: none
+    answer: BarrierIs | None  # None: answer with the tail, as it is once the epoch store has answered
 
 
 class SequencerQuestions:
@@ -61,7 +63,7 @@ class SequencerQuestions:
         self._effects = effects
         self._waiting: list[_WaitingQuestion] = []
         self._asked = 0  # the number of the last question to the epoch store
-        self._asked_until_ms: int | None = None  # how long its answer is waited for; None: none is on its way
+        self._asked_until_ms: int | None = None  # until when to wait for its answer; None: none is on its way
 
     def ask(self, id: int, request: GetTail | Barrier, current: Numbering, released_end: Lsn) -> None:
         settings, now_ms = self._context.settings, self._effects.now_ms
@@ -82,13 +84,13 @@ class SequencerQuestions:
         self._waiting.append(_WaitingQuestion(id, request, current.epoch, until_ms, question, answer))
 
     def settle(self, id: int, request: Settle, current: AnyEpoch, released_end: Lsn) -> None:
-        """Of a log with chains or without."""
+        """Says what is at one position, or has it decided; also for logs without chains."""
         lsn, numbering, fate, node = request.lsn, current.numbering, Fate.READ, None
         chain = current if isinstance(current, ChainEpoch) and lsn.epoch == numbering.epoch else None
         if lsn >= numbering.next_lsn:
             fate = Fate.UNISSUED
         elif chain is not None and request.decide:
-            chain.settle(id, request)  # P11: it answers, once the position is decided
+            chain.settle(id, request)  # P11: the chain epoch answers once the position is decided
             return
         elif chain is not None and lsn >= released_end:
             fate, node = Fate.TAIL, chain.chain_of(lsn)[-1]  # P26
@@ -114,7 +116,7 @@ class SequencerQuestions:
         )
 
     def confirmed(self, event: EpochStoreRead, current: Numbering, released_end: Lsn) -> None:
-        """What the epoch store says counts for those who asked before it was asked (T18, U19)."""
+        """The epoch store has answered: serves the requests that came before it was asked (T18, U19)."""
         if self._asked_until_ms is None or event.question != self._asked:
             return
         self._asked_until_ms = None
@@ -126,14 +128,14 @@ class SequencerQuestions:
             elif not epoch == one.epoch == current.epoch:
                 self.refuse(one.id, one.request, AppendStatus.NO_SEQUENCER)
             elif one.answer is None:
-                # The tail as it is now: at least that of when the epoch store was asked.
+                # The tail as it is now, which is not below the tail when the epoch store was asked.
                 self._effects.reply(one.id, current.tail_answer(released_end, self._effects.now_ms))
             else:
                 one.question = 0
                 self._waiting.append(one)
 
     def advance(self, released_end: Lsn) -> None:
-        """Answers those that wait for nothing any more, and those that have waited too long (T19)."""
+        """Answers requests that need not wait any longer, and those that have waited too long (T19)."""
         if not self._waiting:
             return
         now_ms = self._effects.now_ms
@@ -152,14 +154,14 @@ class SequencerQuestions:
             self._effects.emit(ReadEpochStore(self._context.log, self._asked))
 
     def abandon(self, status: AppendStatus, node: NodeId | None) -> None:
-        """Another node has the log."""
+        """Refuses all waiting requests, because another node has the log."""
         self._asked_until_ms = None
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             self.refuse(one.id, one.request, status, node)
 
     def refuse(self, id: int, request: Question, status: AppendStatus, node: NodeId | None = None) -> None:
-        """Says that another node should be asked, or later."""
+        """Tells the caller to ask again later, or to ask `node`."""
         self._effects.reply(id, _ANSWERS[type(request)](status=status, node=node))
 
     def deadline_ms(self) -> int | None:
@@ -172,5 +174,5 @@ class SequencerQuestions:
 
     @property
     def _is_question_wanted(self) -> bool:
-        """Whether somebody came after the last question was asked."""
+        """Whether a request needs a question to the epoch store that was not sent yet."""
         return any(one.question > self._asked for one in self._waiting)

@@ -1,8 +1,8 @@
 """Releases: telling every storage node up to where a log may be read.
 
-A part of the sequencer, and as old as it. A new release goes out at once, or shortly after the one
-before it, so that a busy log does not send one per record. The last one is repeated: RELEASE has no
-answer, and a node that missed it would keep its readers waiting. Rules U14 and U15.
+A new release goes out at once, or shortly after the one before it, so that a busy log does not send one
+per record. The last release is repeated: RELEASE has no answer, and a node that missed it would keep its
+readers waiting. This is a part of the sequencer and shares its lifetime. Rules U14 and U15.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Releases:
         self.end = max(self.end, end)
 
     def deadline_ms(self) -> int | None:
-        """When something is to be sent next."""
+        """When the next release must be sent; None if there is nothing to release."""
         settings = self._context.settings
         if self.end == 0:
             return None
@@ -50,7 +50,7 @@ class Releases:
                 self.tell(node)
 
     def tell(self, node: NodeId) -> None:
-        """What every node needs to hear now, and again when it has just come (back)."""
+        """Sends the last release to a node: to every node when due, and to one that has just connected."""
         if self.end and node in self._nodes:
             self._effects.tell(node, Release(self._context.log, self.end, self._context.me))
 

@@ -1,11 +1,11 @@
 """Sequencer: one log on the node that numbers its records.
 
 It takes an epoch from the epoch store, has earlier epochs recovered, and accepts appends meanwhile. It
-releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean. When a
-higher epoch shows up it steps down and says who took over. It promises that of two nodes that take themselves
-for the sequencer at most one gets records released. How an epoch stores its records is a part of it: over
-copysets, or along chains. It lives as long as the node knows the log, active or not. In docs/protocol/: U1 to
-U19 in write_path.md, O10 in writers.md, T12, T16 in barriers.md, P12 in chain.md.
+releases nothing of its epoch before the epoch's metadata is written and all earlier epochs are clean. When it
+learns of a higher epoch it steps down and names the node that took over. It promises that if two nodes
+believe they are the sequencer, at most one of them gets records released. Its part for an epoch decides how
+records are stored: over copysets or along chains. It lives as long as the node knows the log, active or not.
+In docs/protocol/: U1 to U19 in write_path.md, O10 in writers.md, T12, T16 in barriers.md, P12 in chain.md.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from logdevice.types import Epoch, NodeId, epoch_start
 class Sequencer:
     def __init__(self, context: SequencerContext, config: SequencerConfig) -> None:
         self.current: AnyEpoch | None = None
-        self.successor: NodeId | None = None  # who preempted this one
-        self._owner: NodeId | None = None  # who should be the sequencer
+        self.successor: NodeId | None = None  # the node that preempted this one
+        self._owner: NodeId | None = None  # the node that should be the sequencer
         self._draining: AnyEpoch | None = None
         self._opening: Opening | None = None  # of the current epoch
         self._waiting: list[tuple[int, Append]] = []
@@ -72,7 +72,7 @@ class Sequencer:
 
     @property
     def epoch(self) -> Epoch | None:
-        """The one that is numbered here now."""
+        """The epoch that this node numbers now; None if it is not the sequencer."""
         return None if self.current is None else self.current.numbering.epoch
 
     def handle(self, event: events.Event, now_ms: int) -> list[Effect]:
@@ -123,7 +123,7 @@ class Sequencer:
                 self._on_question(id, request)
 
     def _after_event(self) -> None:
-        """Whatever has become possible or necessary."""
+        """Does what the event has made possible or necessary."""
         preempted = [part.preempted for part in self._parts() if part.preempted is not None]
         if preempted:
             self._step_down(preempted[0].sealed_by)
@@ -163,7 +163,7 @@ class Sequencer:
             self._waiting.append((id, append))
 
     def _is_outdated(self, seen_epoch: Epoch) -> bool:
-        """U4: another node took over and this one was not told. The epoch store knows."""
+        """U4: another node may have taken over without this one knowing. The epoch store knows."""
         is_outdated = self.current is not None and seen_epoch > self.current.numbering.epoch
         if is_outdated:
             self._activation.begin()
@@ -174,7 +174,7 @@ class Sequencer:
         if current is None or self._opening is None or not self._opening.knows_tail or not self._waiting:
             return
         if self._activation.is_running and isinstance(current, ChainEpoch) and current.is_broken:
-            return  # P12: other chains are on their way
+            return  # P12: an epoch with other chains is coming
         waiting, self._waiting = self._waiting, []
         for index, (id, append) in enumerate(waiting):
             if current.numbering.is_exhausted:  # U9: the rest waits for the next epoch
@@ -268,7 +268,7 @@ class Sequencer:
     def _begin_epoch(self, state: EpochState) -> None:
         self._effects.clear_timers()
         self.successor = None
-        self._abort_draining()  # only one epoch drains at a time; the older one is recovery's now
+        self._abort_draining()  # only one epoch drains at a time; recovery takes care of the older one
         previous = self._draining = self.current
         # U6: the tail of an epoch that another node left is known once it is sealed.
         knows_tail = previous is not None or state.last_clean + 1 == state.epoch
@@ -304,7 +304,7 @@ class Sequencer:
 
     @property
     def _renewal_ms(self) -> int | None:
-        """U5: from when on another epoch may be tried for, if it should be another than this one."""
+        """U5: when to try for a new epoch; None if the current one fits the configuration."""
         opening, activation = self._opening, self._activation
         is_wanted = opening is not None and opening.is_outdated(self._config) and not activation.is_running
         return activation.not_before_ms if is_wanted else None
@@ -352,7 +352,7 @@ class Sequencer:
                 assert_never(event)
 
     def _release(self) -> None:
-        """U7, U13: the current epoch once it may be; until then the one before it, if it was the released."""
+        """U7, U13: releases the current epoch if it may be; else goes on with the draining one."""
         current, draining = self.current, self._draining
         if current is not None and self._opening is not None and self._opening.may_release:
             self._releases.advance(current.numbering.good_end)
@@ -364,7 +364,7 @@ class Sequencer:
             self._writers.send_due(current.numbering.good_end)
 
     def _step_down(self, successor: NodeId | None) -> None:
-        """U11: a higher epoch exists. Answer everybody, and leave the log to the node that took it."""
+        """U11: a higher epoch exists. Answers all waiting requests and leaves the log to `successor`."""
         for part in self._parts():
             part.abort(successor)
         self._effects.emit(events.StopRecovery(self._context.log))
@@ -385,7 +385,7 @@ class Sequencer:
             elif timer is Timer.DRAINING:
                 self._abort_draining()
             else:
-                assert self._opening is not None, "the others are about an epoch"
+                assert self._opening is not None, "the other timers belong to an epoch"
                 if timer is Timer.METADATA:
                     self._opening.ask_metadata_log()
                 else:

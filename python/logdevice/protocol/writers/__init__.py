@@ -1,1 +1,1 @@
-"""Named writers: appends with a tag, each in the log once however often it is sent."""
+"""Named writers: appends with a tag. Each is in the log once, however often it is sent."""

@@ -1,8 +1,8 @@
 """Bridge search: finding the received table that the last clean epoch ended with.
 
-The table is in the epoch's bridge record, on R nodes; so an f-majority of the epoch's nodes is asked for
-what it has behind the last record. A part of the log's recovery, it runs beside the sealing of the
-epochs that follow and lives until the table is found, or is known to be nowhere. Rules O8 and O11 are in
+The table is in the epoch's bridge record, on R nodes. So an f-majority of the epoch's nodes is asked for
+what they have after the last record. The search is a part of the log's recovery. It runs while later epochs
+are being sealed and lives until the table is found or cannot be on any node. Rules O8 and O11 are in
 docs/protocol/writers.md.
 """
 
@@ -20,11 +20,11 @@ from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, Node
 from logdevice.types import epoch_start as start_of
 
 _BRIDGE = int(RecordFlags.BRIDGE)
-_NO_ATTEMPT = 0  # of no recovery: nothing that one of them stores is fenced off
+_NO_ATTEMPT = 0  # below every attempt of a recovery, so that this digest fences off nothing
 
 
 class BridgeSearch:
-    """`tail_end` is one after the last record of the epoch, or a lower LSN."""
+    """Searches one epoch for its bridge. `tail_end` is at most one after the epoch's last record."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BridgeSearch:
         self._bridge: Record | None = None
 
     def ask(self) -> None:
-        """Every node that has not said all; again, until the table is known."""
+        """Asks every node that has not sent everything; called again until the table is known."""
         if self.table is None:
             for node in sorted(self._read_from):
                 self._read_on(node)
@@ -60,12 +60,12 @@ class BridgeSearch:
             ):
                 self._bridge = record
         if answer.under_replicated:
-            return  # V21: it may have had the bridge
+            return  # V21: this node may have lost the bridge
         self._read_from[node] = answer.next
         self._read_on(node)
 
     def poll(self, statuses: Mapping[NodeId, AuthoritativeStatus]) -> None:
-        """Whether enough nodes have spoken."""
+        """Ends the search if enough nodes have answered."""
         if self.table is not None:
             return
         done = [node for node in self._read_from if not self._is_reading(node)]
@@ -74,7 +74,7 @@ class BridgeSearch:
             self.give_up()
 
     def give_up(self) -> None:
-        """Goes on with what was found, or with a table that has forgotten everybody (O8)."""
+        """Ends the search: takes the bridge that was found, or a table that has forgotten everything (O8)."""
         if self.table is not None:
             return
         if self._bridge is not None:

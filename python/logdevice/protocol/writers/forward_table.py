@@ -1,13 +1,13 @@
-"""Forward table: one writer's appends to one log, from their number until the log has them.
+"""Forward table: one writer's appends to one log, from their number until they are in the log.
 
-The sending side of a tagged writer. Appends go to the log's sequencer in order, so many at a time; what is
-not answered in time, or was refused, is sent again in order, to the node that numbers the log by then: the
-first one alone, and when that is answered the window grows again. It lives as long as the writer's
-process. It promises that every append is in the log once when it is acknowledged, and that the appends of
+The sending side of a tagged writer. Appends go to the log's sequencer in order, a limited number at a time.
+Those that are refused or not answered in time are sent again in order, to the node that then numbers the
+log: the first one alone, and once it is answered the window grows again. The table lives as long as the
+writer's process. It promises that an acknowledged append is in the log exactly once, and that the appends of
 an ordered writer are there in the order in which they were made.
 
-An append comes in as `Asked`, without a tag. Its `Reply` says that it is in the log (STORED), at LSN 0 if it
-got there so long ago that the log forgot where; or that it is not and cannot be. Rules O14 to O19 are in
+An append comes in as `Asked`, without a tag. Its `Reply` says that it is in the log (STORED), or that it is
+not and cannot be. The LSN is 0 if the log has forgotten where an old append is. Rules O14 to O19 are in
 docs/protocol/writers.md.
 """
 
@@ -26,9 +26,9 @@ from logdevice.protocol.writers.unsettled import Unsettled, UnsettledAppend
 from logdevice.settings import ClientSettings
 from logdevice.types import Epoch, LogId, Lsn, NodeId, WriterTag
 
-# A sequencer that hangs is soon replaced: not before so many failures in a row is it worth to wait longer.
+# A sequencer that hangs is soon replaced: waiting longer is worth it only after this many failures in a row.
 _PATIENT_AFTER: Final = 3
-# A writer that did nothing for so long may have been forgotten: its next append goes alone.
+# The log may have forgotten a writer that was idle this long: its next append goes alone.
 _IDLE_MS: Final = 10_000
 STORED: Final = (AppendStatus.OK, AppendStatus.DUPLICATE)
 
@@ -39,21 +39,21 @@ class WriterIdentity:
     writer: int
     incarnation: int
     is_ordered: bool = True
-    since: Lsn = Lsn(0)  # a position of the log that is not younger than the writer's first append here
+    since: Lsn = Lsn(0)  # a position at or before the writer's first append to this log
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
     """An earlier process of the writer has given this append its number and may have sent it."""
 
-    id: int  # as of Asked
+    id: int  # as in Asked
     append: Append
     seq: int
 
 
 @dataclass(frozen=True, slots=True)
 class IncarnationRenewed:
-    """Nobody got this number before."""
+    """The writer has a new incarnation, a number that was never given out before."""
 
     incarnation: int
 
@@ -65,7 +65,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The append has this number (now). Whoever keeps the table on a disk does so before anything is sent."""
+    """The append now has this number. A writer with a journal saves it before anything is sent."""
 
     id: int
     seq: int
@@ -80,12 +80,12 @@ class FindAnotherSequencer:
 
 @dataclass(frozen=True, slots=True)
 class RenewIncarnation:
-    """The log has forgotten the writer, and who was fenced off. Ends in IncarnationRenewed."""
+    """The log has forgotten the writer and its fenced incarnations. Ends in IncarnationRenewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The writer may not go on; what is not answered is for the writer's next process."""
+    """The writer may not go on. Its next process must resolve appends that are not answered."""
 
     appended: Appended
 
@@ -94,9 +94,9 @@ Effect = Numbered | Ask[Append] | FindAnotherSequencer | RenewIncarnation | Repl
 
 
 class _SendState(Enum):
-    OPEN = "OPEN"  # sends what there is, or looks for the sequencer first
-    FINDING = "FINDING"  # until it hears which node is the sequencer
-    PAUSED = "PAUSED"  # for a while, after trouble
+    OPEN = "OPEN"  # sends what it has; looks for the sequencer first if none is known
+    FINDING = "FINDING"  # until it knows which node is the sequencer
+    PAUSED = "PAUSED"  # for a while, after a failure
     RENEWING = "RENEWING"  # until it has a new incarnation
     OVER = "OVER"
 
@@ -108,17 +108,17 @@ class _ForwardTimer(Enum):
 
 @dataclass(slots=True)
 class _Seen:
-    """What this process knows of the log."""
+    """What this process knows about the log."""
 
     since: Lsn
     epoch: Epoch = Epoch(0)
     settled_ms: int = 0  # when it last heard that an append is there
-    is_established: bool = False  # an append of this very process is there: earlier ones are fenced off
+    is_established: bool = False  # an append of this process is there: earlier processes are fenced off
 
 
 class ForwardTable:
     def __init__(self, identity: WriterIdentity, settings: ClientSettings, first_seq: int) -> None:
-        self.trouble: AppendStatus | None = None  # why nothing is getting through, if so
+        self.trouble: AppendStatus | None = None  # why appends fail now; None if they do not
         self.incarnation = identity.incarnation
         self._identity = identity
         self._settings = settings
@@ -178,7 +178,7 @@ class ForwardTable:
             self._target = node
 
     def _on_renewed(self, incarnation: int) -> None:
-        """O19: nothing of all this is in the log, so that it is numbered anew, as of now."""
+        """O19: none of these appends is in the log, so all of them get new numbers."""
         self._state = _SendState.OPEN
         self._seen.is_established = False
         self.incarnation = incarnation
@@ -190,15 +190,15 @@ class ForwardTable:
             return
         if answer.status in STORED:
             self._on_stored(entry, answer)
-        elif entry.ask_id == ask_id:  # what an earlier attempt was told means nothing now
+        elif entry.ask_id == ask_id:  # a refusal of an earlier attempt no longer counts
             self._on_refused(entry, answer)
 
     def _on_stored(self, entry: UnsettledAppend, answer: Appended) -> None:
         seen = self._seen
         is_mine = answer.status is AppendStatus.OK or answer.incarnation == self.incarnation
-        is_old = seen.is_established and not answer.incarnation  # where it is was forgotten since
+        is_old = seen.is_established and not answer.incarnation  # the log has forgotten its position since
         if not (is_mine or is_old or entry.is_inherited):
-            # O17: an earlier process, that was not fenced off yet, has used this number.
+            # O17: an earlier process that was not fenced off yet has used this number.
             self._renumber(entry, answer.expected)
             return
         seen.is_established = seen.is_established or is_mine
@@ -209,7 +209,7 @@ class ForwardTable:
         self._effects.reply(entry.id, answer)
         self._failures = 0
         self.trouble = None
-        if seen.is_established:  # O17: until then only one number can turn out to be taken
+        if seen.is_established:  # O17: before that, one at a time, because its number may be taken
             self._window = min(2 * self._window, self._settings.writer_window)  # O15
         self._effects.disarm(_ForwardTimer.RESEND)
 
@@ -218,10 +218,10 @@ class ForwardTable:
         match answer.status:
             case AppendStatus.REDIRECTED | AppendStatus.PREEMPTED if answer.node is not None:
                 self._target = answer.node
-                # The first failure costs no pause: most often it is a sequencer that has moved.
+                # The first failure costs no pause: most often the sequencer has only moved.
                 self._note_failure(answer.status, is_excused=not self._failures)
             case AppendStatus.TOO_BIG:
-                self._unsettled.remove(entry)  # O18: those behind it must not wait for its number
+                self._unsettled.remove(entry)  # O18: later appends must not wait for its number
                 self._effects.reply(entry.id, answer)
             case AppendStatus.OUT_OF_ORDER:
                 pass
@@ -238,7 +238,7 @@ class ForwardTable:
                 self._doubt_sequencer(answer.status)
 
     def _rewind(self) -> None:
-        """O15: everything again, in order, and the first one alone."""
+        """O15: everything will be sent again in order, the first append alone."""
         self._unsettled.rewind()
         self._window = 1
         self._effects.disarm(_ForwardTimer.RESEND)
@@ -282,7 +282,7 @@ class ForwardTable:
             self._effects.finish()
 
     def _send(self, target: NodeId) -> None:
-        """O14: in the order of their numbers."""
+        """O14: sends appends in the order of their numbers."""
         settings = self._settings
         for entry in self._unsettled.send(self._window, settings.writer_window):
             self._effects.ask(target, self._tagged(entry), entry.ask_id)

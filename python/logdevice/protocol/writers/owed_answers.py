@@ -1,8 +1,9 @@
-"""Owed answers: which requests wait for which record, and what they are told when.
+"""Owed answers: which requests wait for which record, and when they are answered.
 
-A part of the epoch, of copysets or of chains. A client that sends a tagged append again while it is being
-stored waits with the first. The answers of an ordered writer go out in the order of its numbers, so that
-recovery never has to give up one that was told (O9). It lives as long as the epoch is being written.
+A part of an epoch, over copysets or along chains. If a client sends a tagged append again while it is being
+stored, the second request waits together with the first. The answers to an ordered writer go out in the order
+of its numbers, so that recovery never has to give up an acknowledged record (O9). It lives as long as the
+epoch is being written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from logdevice.types import Lsn, NodeId, Record
 
 @dataclass(slots=True)
 class _Owed:
-    """The requests for one tagged record; the first one is who made it, the others sent it again."""
+    """The requests for one tagged record: the first brought it, the others sent it again."""
 
     record: Record
     requests: list[int]
@@ -29,26 +30,26 @@ class OwedAnswers:
     def __init__(self, effects: Effects[Any]) -> None:
         self._effects = effects
         self._owed: dict[Lsn, _Owed] = {}  # only records with a tag
-        self._in_order: dict[int, deque[Lsn]] = {}  # of ordered writers, what is not answered
+        self._in_order: dict[int, deque[Lsn]] = {}  # unanswered records of each ordered writer
 
     def open(self, request_id: int, record: Record) -> None:
-        """A record was given its number."""
+        """A record got its number: its request must be answered some time."""
         if record.tag is not None:
             self._owed[record.lsn] = _Owed(record, [request_id])
             if record.tag.is_ordered:
                 self._in_order.setdefault(record.tag.writer, deque()).append(record.lsn)
 
     def refuse(self, request_id: int, refusal: Appended, tail_ms: int) -> None:
-        """A tagged append that is not taken; a duplicate waits until the first one is stored (O1)."""
+        """Refuses a tagged append. A duplicate waits until the first one is stored (O1)."""
         owed = self._owed.get(refusal.lsn)
         if refusal.status is AppendStatus.DUPLICATE and owed is not None:
             owed.requests.append(request_id)
         else:
-            # Where it is, and so its time, may be long forgotten: no record of the log is younger than this.
+            # The record's own time may be forgotten. No record of the log has a later time than its tail.
             self._effects.reply(request_id, replace(refusal, timestamp_ms=tail_ms))
 
     def stored(self, request_id: int, record: Record) -> None:
-        """A record is stored well enough: it is answered, or it waits for others of its writer."""
+        """A record is stored well enough: answers it, unless it must wait for others of its writer."""
         if record.tag is None:
             self._effects.reply(request_id, self._appended(record))
             return
@@ -64,12 +65,12 @@ class OwedAnswers:
             del self._in_order[record.tag.writer]
 
     def abort(self, request_id: int, lsn: Lsn, node: NodeId | None, *, may_be_stored: bool) -> None:
-        """What became of the record is up to recovery."""
+        """Answers a request whose record is left to recovery."""
         status = AppendStatus.UNKNOWN if may_be_stored else AppendStatus.PREEMPTED
         self._effects.reply(request_id, Appended(status=status, lsn=lsn, node=node))
 
     def abandon(self) -> list[tuple[int, Lsn]]:
-        """Requests for tagged records that are not answered, in order of LSNs."""
+        """Forgets all unanswered requests for tagged records and returns them in order of LSNs."""
         left = [(request, lsn) for lsn, owed in sorted(self._owed.items()) for request in owed.requests]
         self._owed.clear()
         self._in_order.clear()

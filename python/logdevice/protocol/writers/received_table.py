@@ -1,9 +1,9 @@
 """Received table: which appends of which writers a log has, so that a resent one is recognised.
 
-One for each log: the sequencer asks it about every tagged append, recovery rebuilds it from the records
-it keeps, and the bridge record carries it on. It is bounded: of each writer it remembers the positions
-of the last appends, and writers that were idle longest are forgotten. It promises that an append it
-calls new is not in the log: where it may have forgotten, it says so. Rules O1 to O8 are in
+Each log has one. The sequencer asks it about every tagged append, recovery rebuilds it from the records
+that it keeps, and the bridge record carries it to the next epoch. It is bounded: for each writer it remembers
+the positions of the last appends, and it forgets the writers that were idle longest. It promises that an
+append it calls new is not in the log; where it may have forgotten, it says so. Rules O1 to O8 are in
 docs/protocol/writers.md.
 """
 
@@ -20,8 +20,8 @@ _HEAD = Struct("<BQI")  # format, horizon, number of writers
 _WRITER = Struct("<QQQQI")  # writer, incarnation, next number, last LSN, number of positions
 _POSITION = Struct("<QQQ")  # number, LSN, incarnation
 _FORMAT = 1
-_RECENT: Final = 8  # appends whose position is remembered though the writer knows them to be acknowledged
-UNBOUNDED: Final = 1 << 62  # for a recovery, which forgets nothing
+_RECENT: Final = 8  # positions that are remembered beyond what the writer may still ask for
+UNBOUNDED: Final = 1 << 62  # for a recovery, which must forget nothing
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _Writer:
     incarnation: int
     next_seq: int  # everything below is in the log, or was never used
     last_lsn: Lsn
-    # The last appends, and whatever is above `next_seq`: number -> position and incarnation.
+    # The last appends, and all above `next_seq`: number -> position and incarnation.
     positions: dict[int, tuple[Lsn, int]] = field(default_factory=dict)
 
     def has(self, seq: int) -> bool:
@@ -40,26 +40,30 @@ class _Writer:
 
 
 class ReceivedTable:
-    """`window` is how far a writer may be ahead of what it knows to be acknowledged."""
+    """The appends of each writer in one log.
+
+    It remembers at most `writers_max` writers. `window` is how far the numbers of a writer may be ahead of
+    the first append that is not acknowledged to it.
+    """
 
     def __init__(self, *, writers_max: int = UNBOUNDED, window: int = UNBOUNDED) -> None:
-        self.horizon = Lsn(0)  # writers that were forgotten have nothing at or above it
+        self.horizon = Lsn(0)  # forgotten writers have no appends at or above it
         self._writers_max = writers_max
         self._window = window
-        self._writers: dict[int, _Writer] = {}  # who appended last comes last
+        self._writers: dict[int, _Writer] = {}  # the writer that appended last comes last
 
     def __len__(self) -> int:
         return len(self._writers)
 
     @property
     def is_blank(self) -> bool:
-        """Nothing was ever noted."""
+        """Whether nothing was ever noted."""
         return not self._writers and not self.horizon
 
     def judge(self, tag: WriterTag, since: Lsn = Lsn(0)) -> Appended:
-        """What to answer to an append; OK: it is not in the log and may be given a number.
+        """What to answer to an append. OK means that it is not in the log and may be given a number.
 
-        `since` is a position of the log that is not younger than its tag.
+        `since` is a position of the log that is at most as new as the tag.
         """
         known = self._writers.get(tag.writer)
         seq, next_seq = tag.first_seq, tag.stable_upto
@@ -84,7 +88,7 @@ class ReceivedTable:
         return Appended(status=AppendStatus.OK)
 
     def state_of(self, writer: int, seq: int) -> WriterIs:
-        """What the log has of a writer, and of its append `seq`."""
+        """What the log knows about a writer and about its append `seq`."""
         known = self._writers.get(writer)
         if known is None:
             return WriterIs(status=AppendStatus.OK, horizon=self.horizon)
@@ -100,7 +104,7 @@ class ReceivedTable:
         )
 
     def note(self, tag: WriterTag, lsn: Lsn) -> None:
-        """This append is at `lsn`; whoever sends it again is told so."""
+        """Notes that this append is at `lsn`, so that it is recognised if it is sent again."""
         known = self._writers.pop(tag.writer, None)
         if known is None:
             known = _Writer(tag.incarnation, tag.stable_upto, lsn)
@@ -110,7 +114,7 @@ class ReceivedTable:
         known.next_seq = max(known.next_seq, tag.stable_upto)
         positions = known.positions
         positions[tag.first_seq] = lsn, tag.incarnation
-        # O3: numbers are used up one after the other, unless the writer said that it skips some.
+        # O3: numbers are used up one after the other, except those that the writer has skipped.
         while known.next_seq in positions:
             known.next_seq += 1
         if len(positions) > tag.first_seq - tag.stable_upto + 2 * _RECENT:
@@ -120,16 +124,16 @@ class ReceivedTable:
             self._forget(next(iter(self._writers)))
 
     def replay(self, tag: WriterTag, lsn: Lsn) -> bool:
-        """A record that a recovery found. False: it comes after a gap of its writer, and has to go (O7)."""
+        """Notes a record that a recovery found. False: it comes after a gap and must be given up (O7)."""
         known = self._writers.get(tag.writer)
         if known is not None and tag.incarnation > known.incarnation and known.has(tag.first_seq):
-            # O20: the sequencer had forgotten the writer, or it would not have taken this number again.
+            # O20: the sequencer took this number again, so it had forgotten the writer.
             self._forget(tag.writer)
             known = None
         next_seq = tag.stable_upto if known is None else max(tag.stable_upto, known.next_seq)
         is_after_gap = tag.first_seq > next_seq
         if known is None and self.horizon and is_after_gap:
-            # O8: who forgot the writer cannot say what came before, so it is left forgotten.
+            # O8: the writer was forgotten, so its earlier appends are unknown; it stays forgotten.
             self.horizon = max(self.horizon, lsn.next)
             return True
         if tag.is_ordered and is_after_gap:
@@ -138,7 +142,7 @@ class ReceivedTable:
         return True
 
     def forget_all(self, horizon: Lsn) -> None:
-        """O8: what was below this position is not known any more."""
+        """O8: forgets all writers; what they appended below `horizon` is no longer known."""
         self._writers.clear()
         self.horizon = max(self.horizon, horizon)
 
@@ -152,7 +156,7 @@ class ReceivedTable:
         return other
 
     def encode(self) -> bytes:
-        """For a bridge record; nothing for a table in which nothing was ever noted."""
+        """The table for a bridge record; empty if nothing was ever noted."""
         if self.is_blank:
             return b""
         parts = [_HEAD.pack(_FORMAT, self.horizon, len(self._writers))]
@@ -172,7 +176,7 @@ class ReceivedTable:
         if not data:
             return table
         known_format, horizon, count = _HEAD.unpack_from(data)
-        assert known_format == _FORMAT, f"a received table of format {known_format}, known is {_FORMAT}"
+        assert known_format == _FORMAT, f"received table has format {known_format}, only {_FORMAT} is known"
         table.horizon = Lsn(horizon)
         offset = _HEAD.size
         for _ in range(count):

@@ -1,9 +1,8 @@
-"""Tagged appends: what a log's sequencer knows of writers, and tells storage nodes of it.
+"""Tagged appends: what a log's sequencer knows about writers, and what it tells storage nodes about them.
 
-A part of the sequencer. It knows nothing from the beginning of an epoch until all earlier ones are
-recovered: tagged appends wait until then. From time to time it sends the received table of everything
-that is good to the nodes, so that the next recovery need not read far. Rules O10 and O12 are in
-docs/protocol/writers.md.
+A part of the sequencer. From the beginning of an epoch until all earlier ones are recovered it knows
+nothing: tagged appends wait until then. From time to time it sends the received table up to the good end
+to the nodes, so that the next recovery need not read far. Rules O10 and O12 are in docs/protocol/writers.md.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ class TaggedAppends:
         self._effects = effects
         self._nodes: tuple[NodeId, ...] = ()
         self._table: ReceivedTable | None = None
-        self._good = ReceivedTable()  # the same without what is not good yet
-        self._news: deque[tuple[Lsn, WriterTag]] = deque()  # what it lacks
+        self._good = ReceivedTable()  # the table without records that are not good yet
+        self._news: deque[tuple[Lsn, WriterTag]] = deque()  # the appends that `_good` lacks
         self._sent: KeepWriters | None = None
         self._due_ms: int | None = None
 
     def begin(self, start: Lsn, table: bytes, nodes: Iterable[NodeId]) -> None:
-        """Everything before `start`, where the epoch begins, is recovered."""
+        """Everything before `start`, the beginning of the epoch, is recovered; `table` is the result."""
         settings = self._settings
         self.end()
         self._nodes = tuple(sorted(set(nodes)))
@@ -44,45 +43,45 @@ class TaggedAppends:
             self._due_ms = self._effects.now_ms  # O12: the bridge that holds it may be trimmed
 
     def end(self) -> None:
-        """Of what comes next nothing is known."""
+        """Forgets the table: the next epoch's is not known yet."""
         self._table = None
         self._news.clear()
         self._sent = self._due_ms = None
 
     def must_wait(self, append: Append) -> bool:
-        """O10: only who knows everything before can tell what is new."""
+        """O10: until the earlier epochs are recovered, new appends cannot be told from duplicates."""
         return append.tag is not None and self._table is None
 
     def room(self, append: Append) -> int:
-        """How many appends may wait (U8); those that wait for a recovery leave half of it to the others."""
+        """How many appends may wait (U8). Those that wait for a recovery leave half the room to others."""
         records_max = self._settings.window_records_max
         return max(1, records_max // 2) if self.must_wait(append) else records_max
 
     def refusal(self, append: Append) -> Appended | None:
-        """What is wrong with a tagged append; None: nothing."""
+        """Why a tagged append cannot be taken; None if it can, or has no tag."""
         if append.tag is None:
             return None
-        assert self._table is not None, "tagged appends wait until it is known"
+        assert self._table is not None, "tagged appends wait until the table is known"
         answer = self._table.judge(append.tag, append.since)
         return None if answer.status is AppendStatus.OK else answer
 
     def note(self, tag: WriterTag | None, lsn: Lsn) -> None:
         if tag is not None:
-            assert self._table is not None, "tagged appends wait until it is known"
+            assert self._table is not None, "tagged appends wait until the table is known"
             self._table.note(tag, lsn)
             self._news.append((lsn, tag))
             if self._due_ms is None:
                 self._due_ms = self._effects.now_ms + self._settings.writers_keep_ms
 
     def state_of(self, ask: GetWriter) -> WriterIs:
-        assert self._table is not None, "everything before is recovered"
+        assert self._table is not None, "all earlier epochs are recovered"
         return self._table.state_of(ask.writer, ask.seq)
 
     def deadline_ms(self) -> int | None:
         return self._due_ms
 
     def send_due(self, good_end: Lsn) -> None:
-        """O12: tells the nodes; all records below `good_end` are good."""
+        """O12: sends the table of all records below `good_end` to the nodes, if it is time."""
         now_ms = self._effects.now_ms
         if self._due_ms is None:
             return
@@ -99,6 +98,6 @@ class TaggedAppends:
             self.tell(node)
 
     def tell(self, node: NodeId) -> None:
-        """What every node should keep, and a node that has just come (back)."""
+        """Sends the last table to a node: to every node when due, and to one that has just connected."""
         if self._sent is not None and node in self._nodes:
             self._effects.tell(node, self._sent)

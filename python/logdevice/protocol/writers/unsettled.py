@@ -1,7 +1,7 @@
-"""Unsettled appends: what a writer has numbered and the log is not known to have, in their order.
+"""Unsettled appends: those that a writer has numbered and that are not yet acknowledged, in order.
 
-A part of the forward table. Those on their way come first, the others wait behind them. It knows which
-append every ask was for, also the asks of earlier attempts, because one of those may have got through.
+A part of the forward table. Appends on their way come first; the others wait after them. It also remembers
+the asks of earlier attempts and their appends, because one of those may have got through.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Unsettled:
         return next(iter((self._on_way or self._waiting).values()))
 
     def add(self, id: int, append: Append, seq: int | None) -> int:
-        """Gives it the next number, unless it has one from an earlier process."""
+        """Adds an append; returns `seq`, its number from an earlier process, or else the next number."""
         entry = UnsettledAppend(id, append, self._next_seq if seq is None else seq, seq is not None)
         self._waiting[entry.seq] = entry
         self._next_seq = max(self._next_seq, entry.seq + 1)
         return entry.seq
 
     def send(self, window: int, window_max: int) -> Iterator[UnsettledAppend]:
-        """Those that go out now, until `window` are on their way."""
+        """The appends to send now, until `window` are on their way."""
         stable_upto = self.first().seq
         while self._waiting and len(self._on_way) < window:
             entry = next(iter(self._waiting.values()))
@@ -58,7 +58,7 @@ class Unsettled:
             yield entry
 
     def end_ask(self, ask_id: int) -> UnsettledAppend | None:
-        """What was asked for, unless it is settled or has another number by now."""
+        """The append that was asked for; None if it is settled or has another number by now."""
         seq = self._asks.pop(ask_id, 0)
         return self._on_way.get(seq) or self._waiting.get(seq)
 
@@ -66,14 +66,14 @@ class Unsettled:
         (self._on_way if entry.ask_id else self._waiting).pop(entry.seq)
 
     def rewind(self) -> None:
-        """Nothing counts as sent any more."""
+        """Makes all appends wait again: none counts as on its way."""
         for entry in self._on_way.values():
             entry.ask_id = 0
         self._waiting = self._on_way | self._waiting
         self._on_way = {}
 
     def renumber(self, refused: UnsettledAppend, first_seq: int) -> list[UnsettledAppend]:
-        """This one, and those behind it that were never sent; the others may get in under their numbers."""
+        """Gives new numbers to the refused append and to those never sent. The others may still get in."""
         moved = [entry for entry in self._waiting.values() if entry is refused or not entry.sends]
         self._next_seq = max(first_seq, self._next_seq)
         for entry in moved:
@@ -84,6 +84,6 @@ class Unsettled:
         return moved
 
     def is_first_try(self, tried: UnsettledAppend) -> bool:
-        """Of all that is not settled, this alone was sent, and only once."""
+        """Whether this is the only unsettled append that was sent, and it was sent only once."""
         others = (entry for entry in self._waiting.values() if entry is not tried)
         return tried.sends == 1 and not tried.is_inherited and not any(entry.sends for entry in others)

@@ -1,7 +1,7 @@
-"""A client of a chain log: runs the chain append for each of its records, and writes down every outcome.
+"""A client of a chain log: runs the chain append for each of its records and notes every outcome.
 
-It dies now and then, in the middle of whatever it does; what it was doing then is up to others. A share of
-its records it sends to the sequencer as they are. It follows redirects the way the real client does.
+It dies now and then, in the middle of its work; then the sequencer must decide the open positions. Some
+records it sends to the sequencer with their bodies. It follows redirects as the real client does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChainClient(SimClient):
         super().__init__(name, plan, cluster)
         self._cluster = cluster
         self._points = PointReads(self.process, cluster.witness, self.ask)
-        self._looking_life = -1  # in which it looks at positions
+        self._looking_life = -1  # the life in which it reads single positions
 
     def start(self) -> None:
         if self._looking_life != self.process.life:
@@ -50,7 +50,7 @@ class ChainClient(SimClient):
         super().start()
 
     def die(self) -> None:
-        """Everything in flight is left as it is; the next life goes on with the next records."""
+        """Dies with records in flight. The next life goes on with the next records."""
         self.process.end_life("dies")
         self.process.is_up = True
         self._in_flight = 0
@@ -83,7 +83,7 @@ class ChainClient(SimClient):
         host.perform(machine.start(self.process.now_ms))
 
     def ask(self, question: Append | Settle, done: Callable[[Any], None]) -> None:
-        """Until there is an answer for good; the machine's own deadline ends what no node answers."""
+        """Asks the sequencer until it gets an answer. The machine's own deadline ends the append."""
 
         def failed(trouble: Trouble) -> None:
             self.process.later(self._world.between(1, RETRY_MS_MAX), partial(self.ask, question, done))

@@ -1,7 +1,7 @@
-"""A cluster whose log is written along chains: who is away is noticed, and sometimes imagined.
+"""A cluster whose log is written along chains, and that tells sequencers which nodes seem to be away.
 
-Lives as long as the run. Besides what every cluster has it tells sequencers who seems to be away, as the
-membership of real nodes does: late, and not always rightly.
+It lives as long as the run. It reports nodes as away like the membership of real nodes does: late, and
+sometimes wrongly.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class ChainCluster(WholeCluster):
 
     def __init__(self, plan: ChainPlan, world: World) -> None:
         super().__init__(plan, world)
-        self._suspected: set[NodeId] = set()  # for nothing; only asked for membership
+        self._suspected: set[NodeId] = set()  # without reason; never iterated
 
     def start(self) -> None:
         super().start()
         self._look_who_is_away()
 
     def suspect(self, node: NodeId) -> None:
-        """Somebody takes a node for dead that is not, for a while."""
+        """For a while, reports a living node as away."""
         self.world.say("world", f"takes {node} for dead")
         self._suspected.add(node)
         self.world.after(self.world.between(100, 1_500), lambda: self._suspected.discard(node))
@@ -61,7 +61,7 @@ class ChainCluster(WholeCluster):
 
 
 class ChainInjector(ClusterInjector):
-    """The bad luck of one run, that of clients included."""
+    """The faults of one run, also those of clients."""
 
     _cluster: ChainCluster
 

@@ -1,4 +1,4 @@
-"""Everything a seed decides about a run with a chain log, before it starts."""
+"""Everything that a seed decides about a run with a chain log, before it starts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from logdevice.types import NodeId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPlan(ClusterPlan):
-    """One run, before it happens."""
+    """The plan of one run."""
 
     chain: ChainConfig
     store_timeout_ms: int  # of clients, for one node
-    plain_share: float  # of the appends that are sent to the sequencer with their body
+    plain_share: float  # share of appends that are sent to the sequencer with their bodies
     client_deaths_per_s: float
-    suspicions_per_s: float  # a node that is well is taken for one that is away
+    suspicions_per_s: float  # how often a living node is reported as away
 
     @classmethod
     def draw(cls, seed: int) -> ChainPlan:
@@ -34,7 +34,7 @@ class ChainPlan(ClusterPlan):
             "leaders": None,
             "clients": tuple(_draw_client(rng, fault_phase_ms) for _ in range(rng.choice([2, 3, 4]))),
             "nodesets": _draw_nodesets(rng, base),
-            # An epoch may be on a single node, and what it knew of writers with it.
+            # An epoch, and with it the received table, may be on a single node.
             "writers": tuple(replace(writer, may_be_forgotten=True) for writer in base.writers),
         }
         look_ms = rng.choice([30, 100, 400])
@@ -73,7 +73,7 @@ def _draw_client(rng: random.Random, fault_phase_ms: int) -> ClientPlan:
 
 
 def _draw_nodesets(rng: random.Random, base: ClusterPlan) -> tuple[tuple[NodeId, ...], ...]:
-    """Often exactly as many nodes as there are copies, so that a chain that loses one gets shorter."""
+    """Draws nodesets, often with as many nodes as copies: then a chain that loses one gets shorter."""
     if rng.random() < 0.4:
         return base.nodesets
     ids, copies = sorted(base.reading.locations), base.replication.copies

@@ -1,8 +1,7 @@
-"""Looks at single positions near the end of the log, or has them settled, and holds the answers to what they
-promise.
+"""Reads single positions near the end of the log, or has them settled, and checks the answers.
 
-A part of a chain client, from its birth to its death. Where the log itself has to tell, nothing is looked at:
-readers do that all the time.
+A part of a chain client, for one life. If only the log itself can answer, it does not read the log: readers
+do that all the time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Ask = Callable[[Settle, Callable[[Settled], None]], None]
 
 
 class PointReads:
-    """`ask` asks whoever is the sequencer."""
+    """Reads positions now and then. `ask` sends a request to the sequencer."""
 
     def __init__(self, process: SimProcess, witness: ChainWitness, ask: Ask) -> None:
         self._process = process
@@ -46,7 +45,7 @@ class PointReads:
             self._settle(lsn)
             return
         was_promised = lsn in self._witness.ledger.promised
-        # Whoever knows of the record has seen its epoch; no outdated sequencer may answer then.
+        # A client that knows of the record has seen its epoch. Then no outdated sequencer may answer.
         seen_epoch = lsn.epoch if was_promised else Epoch(0)
 
         def told(answer: Settled) -> None:

@@ -1,4 +1,4 @@
-"""Reading single positions, with the read stream that all readers have."""
+"""Reading single positions, with an ordinary read stream."""
 
 from __future__ import annotations
 

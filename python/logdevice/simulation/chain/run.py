@@ -1,4 +1,4 @@
-"""One run of a cluster with a chain log from a seed: faults, heal, converge, verdict."""
+"""One run of a cluster with a chain log: faults, healing, convergence, verdict."""
 
 from __future__ import annotations
 

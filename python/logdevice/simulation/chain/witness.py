@@ -1,4 +1,4 @@
-"""Looks over the shoulders of all who write along chains: what is promised about single positions."""
+"""The witness of a chain log: it checks the promises about single positions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class ChainWitness(ClusterWitness):
     def __init__(self, ledger: Ledger, world: World) -> None:
         super().__init__(ledger, world)
         self.issued: dict[Epoch, Lsn] = {}  # the highest position that was given out
-        self._first: dict[Lsn, bytes | None] = {}  # what came first to a position, anywhere
+        self._first: dict[Lsn, bytes | None] = {}  # the first content of each position, on any node
         self._claimed_ms: dict[Lsn, int] = {}  # when a position was first given to a client
-        self._late: set[Lsn] = set()  # acknowledged after their epoch was sealed
+        self._late: set[Lsn] = set()  # records acknowledged after their epoch was sealed
 
     def arrived(self, append: Append) -> None:
         if append.claim is None:
@@ -41,16 +41,16 @@ class ChainWitness(ClusterWitness):
             self.complain(str(node), self.filled_too_far(write.record))
 
     def decided_twice(self, record: Record) -> str | None:
-        """I5: in an epoch a position has one content, on every node and for ever."""
+        """I5: within its epoch a position has one content, on every node and for ever."""
         content = content_of(record)
         first = self._first.setdefault(record.lsn, content)
         return None if first == content else f"{record.lsn} becomes {content!r}, and was {first!r}"
 
     def filled_too_far(self, record: Record) -> str | None:
-        """I7: nothing is filled, and nothing written, that nobody was given."""
+        """I7: only positions that were given out are filled or written."""
         if record.lsn <= self.issued.get(record.lsn.epoch, Lsn(0)):
             return None
-        return f"{record.lsn} is written, and nobody was given it"
+        return f"{record.lsn} is written, and was never given out"
 
     def acknowledging(self, append: Append, appended: Appended) -> None:
         if appended.status is not AppendStatus.OK:
@@ -68,10 +68,10 @@ class ChainWitness(ClusterWitness):
         sealed_ms = ledger.sealed_ms.get(lsn.epoch)
         if sealed_ms is not None:
             self._late.add(lsn)
-        # I6: no chain is written to its end in a sealed epoch; what recovery found in it may be told late.
+        # I6: no chain is completed in a sealed epoch. A record that recovery found may be acknowledged late.
         if not any(self._is_recovered(node, lsn) for node in holders):
             attempt = ledger.attempts[bytes(append.body)]
-            # The same claim may still come to a node that hung, long after another one has answered it.
+            # The same claim may reach a node that hung long after another node has answered it.
             attempt.arrived_ms = self._claimed_ms.get(lsn, attempt.arrived_ms)
             self.complain("client", checkers.late_acknowledgement(attempt, lsn, sealed_ms))
         ledger.acknowledged(bytes(append.body), lsn)
@@ -79,7 +79,7 @@ class ChainWitness(ClusterWitness):
             self.complain("client", checkers.broken_acknowledgement(ledger, lsn, ledger.contents[lsn]))
 
     def point_read(self, lsn: Lsn, point: PointIs, *, was_promised: bool) -> None:
-        """P27: what is found stays; what was acknowledged before is found, as long as the epoch is open."""
+        """P27: what was found stays. While the epoch is open, an acknowledged record is found."""
         if point.status in (PointStatus.WRITTEN, PointStatus.HOLE):
             content = None if point.record is None else content_of(point.record)
             self.complain("point read", checkers.changed_content(self.ledger, lsn, content))
@@ -88,7 +88,7 @@ class ChainWitness(ClusterWitness):
             self.complain("point read", f"{lsn} is {point.status.value}, and was acknowledged")
 
     def settled(self, answer: Settled) -> None:
-        """P11: what a position is settled to be it stays."""
+        """P11: a settled position never changes."""
         if answer.fate is Fate.HOLE:
             self.point_read(answer.lsn, PointIs(PointStatus.HOLE), was_promised=False)
         elif answer.fate is Fate.DATA and answer.lsn >= self.ledger.trim_end:
@@ -105,7 +105,7 @@ class ChainWitness(ClusterWitness):
         return copy is not None and bool(copy.flags & _BY_RECOVERY)
 
     def _check_order(self, name: str, record: Record) -> None:
-        """What recovery found and a client heard of only then was nobody's to go on from."""
+        """Records that were acknowledged only after recovery may have lower times; they are not compared."""
         if record.lsn in self._late:
             self._before[name] = record
         else:

@@ -1,4 +1,4 @@
-"""A client that asks where the log ends, of any node, also of one that was replaced and does not know it."""
+"""A client that asks any node where the log ends, also a sequencer that was replaced without knowing it."""
 
 from __future__ import annotations
 

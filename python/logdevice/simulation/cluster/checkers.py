@@ -1,8 +1,8 @@
 """What a cluster promises, one small check per promise.
 
-Each check is a function of the ledger and of what was seen from outside; it answers with the words of a
-complaint, or None. Quorums are counted here in the plainest way: an f-majority is who leaves too few
-others to make a copyset. The numbers I3 to I12 are those of the design.
+Each check is a function of the ledger and of what was seen from outside; it returns the text of a complaint,
+or None. Quorums are counted here in the simplest way: a set of nodes is an f-majority if the other nodes are
+too few for a copyset. The numbers I1 to I12 are those of the design.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _HOLE = int(RecordFlags.HOLE)
 
 
 def early_tail(next_: Lsn, acknowledged: Lsn) -> str | None:
-    """U19: the tail is behind what was acknowledged before anybody asked for it."""
+    """U19: the tail is after every record that was acknowledged before the question."""
     if next_ <= acknowledged:
         return f"the log is said to end at {next_}, and {acknowledged} had been acknowledged before"
     return None
 
 
 def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
-    """I3, I4, I5: what is released at an LSN is the same for everybody, until somebody trims it."""
+    """I3, I4, I5: what is released at an LSN is the same for all readers, until it is trimmed."""
     if content is None and lsn < ledger.trim_end:
-        return None  # nodes trim one after the other, and recovery may find nothing where some have
+        return None  # nodes trim one after the other, so recovery may find nothing here
     if lsn in ledger.contents and ledger.contents[lsn] != content:
         return f"{lsn} is {_text(content)}, and was {_text(ledger.contents[lsn])}"
     if content is not None and any(lsn in empty for empty in ledger.empty):
@@ -55,10 +55,10 @@ def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | No
 
 
 def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
-    """I8: a released record was appended once, is there once, and nobody was told that it is not."""
+    """I8: a released record was appended, is in the log once, and its client was not told otherwise."""
     attempt = ledger.attempts.get(body)
     if attempt is None:
-        return f"{lsn} holds {_text(body)}, which nobody appended"
+        return f"{lsn} holds {_text(body)}, which was never appended"
     if attempt.outcome is AppendOutcome.REFUSED:
         return f"{lsn} holds {_text(body)}, whose client was told that it is not stored"
     if ledger.homes.get(body, lsn) != lsn:
@@ -67,7 +67,7 @@ def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
 
 
 def broken_acknowledgement(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
-    """I8: what was acknowledged is what is there."""
+    """I8: an LSN holds the record that was acknowledged at it."""
     promised = ledger.promised.get(lsn)
     if content is None and lsn < ledger.trim_end:
         return None
@@ -79,21 +79,21 @@ def broken_acknowledgement(ledger: Ledger, lsn: Lsn, content: bytes | None) -> s
 def too_few_copies(
     lsn: Lsn, holders: Collection[NodeId], replication: Replication, locations: Mapping[NodeId, Location]
 ) -> str | None:
-    """Acknowledged, or released, is durable on as many nodes as the replication asks."""
+    """What is acknowledged or released is durable on as many nodes as the replication asks for."""
     if satisfies(tuple(holders), replication, locations):
         return None
     return f"{lsn} is durable on {_names(holders)} only"
 
 
 def late_acknowledgement(attempt: AppendAttempt, lsn: Lsn, sealed_ms: int | None) -> str | None:
-    """I6: what comes to a sequencer after enough nodes have sealed its epoch is not acknowledged."""
+    """I6: an append that arrives after enough nodes have sealed the epoch is not acknowledged in it."""
     if sealed_ms is None or attempt.arrived_ms is None or attempt.arrived_ms <= sealed_ms:
         return None
     return f"{lsn} acknowledged: arrived at {attempt.arrived_ms} ms, epoch sealed since {sealed_ms} ms"
 
 
-def stored_behind_seal(write: StoreWrite, seal: Epoch) -> str | None:
-    """I6: a node that has sealed takes no more copies from those whom the seal shuts out."""
+def stored_after_seal(write: StoreWrite, seal: Epoch) -> str | None:
+    """I6: a node that has sealed stores nothing more from sequencers and recoveries below its seal."""
     match write:
         case PutRecord(_, record):
             lsn, flags, wave = record.lsn, record.flags, record.wave
@@ -106,7 +106,7 @@ def stored_behind_seal(write: StoreWrite, seal: Epoch) -> str | None:
 
 
 def broken_promise(promises: Promises, stored: StoredLog) -> str | None:
-    """I11: what a node has answered is still so after a crash."""
+    """I11: what a node has answered is still true after a crash."""
     if stored.seal.epoch < promises.seal:
         return f"forgot its seal {promises.seal}, knows {stored.seal.epoch}"
     if stored.trim_end < promises.trim_end:
@@ -116,7 +116,7 @@ def broken_promise(promises: Promises, stored: StoredLog) -> str | None:
 
 
 def epoch_store_went_back(before: EpochState, after: EpochState) -> str | None:
-    """I11: epochs are given out once and in order; what is clean stays clean; counters never go back."""
+    """I11: epochs are given out once and in order, clean epochs stay clean, counters never go back."""
     if after.epoch not in (before.epoch, before.epoch + 1):
         return f"epoch {before.epoch} is followed by {after.epoch}"
     if not before.last_clean <= after.last_clean < after.epoch:
@@ -131,7 +131,7 @@ def epoch_store_went_back(before: EpochState, after: EpochState) -> str | None:
 
 
 def needless_branch(before: EpochState, after: EpochState) -> str | None:
-    """L31: where no disk is lost, failovers never make a history branch."""
+    """L31: if no disk is lost, the history never branches."""
     return None if before.lineage == after.lineage else f"the history branched: {after.lineage}"
 
 
@@ -149,13 +149,13 @@ def early_release(
 
 
 def missed_entry(written: Iterable[EpochMetadata], history: Collection[EpochMetadata]) -> str | None:
-    """I12: what a metadata log says is never less than what was counted as written before."""
+    """I12: a read of a metadata log contains every entry that counted as written before."""
     missed = [entry for entry in written if entry not in history]
     return f"the metadata log was read without {missed[0]}" if missed else None
 
 
 def other_entry(ledger: Ledger, entry: EpochMetadata) -> str | None:
-    """I12: an entry is what the epoch was taken with."""
+    """I12: an entry of the metadata log is the metadata with which its epoch was taken."""
     taken = ledger.epochs.get(entry.first_epoch)
     return None if taken == entry else f"an entry is {entry}, and the epoch was taken with {taken}"
 
@@ -166,10 +166,10 @@ def release_went_back(before: Lsn, end: Lsn) -> str | None:
 
 
 def went_back(ledger: Ledger, before: Record | None, record: Record) -> str | None:
-    """Times and counters grow in an epoch, and from what was acknowledged in the epochs before.
+    """Times and counters grow within an epoch, and from records that were acknowledged in earlier epochs.
 
-    A sequencer that could not learn in time where the log stood is excused; and nobody can know of a
-    record that was not acknowledged and turns up after the next epoch has begun.
+    A sequencer that could not learn in time where the log stood is excused. So are records that were not
+    acknowledged and become readable only after the next epoch has begun: no sequencer can know about them.
     """
     if before is None:
         return None
@@ -186,10 +186,10 @@ def went_back(ledger: Ledger, before: Record | None, record: Record) -> str | No
 
 
 def untrue_gap(ledger: Ledger, gap: Gap) -> str | None:
-    """No gap hides a record; nothing is called lost where nothing can be lost."""
+    """No gap hides a record, and no gap reports a loss where nothing can be lost."""
     if gap.type is GapType.DATALOSS and gap.start >= ledger.trim_end:
         return f"{gap}, and no disk was ever lost"
-    # Below the trim point some nodes have trimmed, and others do not know yet.
+    # Below the trim point, some nodes have trimmed and others have not yet.
     hidden = ledger.records_in(max(gap.start, ledger.trim_end), gap.end)
     return f"{gap} hides {hidden[0]}" if hidden else None
 
@@ -201,27 +201,27 @@ def unreleased(ledger: Ledger, lsn: Lsn) -> str | None:
 def wrong_bridges(
     ledger: Ledger, epoch: Epoch, bridges: Mapping[Lsn, Collection[NodeId]], replication: Replication
 ) -> str | None:
-    """Every closed epoch ends with one bridge, on enough nodes, and nothing is behind it."""
+    """Every closed epoch ends with one bridge, on enough nodes, and has no records after it."""
     if len(bridges) != 1:
         return f"epoch {epoch} has bridges at {sorted(bridges)}"
     ((lsn, holders),) = bridges.items()
-    behind = ledger.records_in(lsn, epoch_start(epoch + 1))
-    if behind:
-        return f"epoch {epoch} has a bridge at {lsn} and a record at {behind[0]}"
+    after = ledger.records_in(lsn, epoch_start(epoch + 1))
+    if after:
+        return f"epoch {epoch} has a bridge at {lsn} and a record at {after[0]}"
     return too_few_copies(lsn, holders, replication, ledger.locations)
 
 
 def missing_append(ledger: Ledger, lsn: Lsn) -> str | None:
-    """I8: at the end everything that was acknowledged is released."""
+    """I8: at the end of a run, everything that was acknowledged is released."""
     if lsn in ledger.contents or lsn < ledger.trim_end:
         return None
-    return f"{_text(ledger.promised[lsn])} was acknowledged at {lsn} and is nowhere"
+    return f"{_text(ledger.promised[lsn])} was acknowledged at {lsn} and is not in the log"
 
 
 def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
-    """I2: what a process appended is in the log in that order, and nothing of it behind its successor.
+    """I2: appends of a process are in the log in their order, none after an append of its successor.
 
-    A log that forgets writers also forgets who was fenced off.
+    A log that forgets writers also forgets which processes were fenced off.
     """
     newest: dict[int, int] = {}  # writer -> life
     last: dict[tuple[int, int], int] = {}  # writer and life -> append
@@ -230,24 +230,26 @@ def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
             continue
         writer, is_ordered, (life, number) = ledger.tagged.made[body]
         if life < newest.get(writer, 0) and not may_forget:
-            yield f"{_text(body)} is at {lsn}, behind appends of process {newest[writer]}"
+            yield f"{_text(body)} is at {lsn}, after appends of process {newest[writer]}"
         if is_ordered and number < last.get((writer, life), 0):
-            yield f"{_text(body)} is at {lsn}, behind append {last[writer, life]}"
+            yield f"{_text(body)} is at {lsn}, after append {last[writer, life]}"
         newest[writer] = max(life, newest.get(writer, 0))
         last[writer, life] = max(number, last.get((writer, life), 0))
 
 
 def missing_writes(ledger: Ledger) -> Iterator[str]:
-    """I1: what a writer was told to be in the log is there, wherever."""
+    """I1: an append that was acknowledged to a writer without a position is in the log."""
     if not ledger.trim_end:
         there = set(ledger.contents.values())
         yield from (
-            f"{_text(body)} is nowhere" for body in sorted(ledger.tagged.somewhere) if body not in there
+            f"{_text(body)} is not in the log"
+            for body in sorted(ledger.tagged.somewhere)
+            if body not in there
         )
 
 
 def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
-    """I8: the received table that a recovery ends with is that of the records which it left in the log."""
+    """I8: the received table after a recovery matches the records that it left in the log."""
     table = ReceivedTable.decode(writers)
     if table.horizon:
         return None
@@ -255,14 +257,14 @@ def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
     for copy in copies:
         if copy.lsn not in winners or precedence(copy) > precedence(winners[copy.lsn]):
             winners[copy.lsn] = copy
-    # A node that was away may still have the bridge of a recovery that was given up: the newest counts.
+    # A node that was away may still have the bridge of an abandoned recovery: only the newest bridge counts.
     bridges = {
         record.lsn.epoch: record.lsn
         for record in sorted(winners.values(), key=precedence)
         if record.flags & _BRIDGE
     }
     expected = ReceivedTable()
-    # Where a writer was forgotten, another process of it may have used its numbers again: the last stands.
+    # If a writer was forgotten, its next process may have used its numbers again: the last append counts.
     places: dict[tuple[int, int], Lsn] = {}
     for lsn in sorted(winners):
         tag = winners[lsn].tag

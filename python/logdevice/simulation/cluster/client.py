@@ -1,7 +1,7 @@
-"""A client that appends: follows redirects, tries again what was refused, and writes down every outcome.
+"""A client that appends: it follows redirects, repeats refused appends, and notes every outcome.
 
-Each attempt has a body of its own, so that the log itself tells which attempts got in. What may or may
-not be in the log is never sent again: that is for the application to decide, and this one lets it be.
+Each attempt has its own body, so that the log shows which attempts got in. An append whose outcome is unknown
+is never sent again: that is for the application to decide, and this application does not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BURST = 8
 class SimClient:
     def __init__(self, name: str, plan: ClientPlan, cluster: WholeCluster) -> None:
         self.process = SimProcess(name, cluster.network)
-        self.is_hasty = False  # no pauses any more
+        self.is_hasty = False  # appends without pauses
         self._plan = plan
         self._ledger = cluster.ledger
         self._world = cluster.world
@@ -51,7 +51,7 @@ class SimClient:
             self.process.later(self._world.between(0, pause_ms), self.start)
 
     def append_some(self, target: NodeId) -> None:
-        """Several at once, to a sequencer in trouble."""
+        """Appends several records at once, to a sequencer that is about to crash."""
         self.routes.known.learn(LOG, target)
         for _ in range(min(BURST, self._plan.appends - self._begun)):
             self.append_one()
@@ -81,7 +81,7 @@ class SimClient:
         self.routes.ask(append, done, failed, is_repeatable=False, spell=spell, note=self.note)
 
     def attempt(self, number: int, append: Append) -> Append:
-        """The append as it is sent this time: with a body of its own."""
+        """The append as it is sent this time, with its own body."""
         self._attempts += 1
         body = f"{self.process.name}-{number}-{self._attempts}".encode() * self._world.between(1, 3)
         append = replace(append, body=body, seen_epoch=self._seen_epoch)
@@ -89,7 +89,7 @@ class SimClient:
         return append
 
     def note(self, sent: Append, answer: Appended | None) -> None:
-        """None: it was never sent."""
+        """Notes the outcome of one attempt. No answer: it was never sent."""
         body = bytes(sent.body)
         if answer is None or answer.status not in (AppendStatus.OK, AppendStatus.UNKNOWN):
             self._ledger.refused(body)

@@ -1,7 +1,7 @@
-"""Joins nodes, clients, readers, the epoch store and an operator to one world.
+"""Joins nodes, clients, readers, the epoch store and an operator in one world.
 
-Lives as long as the run. It knows everything and decides nothing about the log: it says who should own
-the log, passes on configurations and trims, and brings crashed processes back.
+It lives as long as the run. It knows everything and decides nothing about the log: it says which node should
+own the log, passes on configurations and trims, and brings crashed processes back.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WholeCluster(ReadCluster):
         self.world.after(self.world.between(0, 100), lambda: self._tell_owner(node))
 
     def move_owner(self, owner: NodeId) -> None:
-        """From now on, sooner or later, everybody believes that this node should own the log."""
+        """Tells all nodes, each after a while, that this node should own the log."""
         self.owner = owner
         for node in self.nodes.values():
             self.world.after(self.world.between(0, 100), partial(self._tell_owner, node))
@@ -87,7 +87,7 @@ class WholeCluster(ReadCluster):
         node.process.now(lambda: node.sequencing.feed(OwnerChanged(self.owner)))
 
     def _look_after_owner(self) -> None:
-        """An owner that does not answer loses the log."""
+        """Checks the owner now and then. If it does not answer, another node becomes the owner."""
         fine = [node.id for node in self.nodes.values() if node.process.is_fine]
         if fine and self.owner not in fine:
             self.move_owner(self.world.rng.choice(fine))
@@ -136,15 +136,15 @@ class WholeCluster(ReadCluster):
                 node.sequencing.feed(NodeConnected(target))
 
     def alive(self) -> frozenset[NodeId]:
-        """Who seems to be there."""
+        """The nodes that seem to be alive."""
         return frozenset(node.id for node in self.nodes.values() if node.process.is_up)
 
     def fetch_metadata(
         self, epoch: Epoch, answer: Callable[[EpochMetadataIs | MetadataUnavailable], None]
     ) -> None:
-        """A reader asks some node, which asks enough others."""
+        """A reader asks one node, which asks enough other nodes."""
         node = self.world.rng.choice(list(self.nodes.values()))
-        waiting = [answer]  # once
+        waiting = [answer]  # emptied by the first reply, so that there is only one
 
         def reply(fetched: EpochMetadataIs | MetadataUnavailable) -> None:
             if waiting:

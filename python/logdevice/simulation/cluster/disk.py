@@ -1,8 +1,8 @@
-"""A node's disk: writes become durable one after the other, each after a while; a crash forgets the rest.
+"""A node's disk: writes become durable one after the other, each after a while; a crash forgets the others.
 
-What is in its store is durable. Between a durable write and the news of it there is a moment, and crashes
-like that moment. A full disk refuses copies and still takes small values; a broken one refuses all until
-the process is started again.
+What is in its store is durable. The machine learns a moment later that a write is durable, and the node may
+crash in between. A full disk refuses copies and still takes small values. A broken disk refuses all writes
+until the process is started again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tell = Callable[[Persisted | PersistFailed], None]
 
 
 class SimDisk:
-    """One queue of writes to the disk of a node; `written` hears of all that is durable."""
+    """One queue of writes to the disk of a node. `written` is called for each write once it is durable."""
 
     def __init__(self, node: SimulatedNode, written: Callable[[StoreWrite], None]) -> None:
         self._node = node
@@ -32,7 +32,7 @@ class SimDisk:
         self._told_ms = 0
 
     def write(self, persist: Persist, tell: Tell) -> None:
-        """In the order asked for."""
+        """Queues a write; `tell` gets its result. Writes are done in the order of the calls."""
         node, process, world = self._node, self._node.process, self._node.process.world
         delay_ms = world.between(0, world.faults.disk_ms_max)
         self._durable_ms = max(self._durable_ms, world.now_ms) + delay_ms
@@ -52,7 +52,7 @@ class SimDisk:
             self._told_ms = max(self._told_ms, world.now_ms + world.between(0, 2))
             world.at(self._told_ms, lambda: process.do(life, lambda: tell(result)))
 
-        # A stopped process does not stop its disk.
+        # A hung process does not stop its disk.
         world.at(self._durable_ms, make_durable)
 
     def _result(self, persist: Persist) -> Persisted | PersistFailed:

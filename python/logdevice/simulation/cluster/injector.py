@@ -1,4 +1,4 @@
-"""What goes wrong in a whole cluster, besides what any cluster suffers."""
+"""The faults of whole clusters, in addition to the faults of every cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ClusterInjector(Injector):
         self._cluster.boot(self._cluster.nodes[node.id])
 
     def _revive(self) -> None:
-        """Crashes come from inside as well; nobody but this one brings those processes back."""
+        """Restarts a node that is down. Only this brings back nodes that crashed at a write or an effect."""
         if node := self._pick(lambda node: not node.process.is_up):
             self._bring_back(node)
 
@@ -50,7 +50,10 @@ class ClusterInjector(Injector):
                 node.crash()
 
     def _behead(self) -> None:
-        """Records in flight end up on few nodes, on one, or on none: recovery has something to decide."""
+        """Cuts off the sequencer, then crashes it.
+
+        Its records in flight are then on few nodes or none, and recovery must decide about them.
+        """
         nodes = self._cluster.nodes
         node = self._pick(
             lambda node: node.process.is_fine and nodes[node.id].sequencing.machine.current is not None

@@ -1,7 +1,7 @@
-"""What was promised to whom: every attempt to append and its outcome, everything that was ever released.
+"""The ledger of promises: every attempt to append and its outcome, everything that was ever released.
 
-Filled by those who watch the cluster, never by the machines. It lives as long as the run and forgets
-nothing: a promise that was made once holds for ever.
+It is filled by witnesses, clients and writers of the simulation, never by the machines. It lives as long as
+the run and forgets nothing: a promise holds for ever.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from enum import Enum
 from logdevice.protocol.messages.write import Append
 from logdevice.types import Epoch, EpochMetadata, Location, Lsn, LsnRange, NodeId
 
-# Writer, whether it is ordered, and when the append was made (life, number in it).
+# Writer, whether it is ordered, and the place of the append among the writer's (life, number of the append).
 Write = tuple[int, bool, tuple[int, int]]
 
 
 class AppendOutcome(Enum):
     PENDING = "PENDING"
     ACKNOWLEDGED = "ACKNOWLEDGED"
-    REFUSED = "REFUSED"  # certainly not in the log, now and for ever
+    REFUSED = "REFUSED"  # not in the log, now and for ever
     UNKNOWN = "UNKNOWN"
 
 
@@ -33,7 +33,7 @@ class AppendAttempt:
 
 @dataclass(slots=True)
 class Promises:
-    """What one node has said about itself, and may never take back."""
+    """What one node has said about itself and may never take back."""
 
     seal: Epoch = Epoch(0)
     trim_end: Lsn = Lsn(0)
@@ -42,11 +42,11 @@ class Promises:
 
 @dataclass(slots=True)
 class TaggedPromises:
-    """Of appends with a tag, whose answer does not always say where they are."""
+    """Promises about appends with a tag. Their answers do not always contain a position."""
 
     made: dict[bytes, Write] = field(default_factory=dict)
     somewhere: set[bytes] = field(default_factory=set)  # acknowledged, without a position
-    later: set[Lsn] = field(default_factory=set)  # acknowledged by another sequencer than took it
+    later: set[Lsn] = field(default_factory=set)  # acknowledged by a later sequencer than took the append
 
 
 class Ledger:
@@ -55,19 +55,19 @@ class Ledger:
         self.attempts: dict[bytes, AppendAttempt] = {}
         self.promised: dict[Lsn, bytes] = {}  # acknowledged
         self.tagged = TaggedPromises()
-        self.contents: dict[Lsn, bytes | None] = {}  # released; None: nothing is there
-        self.homes: dict[bytes, Lsn] = {}  # of released bodies
-        self.empty: list[LsnRange] = []  # covered by a bridge, as a reader was told
+        self.contents: dict[Lsn, bytes | None] = {}  # what is released; None: a hole
+        self.homes: dict[bytes, Lsn] = {}  # where each released body is
+        self.empty: list[LsnRange] = []  # ranges that a reader got as a BRIDGE gap
         self.epochs: dict[Epoch, EpochMetadata] = {}  # as given out
         self.released_end = Lsn(0)  # the furthest that any sequencer has released
-        self.trim_end = Lsn(0)  # the furthest that anybody was asked to trim
+        self.trim_end = Lsn(0)  # the furthest that the operator has trimmed
         self.has_branched = False  # recovery could not prove that nothing is lost: it forgets writers (O8)
-        self.seals: dict[NodeId, Epoch] = {}  # durable
+        self.seals: dict[NodeId, Epoch] = {}  # durable seal of each node
         self.sealed_ms: dict[Epoch, int] = {}  # when enough nodes had sealed it
         self.tails_known: set[Epoch] = set()  # epochs that began where the one before them ended
 
     def sent(self, append: Append) -> None:
-        assert append.body not in self.attempts, "each attempt has a body of its own"
+        assert append.body not in self.attempts, "each attempt has its own body"
         self.attempts[bytes(append.body)] = AppendAttempt(append)
 
     def acknowledged(self, body: bytes, lsn: Lsn) -> None:
@@ -75,7 +75,7 @@ class Ledger:
         self.promised[lsn] = body
 
     def settled(self, body: bytes, lsn: Lsn) -> None:
-        """A writer was told that its append is in the log, if not always where."""
+        """A writer was told that its append is in the log; LSN 0 if it was not told where."""
         self.attempts[body].outcome = AppendOutcome.ACKNOWLEDGED
         if lsn:
             if lsn not in self.promised:
@@ -96,6 +96,6 @@ class Ledger:
             self.homes.setdefault(content, lsn)
 
     def records_in(self, start: Lsn, end: Lsn) -> list[Lsn]:
-        """The LSNs that hold a record, as far as anybody was told."""
+        """The LSNs in a range that are known to hold a record: released or acknowledged."""
         known = {lsn for lsn, content in self.contents.items() if content is not None} | self.promised.keys()
         return sorted(lsn for lsn in known if start <= lsn < end)

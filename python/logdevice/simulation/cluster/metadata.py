@@ -1,7 +1,7 @@
-"""The epoch store, as one place that everybody asks and that never lies.
+"""The epoch store: one place that all nodes ask and that never gives a wrong answer.
 
-It may be slow or silent, or make a change and lose the answer. What it holds survives everything. A question
-about the metadata log goes to that of the node that asks.
+It may be slow or silent, or make a change and lose the answer. Its contents survive every fault. A question
+about the metadata log goes to the asking node's own metadata log.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Metadata:
             if event is not None:
                 self._world.after(self._world.between(1, 5), lambda: process.do(life, lambda: tell(event)))
 
-        # The question has left, even if the one who asked dies.
+        # The question arrives even if the asking node crashes meanwhile.
         self._world.after(self._world.between(1, 5), arrive)
 
     def written(self, entry: EpochMetadata) -> None:
-        """In the metadata log, as a node was told."""
+        """Notes an entry that counts as written, because a node was told so."""
         if entry not in self.history:
             self._world.say("metadata", f"has {entry}")
             self.history = tuple(sorted((*self.history, entry), key=lambda each: each.first_epoch))

@@ -1,7 +1,7 @@
-"""The metadata log as one node knows it: the entries on its disk, and the machine by which it asks others.
+"""The metadata log as one node knows it: the entries on its disk, and the machine that asks other nodes.
 
-The machine lives as long as the process does. Like real ones, a node copies what it lacks from others again
-and again, and one that has lost its disk says nothing of its entries before it has copied enough.
+The machine lives as long as the process. Like a real node, a node regularly copies missing entries from other
+nodes. After it has lost its disk, it refuses questions about its entries until it has copied enough.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ Question = GetMetadataEntries | Store
 
 
 class NodeMetadataLog:
-    """`on_adopted` hears whether it has all."""
+    """The metadata logs of one node. `on_adopted` is told whether the node has all entries."""
 
     def __init__(self, node: SimNode) -> None:
         self.is_rebuilding = False  # the disk was lost, and not everything is back
-        self.has_all = False  # it holds every entry there is
+        self.has_all = False  # the node holds all entries
         self.on_adopted: Callable[[bool], None] = lambda has_all: None
         self._host: SimHost[MetadataLog]
         self._node = node
@@ -72,7 +72,7 @@ class NodeMetadataLog:
         self._host.ask(request, reply)
 
     def receive(self, question: Question, reply: Callable[[Any], None]) -> None:
-        """None is a refusal."""
+        """Answers a question of another node; None is a refusal."""
         if isinstance(question, GetMetadataEntries):
             delay_ms = self._process.world.between(0, self._process.world.faults.disk_ms_max)
             self._process.later(delay_ms, lambda: reply(self._entries()))

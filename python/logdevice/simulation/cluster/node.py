@@ -1,6 +1,6 @@
-"""One node of the cluster: to its readers' streams come a storage half, a sequencer half and metadata logs.
+"""One node of the cluster: server read streams, a storage half, a sequencer half, and metadata logs.
 
-Lives as long as the run; its machines live as long as its process does, its disk for ever.
+It lives as long as the run, and so does its disk. Its machines live as long as its process.
 """
 
 from __future__ import annotations

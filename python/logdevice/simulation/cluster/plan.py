@@ -1,4 +1,4 @@
-"""Everything a seed decides before a run of the whole cluster starts. Drawn once, never changed."""
+"""Everything that a seed decides before a run of the whole cluster starts. Drawn once, never changed."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class WriterPlan:
     window_max: int
     resend_ms: int
     is_ordered: bool
-    has_journal: bool  # it keeps on a disk what is not settled
-    strikes_per_s: float  # it dies, or is taken for dead
-    may_be_forgotten: bool  # the log remembers fewer writers than there are
+    has_journal: bool  # it keeps unsettled appends on a disk
+    strikes_per_s: float  # how often it dies, or its successor starts while it lives
+    may_be_forgotten: bool  # the log may forget this writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """One run, before it happens."""
+    """The plan of one run."""
 
-    reading: Plan  # the part that readers see, and what all plans have: seed, places, faults
-    nodesets: tuple[tuple[NodeId, ...], ...]  # the first at birth, the others for changes
+    reading: Plan  # the part for readers, and what all plans have: seed, locations, faults
+    nodesets: tuple[tuple[NodeId, ...], ...]  # the first nodeset of the log, and others for changes
     replication: Replication
     extras: int
     sync_leaders: int
@@ -62,7 +62,7 @@ class ClusterPlan:
         replication = _draw_replication(rng, locations)
         fault_phase_ms = rng.choice([1_500, 3_000, 5_000])
         extras = rng.choice([0, 0, 0, 1, 2])
-        # Chance of their own, so that what else a seed means does not depend on them.
+        # Writers have their own random source, so that drawing them does not change the rest of the plan.
         tags = random.Random(f"writers {seed}")
         writers_max = tags.choice([10_000, 10_000, 10_000, 1])
         writers = _draw_writers(tags, fault_phase_ms, writers_max)

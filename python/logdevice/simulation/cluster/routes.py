@@ -1,6 +1,6 @@
-"""Requests of a simulated client to the sequencer: performs what `protocol/cluster/routing.py` orders.
+"""Requests of a simulated client to the sequencer: performs the effects of `protocol/cluster/routing.py`.
 
-A node that is asked for the sequencer may be wrong, or not know. Lives as long as the client.
+A node that is asked for the sequencer may be wrong, or not know it. It lives as long as the client.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Routes:
     ) -> None:
         """Ends in `done` or in `failed`, unless the process dies.
 
-        `spell` gives the message as it is sent this time. `note` hears what came of each, None if it never
-        left: an answer that comes after the client has lost its patience is as true as any.
+        `spell` returns the message to send for this attempt. `note` gets each message and its answer, None if
+        it was never sent; also answers that come after the client has stopped waiting.
         """
         rng = self._process.world.rng
         routed = Routed(

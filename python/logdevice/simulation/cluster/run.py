@@ -1,4 +1,4 @@
-"""One run of the whole cluster from a seed: faults, heal, converge, verdict."""
+"""One run of the whole cluster from a seed: faults, healing, convergence, verdict."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ClusterRun(Run):
     cluster: WholeCluster
 
     def _converge(self) -> None:
-        """Until everybody has what was promised; then a last record, which has to get through to all."""
+        """Runs until all clients are done, then appends a last record that must reach all readers."""
         self._run_while(lambda: verdict.unfinished_clients(self.cluster))
         client = self.cluster.clients[0]
         for _ in range(LAST_APPENDS_MAX):
-            # A sequencer that was preempted meanwhile leaves the outcome of an append open.
+            # If the sequencer was preempted meanwhile, the outcome of the append is unknown: append another.
             count = len(self.cluster.ledger.promised)
             client.append_one()
             self._run_while(lambda: verdict.unfinished_clients(self.cluster))

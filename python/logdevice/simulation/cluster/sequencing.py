@@ -1,7 +1,7 @@
-"""The sequencer half of a node: the sequencer of the log, and the recovery it asks for.
+"""The sequencer half of a node: the sequencer of the log, and the recovery that it starts.
 
-Both live as long as the process does and keep nothing on a disk: what a sequencer knew dies with it, and
-the epoch store, the metadata log and the storage nodes are all that the next one has.
+Both live as long as the process and keep nothing on a disk. The next sequencer knows only what is in the
+epoch store, in the metadata log and on the storage nodes.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Sequencing:
     def _tail_found(self, found: TailFound) -> None:
         current = self.machine.current
         if current is not None and current.numbering.next_lsn == epoch_start(found.epoch):
-            self._witness.tail_known(found.epoch)  # in time: nothing has a number yet
+            self._witness.tail_known(found.epoch)  # in time: no record has a number yet
         self.feed(found)
 
     def _completed(self, completed: RecoveryCompleted) -> None:

@@ -1,7 +1,7 @@
 """The storage half of a node: its log state over a disk, and its purges.
 
-The machines live as long as the process does; after a crash they are made anew from what the disk holds,
-as at boot. The server read streams are those of the read path's simulation, fed by the log state.
+The machines live as long as the process; at each start they are restored from what is on the disk. The server
+read streams are those of the read path's simulation, fed by the log state.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Storage:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that was asked has no answer yet."""
+        """Whether a request is not answered yet."""
         return self._host.is_busy
 
     def set_rebuilding(self, is_rebuilding: bool) -> None:
@@ -79,14 +79,14 @@ class Storage:
         self._host.ask(request, None if isinstance(request, Delete | Release | KeepWriters) else answer)
 
     def _read(self, read: StoreRead) -> None:
-        """The disk answers with what it held when it was asked, or a little later."""
+        """The disk answers with its contents when it was asked, or a little later."""
         world, host = self._process.world, self._host
         early = self._node.store.scan(read) if world.chance(0.5) else None
         delay_ms = world.between(0, world.faults.disk_ms_max)
         self._process.later(delay_ms, lambda: host.feed(early or self._node.store.scan(read)))
 
     def _read_history(self, effect: ReadMetadataLog) -> None:
-        """Only a purge begins with it: whom to ask how an epoch was recovered."""
+        """Reads which nodes to ask how an epoch was recovered. Only a purge does this, as its first step."""
         self._process.say("has to purge")
         self._node.cluster.metadata.ask(self._node, effect, self._host.feed)
 

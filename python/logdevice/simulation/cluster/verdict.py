@@ -1,4 +1,4 @@
-"""What must be true of a cluster that has healed: everybody is done, and the log is what was promised."""
+"""What must be true of a cluster that has healed: all clients are done, and the log keeps all promises."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def unfinished_clients(cluster: WholeCluster) -> str | None:
 
 
 def unfinished(cluster: WholeCluster) -> str | None:
-    """Who has not come to the end of the log.
+    """Which nodes or readers have not reached the end of the log.
 
-    An epoch may have been taken by somebody who never heard of it: then the one before it goes on.
+    An epoch may have been taken by a node that never got the answer: then the epoch before it goes on.
     """
     state, end = cluster.metadata.state, cluster.ledger.released_end
     if state.last_clean < end.epoch - 1:
@@ -28,9 +28,9 @@ def unfinished(cluster: WholeCluster) -> str | None:
     unreleased = [lsn for lsn in cluster.ledger.promised if lsn >= end]
     if unreleased:
         return f"{unreleased[0]} is acknowledged, and only {end} is released"
-    behind = [str(node.id) for node in _members(cluster) if node.stored.released_end != end]
-    if behind:
-        return f"{', '.join(behind)} did not hear that {end} is released"
+    unaware = [str(node.id) for node in _members(cluster) if node.stored.released_end != end]
+    if unaware:
+        return f"{', '.join(unaware)} did not hear that {end} is released"
     for reader in cluster.readers:
         reached = reader.view.request.start if reader.view.next is None else reader.view.next
         if reached < end:

@@ -1,7 +1,7 @@
-"""Looks over the shoulders of all nodes, clients and readers, and writes down every broken promise.
+"""Watches all nodes, clients and readers, and notes every broken promise.
 
-It calls the checks of checkers.py at the moment a thing happens. It sees what goes in and out of the
-machines and what is durable; a machine's own state it reads only where the promise is about that state.
+It calls the checks of checkers.py at the moment when something happens. It sees what goes in and out of the
+machines and what is durable. It reads a machine's own state only if the promise is about that state.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class ClusterWitness(ReaderWitness):
         self.ledger = ledger
         self._promises: dict[NodeId, Promises] = {}
         self._advanced: dict[NodeId, Lsn] = {}  # in this life
-        self._checked: dict[Epoch, Lsn] = {}  # releases of each epoch, as far as looked at
+        self._checked: dict[Epoch, Lsn] = {}  # up to where the releases of each epoch were checked
         self._before: dict[str, Record] = {}  # the last record of each reader
-        self._acknowledged: dict[str, Record] = {}  # the last that was acknowledged
+        self._acknowledged: dict[str, Record] = {}  # the last acknowledged record of each reader
 
     def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
-        """Who has a durable copy; of this content, if one is given."""
+        """The nodes that have a durable copy at an LSN; with this content, if one is given."""
         found = []
         for node, watched in self.nodes.items():
             copy = watched.store.get(LOG, lsn)
@@ -84,7 +84,7 @@ class ClusterWitness(ReaderWitness):
         return found
 
     def release_seen(self, who: str, record: Record) -> None:
-        """A copy that readers may get."""
+        """Checks a copy that readers may get."""
         lsn, content, ledger = record.lsn, content_of(record), self.ledger
         self.complain(who, checkers.changed_content(ledger, lsn, content))
         self.complain(who, checkers.broken_acknowledgement(ledger, lsn, content))
@@ -100,7 +100,7 @@ class ClusterWitness(ReaderWitness):
         self._advanced.pop(node, None)
 
     def wrote(self, node: NodeId, write: StoreWrite) -> None:
-        self.complain(str(node), checkers.stored_behind_seal(write, self.ledger.seals.get(node, Epoch(0))))
+        self.complain(str(node), checkers.stored_after_seal(write, self.ledger.seals.get(node, Epoch(0))))
         if isinstance(write, PutRecord | AmendRecord):
             lsn = write.record.lsn if isinstance(write, PutRecord) else write.lsn
             copy = self.nodes[node].store.get(LOG, lsn)
@@ -153,7 +153,7 @@ class ClusterWitness(ReaderWitness):
 
     def arrived(self, append: Append) -> None:
         attempt = self.ledger.attempts[bytes(append.body)]
-        if append.tag is None or attempt.arrived_ms is None:  # who sends again may join what came before
+        if append.tag is None or attempt.arrived_ms is None:  # a repeated append may wait with the first one
             attempt.arrived_ms = self._world.now_ms
 
     def acknowledging(self, append: Append, appended: Appended) -> None:
@@ -174,7 +174,7 @@ class ClusterWitness(ReaderWitness):
         self.ledger.tails_known.add(epoch)
 
     def recovered(self, epoch: Epoch, writers: bytes) -> None:
-        """I8, if everything is still there to compare with."""
+        """Checks I8, unless records were trimmed."""
         if not self.ledger.trim_end:
             found = {lsn for watched in self.nodes.values() for lsn in watched.store.lsns(LOG)}
             copies = [
@@ -186,7 +186,7 @@ class ClusterWitness(ReaderWitness):
             self.complain("recovery", checkers.wrong_table(copies, writers))
 
     def sending(self, request: Store | ChainRead) -> None:
-        """What a sequencer sends to be stored is only looked at where clients store, too."""
+        """A sequencer sends a store. Only the witness of chain logs checks it."""
 
     def releasing(self, release: Release) -> None:
         ledger, epoch = self.ledger, release.end.epoch
@@ -196,7 +196,7 @@ class ClusterWitness(ReaderWitness):
         )
         start = self._checked.get(epoch, epoch_start(epoch))
         if epoch <= self.epochs.last_clean:
-            start = release.end  # a late one: its epoch is recovered, which decides
+            start = release.end  # a late release: recovery has decided its epoch meanwhile
         for number in range(start, release.end):
             lsn = Lsn(number)
             replication = ledger.epochs[epoch].replication

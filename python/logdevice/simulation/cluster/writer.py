@@ -1,8 +1,8 @@
-"""A writer with tags: it dies and comes back, with what it had kept of its appends or without, or twice.
+"""A writer with tags: it dies and starts again, with its journal or without, sometimes beside its successor.
 
-Each life is a process with an incarnation of its own. Some keep their forward table on a disk; others
-begin anew with what the log says about them. A life that was given up for dead may go on beside its
-successor, until it is fenced off. Everything that is settled is written down as promised.
+Each life is a process with its own incarnation. Some writers keep their forward table on a disk; others begin
+with what the log says about them. A life that was replaced may go on beside its successor until it is fenced
+off. Every settled append is noted as promised.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ RESTART_MS_MAX = 400
 
 
 class SimWriter:
-    """A name under which processes append, one after the other, or for a while two at once."""
+    """A writer's name. Its processes append one after the other, or for a while two at once."""
 
     def __init__(self, number: int, plan: WriterPlan, cluster: WholeCluster) -> None:
         self.number, self.plan, self.cluster = number, plan, cluster
-        self.is_hasty = False  # no pauses any more
+        self.is_hasty = False  # appends without pauses
         # What it keeps on its disk.
         self.next_seq = 1
-        self.kept: dict[int, tuple[int, bytes]] = {}  # request -> number and body, of what is not settled
+        self.kept: dict[int, tuple[int, bytes]] = {}  # unsettled appends: request -> number and body
         self.begun = 0  # appends of all lives
         self.incarnations = 0
         self._lives: list[WriterLife] = []
 
     @property
     def is_done(self) -> bool:
-        """The newest life has nothing left to do."""
+        """Whether the newest life has nothing left to do."""
         newest = self._lives[-1]
         if not newest.process.is_up:
             return False
@@ -71,17 +71,17 @@ class SimWriter:
         life.start()
 
     def append_some(self) -> None:
-        """Several at once, to a sequencer in trouble."""
+        """Appends several records at once, to a sequencer that is about to crash."""
         newest = self._lives[-1]
         if newest.process.is_up:
             newest.append_some()
 
     def strike(self) -> None:
-        """Dies, or is taken for dead and goes on beside its successor."""
+        """Dies; or goes on, and its successor starts beside it."""
         newest, world = self._lives[-1].process, self.cluster.world
         if not newest.is_up:
             return
-        if self.plan.has_journal or world.chance(0.6):  # a journal is locked: nobody else gets it
+        if self.plan.has_journal or world.chance(0.6):  # a journal is locked, so no second life can start
             newest.end_life("dies")
             world.after(world.between(1, RESTART_MS_MAX), self.begin_life)
         else:
@@ -120,7 +120,7 @@ class WriterLife:
     def _ask_where_to_begin(self) -> None:
         def answered(answer: Answer) -> None:
             assert isinstance(answer, WriterIs)
-            assert answer.status is AppendStatus.OK, "no other answer is for good"
+            assert answer.status is AppendStatus.OK, "refusals are repeated by the routing"
             self._open(max(1, answer.next_seq))
 
         def failed(trouble: Trouble) -> None:
@@ -177,7 +177,7 @@ class WriterLife:
         number, request = self._writer.number, self._writer.begun
         body = f"w{number}-{self._life}-{request}".encode()
         self._bodies[request] = body
-        # Without order, a process sends what it inherited in between what is its own.
+        # An unordered process with a journal mixes inherited appends with its own, so they share one life.
         has_place = self._plan.is_ordered or not self._plan.has_journal
         life = self._life if has_place else 0
         self._ledger.tagged.made[body] = (number, self._plan.is_ordered, (life, request))
@@ -188,13 +188,13 @@ class WriterLife:
         self._writer.next_seq = max(self._writer.next_seq, effect.seq + 1)
 
     def _send(self, effect: Ask[Append]) -> None:
-        assert self._host is not None, "it is open"
+        assert self._host is not None, "the writer has its forward table"
         if effect.request.body not in self._ledger.attempts:
             self._ledger.sent(effect.request)
         self._host.send(effect)
 
     def _find(self, host: SimHost[ForwardTable]) -> None:
-        """Whoever is asked may be wrong, or know nothing."""
+        """Asks for the sequencer. The answer may be wrong, or empty."""
         owner, rng = self._writer.cluster.owner, self._world.rng
         found = SequencerFound(rng.choice([owner, owner, rng.choice(self._nodes), None]))
         self.process.later(self._world.between(1, 20), lambda: host.feed(found))
@@ -216,7 +216,7 @@ class WriterLife:
         complain = self._writer.cluster.witness.complain
         is_fenced = appended.status is AppendStatus.FENCED
         if is_fenced and table.incarnation == self._writer.incarnations:
-            complain(self.process.name, "fenced off by nobody")
+            complain(self.process.name, "fenced off without a successor")
         may_forget = self._ledger.trim_end or self._ledger.has_branched or self._plan.may_be_forgotten
         if not is_fenced and not may_forget:
-            complain(self.process.name, "forgotten without need")
+            complain(self.process.name, "forgotten for no reason")

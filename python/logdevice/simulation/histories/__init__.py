@@ -1,4 +1,4 @@
-"""A log that loses more than its copies allow, and consumers that keep positions.
+"""A log that loses more nodes than its replication allows, and consumers that keep positions.
 
-Recovery is the real machine; sequencer, disks and network are as simple as can be. `make sim HISTORIES=1`.
+Only recovery is the real machine; sequencer, disks and network are very simple. `make sim HISTORIES=1`.
 """

@@ -1,7 +1,7 @@
 """One log of the simulation: nodes that hold copies, an epoch store, and the real recovery between epochs.
 
-Nodes are lost for good, or are away while an epoch is recovered and purge when they are back. Lives until the
-log is made again.
+Nodes are lost for good, or are away while an epoch is recovered and purge when they are back. It lives until
+the log is created again.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ _HOLE = int(RecordFlags.HOLE)
 class CopyHolder:
     def __init__(self) -> None:
         self.copies: dict[Lsn, Record] = {}
-        self.good_end = Lsn(0)  # as far as it was told
+        self.good_end = Lsn(0)  # as this node knows it
 
 
 class SimulatedLog:
     def __init__(self, rng: random.Random, number: LogId) -> None:
         self.number = number
-        self.nodes = {NodeId(node): CopyHolder() for node in range(NODES)}  # whose data is there
+        self.nodes = {NodeId(node): CopyHolder() for node in range(NODES)}  # nodes that have their data
         self.lost: set[NodeId] = set()
         self.versions: list[int] = []  # of the lineage, after every write
         nodeset = tuple(self.nodes)
@@ -86,12 +86,12 @@ class SimulatedLog:
         self._made = NODES
 
     def append(self, body: bytes) -> Lsn:
-        """Stored on as many nodes as it should be, acknowledged and released; others need not hear of it."""
+        """Stores a record on enough nodes, acknowledges and releases it. Other nodes do not hear of it."""
         members = self._rng.sample(self.state.metadata.nodeset, COPIES)
         record = Record(self.next, 1, tuple(members), body, wave=1, entries=1)
         for member in members:
             self.nodes[member].copies[self.next] = record
-            # A store says what was good before it.
+            # A store tells the node the good end before it.
             self.nodes[member].good_end = max(self.nodes[member].good_end, self._good_end)
         self.next = self.next.next
         self._good_end = self.next
@@ -107,7 +107,7 @@ class SimulatedLog:
         return found
 
     def give_up(self, nodes: list[NodeId]) -> None:
-        """L30: an operator says that their data is gone, one node after the other."""
+        """L30: an operator gives up the data of these nodes, one after the other."""
         for node in nodes:
             del self.nodes[node]
             self.lost.add(node)
@@ -117,7 +117,7 @@ class SimulatedLog:
                 self._write(replace(self.state, lineage=lineage))
 
     def fail_over(self, away: frozenset[NodeId] = frozenset()) -> None:
-        """The next epoch, after the recovery of this one without the nodes that are away."""
+        """Begins the next epoch, after recovering this one without the nodes that are away."""
         members = [node for node in self.nodes if node not in away]
         while len(members) < COPIES + 1:
             self._made += 1
@@ -144,7 +144,7 @@ class SimulatedLog:
         self.state = state
 
     def _recover(self, away: frozenset[NodeId]) -> Lsn:
-        """Runs the machine until every epoch is clean; from where on it decided the last one."""
+        """Runs the machine until every epoch is clean. Returns where its last decisions began."""
         statuses = dict.fromkeys(self.lost, AuthoritativeStatus.UNDERREPLICATION)
         statuses |= dict.fromkeys(away, AuthoritativeStatus.UNAVAILABLE)
         context = RecoveryContext(

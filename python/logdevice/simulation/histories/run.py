@@ -1,7 +1,7 @@
-"""One run: a log lives through losses, restores and re-creations, and every consumer is told the truth.
+"""One run of a log with losses, restores and re-creations: checks what consumers are told.
 
-I9: what a consumer is told to hold is in the log; below a safe LSN everything is as it was read. I11: the
-version of a lineage never goes back. Clean failovers never make anybody undo anything.
+I9: below the safe LSN that a consumer is told, the log still has everything as it was read. I11: the version
+of a lineage never goes back. After clean failovers no consumer must undo anything.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class HistoriesRun:
         self._say(f"{lsn} is record {self._appended}")
 
     def _read(self) -> None:
-        """Somebody reads up to a random place, and keeps where it is."""
+        """A new consumer reads up to a random place and keeps its position."""
         content = sorted(self._log.content().items())
         if content:
             taken = content[: self._rng.randint(1, len(content))]
@@ -91,7 +91,7 @@ class HistoriesRun:
         self._check_all()
 
     def _recover_without_some(self) -> None:
-        """Nodes are taken for lost, come back later, and purge. Recovery waits for more of them (V22)."""
+        """Recovers without some nodes, which then come back and purge; enough others stay (V22)."""
         there = [node for node in self._log.state.metadata.nodeset if node in self._log.nodes]
         if len(there) > COPIES:
             away = self._rng.sample(there, self._rng.randint(1, len(there) - COPIES))

@@ -1,5 +1,5 @@
 """The cluster with lost disks, drained nodes, and the rebuilding of both.
 
-Everything of `simulation/cluster` happens here, too. Disks are lost only as far as no record can have been
-on lost disks alone: so nothing may ever be called lost, whatever else goes wrong meanwhile.
+Everything of `simulation/cluster` happens here, too. Disks are lost only if no record can be on lost disks
+alone. So no record may ever be reported as lost, whatever else goes wrong meanwhile.
 """

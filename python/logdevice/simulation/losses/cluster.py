@@ -1,4 +1,4 @@
-"""A cluster that loses disks, drains nodes and rebuilds both; its nodes follow the event log."""
+"""A cluster that loses disks, drains nodes and rebuilds both. Its nodes follow the event log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HEARS_MS_MAX = 100
 
 
 class RebuildingNode(SimNode):
-    """A node that knows the event log, as of a moment ago."""
+    """A node that follows the event log, a little late."""
 
     cluster: RebuildingCluster
 
@@ -41,7 +41,7 @@ class RebuildingNode(SimNode):
         super().__init__(node, cluster)
         self.roles = Roles(self, SETTINGS)
         self.metadata_log.on_adopted = self.roles.metadata_adopted
-        self.is_wiped = False  # and has not said so yet
+        self.is_wiped = False  # its disk is empty, and this is not in the event log yet
         self._known = NodeEvents()
 
     @property
@@ -90,7 +90,7 @@ class RebuildingNode(SimNode):
             self.follow()
 
     def _speak_up(self) -> None:
-        """Before it serves anybody."""
+        """Records in the event log that the node is back, before it serves any request."""
         mine = self.event_log.events.case(self.id)
         if self.is_wiped:
             self.is_wiped = False
@@ -100,7 +100,7 @@ class RebuildingNode(SimNode):
             self.event_log.record(kind, self.id)
 
     def follow(self) -> None:
-        """What the event log says now."""
+        """Takes over the current state of the event log."""
         if not self.process.is_up or self.event_log.events == self._known:
             return
         events = self._known = self.event_log.events
@@ -133,13 +133,13 @@ class RebuildingCluster(WholeCluster):
         self.world.say(str(node.id), "loses its disk")
         node.lose_disk()
         self.witness.lost(node.id)
-        # Nobody takes stores for epochs that are over from a node that has forgotten its seals.
+        # A node that has forgotten its seals must not accept stores of old epochs, so they are sealed here.
         closed = Epoch(max(0, self.metadata.state.epoch - 1))
         seals = StoredLog(seal=SealPoint(closed, node.id)).encode_seals()
         node.store.write([Persist(0, (PutState(LOG, SEAL, seals),))])
 
     def may_lose(self, node: NodeId) -> bool:
-        """Whether every record that is anywhere would still be somewhere."""
+        """Whether every record would still have a copy on another node."""
         lost = set(self.event_log.events.lost) | {node}
         lost |= {each.id for each in self.nodes.values() if each.is_wiped}
         if len(lost) >= copies_of(len(self.nodes)):

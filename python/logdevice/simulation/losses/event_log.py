@@ -1,4 +1,4 @@
-"""The event log of the simulation: one place that never lies, of which nodes hear a little later."""
+"""The event log of the simulation: one place that is always right. Nodes learn of changes a little later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logdevice.types import NodeId
 class SimEventLog:
     def __init__(self, world: World, storage: tuple[NodeId, ...]) -> None:
         self.events = NodeEvents()
-        self.listeners: list[Callable[[], None]] = []  # hear of every change at once
+        self.listeners: list[Callable[[], None]] = []  # called at once for every change
         self._world = world
         self._storage = storage
 

@@ -1,6 +1,6 @@
-"""A node's parts in rebuilding, as `node/rebuilds.py` hosts them: in a simulated process.
+"""A node's roles in rebuilding, in a simulated process; `node/rebuilds.py` hosts the real ones.
 
-Lives as long as the node; its machines live as long as the node's process.
+It lives as long as the node; its machines live as long as the node's process.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Roles:
         self._process.later(delay_ms, lambda: role.feed(self._node.store.scan(read)))
 
     def _record(self, role: _Role, effect: RecordEvent) -> None:
-        """Like every write to the epoch store: it may fail, or be done and look as if it had failed."""
+        """Records an event. Like every write to the epoch store, it may fail, or succeed and seem to fail."""
         world, event = self._process.world, effect.event
 
         def record() -> None:

@@ -1,4 +1,4 @@
-"""One run of a cluster that loses disks: faults, heal, converge, verdict."""
+"""One run of a cluster that loses disks: faults, healing, convergence, verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def simulate_rebuilding(seed: int, trace: list[str] | None = None) -> RunOutcome
 
 
 class LossInjector(ClusterInjector):
-    """Bad luck with disks, besides all other."""
+    """Faults of disks, in addition to all others."""
 
     _cluster: RebuildingCluster
 
@@ -47,7 +47,7 @@ class LossInjector(ClusterInjector):
             self._later(1, 2_000, lambda: self._bring_back(node))
 
     def _give_up_waiting(self) -> None:
-        """An operator, or the grace time, takes a node that is down for lost."""
+        """Declares a node that is down as lost, as an operator or the grace time would."""
         node = self._pick(lambda node: not node.process.is_up)
         if node is not None and self._cluster.may_lose(node.id):
             self._cluster.event_log.record(EventKind.REBUILD, node.id)
@@ -71,6 +71,6 @@ class RebuildingRun(ClusterRun):
 
 
 def unrestored(cluster: RebuildingCluster) -> str | None:
-    """Once everything heals, every node gets its data back and counts again."""
+    """Nodes whose data is not back. Once everything has healed, there must be none."""
     cases = cluster.event_log.events.cases
     return f"still not restored: {', '.join(map(str, cases))}" if cases else None

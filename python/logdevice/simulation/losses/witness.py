@@ -1,4 +1,4 @@
-"""The witness of a cluster that loses disks: what was promised holds, but not by disks that are gone."""
+"""The witness of a cluster that loses disks: promises hold, but lost disks need not keep them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from logdevice.types import Lsn, NodeId
 
 
 class LossWitness(ClusterWitness):
-    """`missing` are the nodes whose disk was lost and is not restored."""
+    """Checks the promises. `missing` returns the nodes whose disk was lost and is not restored."""
 
     def __init__(self, ledger: Ledger, world: World, missing: Callable[[], set[NodeId]]) -> None:
         super().__init__(ledger, world)
         self._missing = missing
 
     def lost(self, node: NodeId) -> None:
-        """Its disk is gone, and with it everything the node has promised about itself."""
+        """Forgets what the node has promised about itself: its disk is gone."""
         self._promises[node] = Promises()
 
     def _branch_complaint(self, before: EpochState, after: EpochState) -> str | None:
-        """Recovery may have to do without so many that it cannot know whether something is lost."""
+        """Allows branches: recovery may lack so many nodes that it cannot prove that nothing is lost."""
         self.ledger.has_branched |= before.lineage != after.lineage
         return None
 
     def holders(self, lsn: Lsn, content: bytes | None = None) -> list[NodeId]:
-        """A copy that was acknowledged, and lost since, is restored before its node counts again."""
+        """Counts missing nodes as holders: their copies are restored before the nodes count again."""
         return sorted({*super().holders(lsn, content), *self._missing()})
 
     def wrote(self, node: NodeId, write: StoreWrite) -> None:
-        """Copies of what was released long ago come to sealed epochs, too."""
+        """Checks a write. Rebuilding may write released records of sealed epochs."""
         if isinstance(write, PutRecord | AmendRecord):
             lsn = write.record.lsn if isinstance(write, PutRecord) else write.lsn
             if lsn < self.nodes[node].stored.released_end:

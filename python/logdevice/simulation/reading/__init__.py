@@ -1,1 +1,1 @@
-"""Readers of one log that an oracle writes."""
+"""The read path alone: readers of one log that an oracle writes."""

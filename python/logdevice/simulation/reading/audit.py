@@ -1,8 +1,8 @@
-"""Readers that see only records nothing ever happened to: single-copy delivery at its best.
+"""Checks the cost of single-copy delivery, with new records and readers after the cluster has healed.
 
-Runs after healing. With all nodes well, each record crosses the wire once and nothing is rewound.
-With exactly one node failing, reading goes on without all-send-all, and when the node is back it is
-trusted again. These promises are about cost, so faults would only hide them.
+If no node fails, each record is sent once and nothing is rewound. If exactly one node fails, reading goes on
+without all-send-all, and once the node is back it is no longer known down. Other faults would hide these
+promises, so there are none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Audit:
         witness.complain(reader.name, checkers.wasted_copies(reader.view, wire, rewinds=rewinds))
 
     def with_one_node_failing(self) -> None:
-        """A node fails before the reader starts or while it reads, and comes back before its end."""
+        """A node fails before the reader starts or while it reads, and is back before the reader's end."""
         cluster, world = self._cluster, self._cluster.world
         start = cluster.sequencer.write_more(CLEAN_RECORDS)
         half = cluster.truth.last_end
@@ -57,11 +57,13 @@ class Audit:
             fail()
         if metadata.replication.copies > 1:
             self._wait_until(lambda: reader.view.next is not None and reader.view.next >= half)
-            complaint = checkers.limped_badly(reader.view, victim.id, copies=metadata.replication.copies)
+            complaint = checkers.left_scd_needlessly(
+                reader.view, victim.id, copies=metadata.replication.copies
+            )
             cluster.witness.complain(reader.name, complaint)
         mend()
-        self._run_for(STEP_MS * 20)  # it is reachable again before there is more to read
-        assert cluster.sequencer.write_more(CLEAN_RECORDS) == half, "somebody else wrote to the log"
+        self._run_for(STEP_MS * 20)  # the node is reachable again before there is more to read
+        assert cluster.sequencer.write_more(CLEAN_RECORDS) == half, "only the oracle writes to the log"
         self._wait_until(lambda: reader.view.is_ended)
         judged = cluster.truth.slots_in(half, Lsn(end - 3 * WINDOW_LSNS))
         if any(slot.record.copyset[0] == victim.id for slot in judged):
@@ -71,7 +73,7 @@ class Audit:
     def _read(
         self, name: str, start: Lsn, end: Lsn, location: Location, *, shuffle_seed: int | None
     ) -> SimulatedReader:
-        # Patient with everything but a silent node, so that each failover has exactly one cause.
+        # Long waits for everything except a silent node, so that each failover has exactly one cause.
         settings = ReadStreamSettings(
             window_lsns=WINDOW_LSNS,
             scd_timeout_ms=400,

@@ -1,8 +1,8 @@
 """What a reader is promised, one small check per promise.
 
-Each check is a function of the truth and of what an outside observer saw; it answers with the words
-of a complaint, or None. None of them looks into a machine, and quorums are counted here anew, in
-the plainest way, rather than with the code under test.
+Each check is a function of the truth and of what an outside observer saw; it returns the text of a complaint,
+or None. The checks do not look into machines. They count quorums themselves, in the simplest way, and do not
+use the code under test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BY_SILENCE = (GapType.DATALOSS, GapType.BRIDGE)
 
 
 def out_of_order(view: ReaderView, item: Item) -> str | None:
-    """LSNs strictly increase, and there is a record or a gap for each, exactly once."""
+    """LSNs strictly increase, and each is in exactly one record or gap."""
     expected = view.request.start if view.next is None else view.next
     start = item.lsn if isinstance(item, Record) else item.start
     if start != expected:
@@ -36,7 +36,7 @@ def out_of_order(view: ReaderView, item: Item) -> str | None:
 
 
 def wrong_content(truth: Truth, view: ReaderView, record: Record) -> str | None:
-    """A record is what was written at its LSN."""
+    """A record has what was written at its LSN."""
     slot = truth.slots.get(record.lsn)
     if slot is None or slot.kind is not SlotKind.DATA:
         return f"record {record.lsn} was never written"
@@ -54,7 +54,7 @@ def wrong_content(truth: Truth, view: ReaderView, record: Record) -> str | None:
 
 
 def unreleased(truth: Truth, item: Item) -> str | None:
-    """Nothing at or above the released LSN; a bridge that was released speaks for its whole epoch."""
+    """Nothing at or above the released LSN is delivered. A released bridge covers the rest of its epoch."""
     if isinstance(item, Record):
         is_early = item.lsn >= truth.released_end
     elif item.type is GapType.BRIDGE:
@@ -67,7 +67,7 @@ def unreleased(truth: Truth, item: Item) -> str | None:
 
 
 def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """A gap of each type covers only what that type means."""
+    """A gap covers only LSNs that fit its type."""
     slots = truth.slots_in(gap.start, gap.end)
     time_range = view.request.time_range
     match gap.type:
@@ -83,19 +83,19 @@ def untrue_gap(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
                 for slot in slots
             )
         case GapType.DATALOSS:
-            # Behind the last LSN of an epoch nothing can be lost, unless the bridge that says so is
-            # out of reach as well, or the reader's own end hides it.
+            # After the last LSN of an epoch nothing can be lost, unless the bridge is missing as well or
+            # is beyond the reader's own end.
             is_bridge_gone = _is_bridge_gone(truth, view, gap)
             is_true = len(slots) == gap.end - gap.start or is_bridge_gone or gap.end == view.request.end
         case GapType.BRIDGE:
-            is_true = True  # whether it hides a record is the business of `invented_loss`
+            is_true = True  # `invented_loss` checks whether it hides a record
         case _:
             is_true = gap.type is view.ends_by and gap.end == view.request.end
     return None if is_true else f"{gap} is not true: there is {_content(slots)}"
 
 
 def mistaken_trim(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """What every node had trimmed before it was asked is called trimmed, not lost."""
+    """What every node had trimmed before it was asked is reported as TRIM, not as DATALOSS."""
     if gap.type is GapType.DATALOSS and gap.start < truth.trim_end:
         metadata = truth.metadata_of(gap.start.epoch)
         if all(
@@ -116,7 +116,7 @@ def _is_bridge_gone(truth: Truth, view: ReaderView, gap: Gap) -> bool:
 
 
 def invented_loss(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """A record that enough nodes would have sent is never declared lost, nor hidden under a bridge."""
+    """A record that enough nodes would have sent is never reported as lost, nor hidden by a BRIDGE gap."""
     if gap.type not in _BY_SILENCE:
         return None
     for slot in truth.slots_in(max(gap.start, truth.trim_end), gap.end):
@@ -129,7 +129,7 @@ def invented_loss(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
 
 
 def _holders_that_count(view: ReaderView, slot: Slot) -> list[NodeId]:
-    """Nodes with a good copy since before they were asked, whose word counts for this reader."""
+    """Nodes that had a good copy when they were asked, and whose vote counts for this reader."""
     return [
         node
         for node, since_ms in sorted(slot.intact_since_ms.items())
@@ -140,7 +140,7 @@ def _holders_that_count(view: ReaderView, slot: Slot) -> list[NodeId]:
 
 
 def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
-    """Whether the nodes that could honestly say "I have nothing here" are an f-majority."""
+    """Whether the nodes that may correctly report nothing at this LSN are an f-majority."""
     lsn = slot.record.lsn
     metadata = truth.metadata_of(lsn.epoch)
     holders = _holders_that_count(view, slot)
@@ -160,13 +160,13 @@ def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
 
 
 def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """In single-copy delivery nobody's silence proves anything."""
+    """In single-copy delivery the silence of a node proves nothing."""
     if gap.type not in _BY_SILENCE or ReadMode.ALL_SEND_ALL in (view.reading.mode, view.reading.mode_before):
         return None
     if gap.type is GapType.BRIDGE:
         slot = truth.slots.get(gap.start)
         is_bridge_record = slot is not None and slot.kind is SlotKind.BRIDGE
-        # The unused start of an epoch shows by its first record, in any mode.
+        # In any mode, the first record of an epoch proves that the LSNs before it are unused.
         is_epoch_start = gap.end.esn <= 1 and not truth.slots_in(gap.start, gap.end)
         if is_bridge_record or is_epoch_start:
             return None
@@ -174,14 +174,14 @@ def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | Non
 
 
 def window_too_wide(view: ReaderView, message: Start | Window) -> str | None:
-    """Nodes may not send further ahead of what the application consumed than the window is wide."""
+    """The window that nodes get never reaches further ahead of the consumed records than its width."""
     consumed = view.request.start if view.next is None else view.next
     limit = Lsn(consumed + view.window_lsns)
     return f"window to {message.window_end}, consumed {consumed}" if message.window_end > limit else None
 
 
 def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | None:
-    """What one reader got as a record another one may miss only if a copy was lost or trimmed."""
+    """If one reader got a record, another reader may miss it only if a copy was lost or trimmed."""
     for one, other in ((first, second), (second, first)):
         for gap in other.gaps:
             if gap.type not in _BY_SILENCE:
@@ -197,7 +197,7 @@ def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | N
 def stall_without_cause(
     health: StreamHealth, *, has_unread: bool, released_end: Lsn, is_settled: bool
 ) -> str | None:
-    """A head that does not move has a named cause, and the cause is true."""
+    """If the head does not move, `health` names a cause, and the cause is true."""
     if health.violations:
         return f"{health.violations} messages of honest nodes were taken for violations"
     match health.waiting:
@@ -221,27 +221,27 @@ def not_converged(truth: Truth, view: ReaderView) -> str | None:
 
 
 def wasted_copies(view: ReaderView, wire: Mapping[Lsn, int], *, rewinds: int) -> str | None:
-    """In the healed steady state each record crosses the wire once, and nothing is rewound."""
+    """Without faults, each record crosses the wire once and nothing is rewound."""
     if rewinds:
         return f"rewound {rewinds} times although nothing was wrong"
     wrong = [lsn for lsn in view.records if wire.get(lsn, 0) != 1]
     return f"{wrong[0]} crossed the wire {wire.get(wrong[0], 0)} times" if wrong else None
 
 
-def limped_badly(view: ReaderView, victim: NodeId, *, copies: int) -> str | None:
-    """One node that fails is no reason to give up single-copy delivery, as long as there are other copies."""
+def left_scd_needlessly(view: ReaderView, victim: NodeId, *, copies: int) -> str | None:
+    """If one node fails and there are other copies, the reader stays in single-copy delivery."""
     if copies > 1 and ReadMode.ALL_SEND_ALL in view.reading.modes:
         return f"went to all-send-all because of {victim} alone"
     return None
 
 
 def not_forgiven(victim: NodeId, health: StreamHealth) -> str | None:
-    """A node that is back, and sends what it should, leaves the known-down list."""
+    """A node that is back and sends what it should leaves the known-down list."""
     return f"{victim} is back, but still listed in {health}" if victim in health.known_down else None
 
 
 def second_copy(slot: Slot, view: ReaderView, *, earlier: NodeId, sender: NodeId) -> str | None:
-    """With nobody known down, no two nodes send the same record under one filter version."""
+    """If no node is known down, no two nodes send the same record under one filter version."""
     start = view.reading.latest
     if start is None or start.mode is ReadMode.ALL_SEND_ALL or start.known_down:
         return None

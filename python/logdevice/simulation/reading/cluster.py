@@ -1,7 +1,7 @@
-"""Joins readers, storage nodes, sequencer, event log and configuration to one world.
+"""Joins readers, storage nodes, sequencer, event log and configuration in one world.
 
-Lives as long as the run. It knows everything and decides nothing about reading: it passes on
-releases, trims, statuses, configurations and metadata, each node and reader in its own time.
+It lives as long as the run. It knows everything and decides nothing about reading: it passes on releases,
+trims, statuses, configurations and metadata, to each node and reader after a different time.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class OracleCluster(ReadCluster):
             self.world.after(delay_ms, partial(self._tell_config, reader))
 
     def _tell_config(self, reader: SimulatedReader) -> None:
-        reader.feed(ReadConfigChanged(self.read_config))  # the newest, whatever this call was planned for
+        reader.feed(ReadConfigChanged(self.read_config))  # the newest, also if this call was for an older one
 
     def activate(self, plan: EpochPlan) -> None:
-        """A new epoch begins: its metadata is written before anything is stored in it."""
+        """Begins a new epoch: its metadata is written before any of its records is stored."""
         late = self.plan.late_node
         if late is not None and late in plan.metadata.nodeset and late not in self.read_config.nodes:
             self.change_config(replace(self.read_config, nodes=dict(self.plan.locations)), at_once=True)
@@ -117,7 +117,7 @@ class OracleCluster(ReadCluster):
             self._spread(lambda node: node.learn_release(end))
 
     def _broadcast(self) -> None:
-        """Who was down, or lost everything, catches up on what it missed."""
+        """Repeats what nodes may have missed while they were down or had lost their data."""
         end, trim_end = self.truth.released_end, self.truth.trim_end
         notice = StatusNotice(self._status_version, tuple(sorted(self.statuses.items())))
         for node in self.nodes.values():

@@ -1,4 +1,4 @@
-"""What goes wrong where an oracle writes: disks lost, spoiled and rebuilt, and what is said of them."""
+"""The faults of the read path's world: disks are lost, damaged and rebuilt, and statuses change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadInjector(Injector):
             self._world.after(6_000, self._lose_for_good)
 
     def _lose_for_good(self) -> None:
-        """One node is never seen again: rebuilt elsewhere if that can be done, or given up."""
+        """Loses one node for good: it is rebuilt on other nodes if possible, otherwise given up."""
         node = self._pick(lambda node: node.is_fine and node.id not in self._cluster.statuses)
         if node is None or not self._can_spare(node.id):
             return
@@ -51,7 +51,7 @@ class ReadInjector(Injector):
         self._cluster.set_status(node.id, empty if is_rebuilt else lost)
 
     def _can_spare(self, node: NodeId) -> bool:
-        """Whether the sequencer can go on without it."""
+        """Whether the sequencer can go on without this node."""
         metadata = self._cluster.plan.epochs[-1].metadata
         rest = tuple(other for other in metadata.nodeset if other != node)
         copies = metadata.replication.copies
@@ -77,7 +77,7 @@ class ReadInjector(Injector):
             self._lose_disk(node)
 
     def _lose_disk(self, node: SimulatedNode) -> None:
-        """A disk dies; what the event log says in the meantime is drawn, what follows is a rebuild."""
+        """A disk is lost. What the event log says meanwhile is drawn; later the node is rebuilt."""
         if node.id in self._cluster.statuses or len(self._cluster.truth.rebuilding_since_ms) >= 2:
             return
         if self._world.chance(0.5):
@@ -101,7 +101,7 @@ class ReadInjector(Injector):
         self._later(0, 1_500, lambda: self._serve_again(node))
 
     def _serve_again(self, node: SimulatedNode) -> None:
-        # Records written meanwhile have other homes, but copies may have been lost since the rebuild.
+        # Records written meanwhile are on other nodes, but copies may have been lost since the rebuild.
         self._cluster.repair.restore(node.id)
         self._cluster.repair.finish_rebuilding(node.id)
         self._cluster.set_status(node.id, FULLY)
@@ -117,7 +117,7 @@ class ReadInjector(Injector):
         self._later(300, 4_000, lambda: self._clean_up(node))
 
     def _pincer(self) -> None:
-        """The worst luck: a record that a reader is about to read is missing, late and moving at once."""
+        """The worst case: of a record that a reader needs next, one holder hangs and others lose it."""
         readers = [reader.view for reader in self._cluster.readers if not reader.view.is_ended]
         if not readers:
             return
@@ -157,7 +157,7 @@ class ReadInjector(Injector):
             self._cluster.set_status(node.id, status)
 
     def _mark_damaged(self, node: NodeId) -> None:
-        """A node that was given up may return: until then its records count as lost."""
+        """Marks the records of a node that is down as damaged, even if it returns later."""
         for lsn in self._cluster.truth.copies_of(node):
             self._cluster.truth.slots[lsn].is_damaged = True
 

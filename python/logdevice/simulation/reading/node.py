@@ -1,7 +1,7 @@
 """A storage node of the simulation: server read streams over a memory store, and ways to fail.
 
-Lives as long as the run; its streams live as long as their connections and die with a crash, its
-disk survives.
+It lives as long as the run. Its streams live as long as their connections and end with a crash; its disk
+survives.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedNode:
-    """One node: its disk, what it knows of the log, and one stream per connection."""
+    """One node: its disk, what it knows about the log, and one stream per connection."""
 
     def __init__(self, node: NodeId, cluster: ReadCluster) -> None:
         skew_ms = cluster.world.between(0, cluster.world.faults.clock_skew_ms_max)
@@ -93,7 +93,7 @@ class SimulatedNode:
         self._feed(connection, message)
 
     def _refusal(self, connection: Connection) -> StartedStatus | None:
-        """What a node's shell answers before a stream is even made."""
+        """The refusal that a node's shell sends before it makes a stream; None if it makes one."""
         if self._cluster.witness.views[connection.source.name].ends_by is GapType.ACCESS:
             return StartedStatus.ACCESS
         return StartedStatus.AGAIN if self._world.chance(self._world.faults.overloaded) else None
@@ -139,14 +139,14 @@ class SimulatedNode:
         self._cluster.network.to_source(connection, partial(connection.heard, message))
 
     def _read(self, connection: Connection, stream: ServerReadStream, read: StoreRead) -> None:
-        """The disk answers after a while, with what it held when the read began or when it ended."""
+        """The disk answers after a while, with its contents when the read began or when it ended."""
         if self._world.chance(self._world.faults.read_failure):
             self.is_disk_broken = True
         early = None if self._world.chance(0.5) else self.store.scan(read)
 
         def answer() -> None:
             if self._streams.get(connection) is not stream:
-                return  # that stream is gone; its connection may already have another
+                return  # the stream has ended; its connection may already have another one
             if self.is_disk_broken:
                 self._feed(connection, ReadFailed(read.read_id))
             else:
@@ -156,7 +156,7 @@ class SimulatedNode:
 
 
 def brief(message: object) -> str:
-    """A message in one line of a trace: bodies left out."""
+    """A message as one line of a trace, without bodies."""
     if isinstance(message, Records):
         lsns = " ".join(str(record.lsn) for record in message.records)
         thin = " under-replicated" if message.under_replicated else ""

@@ -1,8 +1,7 @@
 """The oracle sequencer: writes one log in LSN order, closes epochs, releases what is stored.
 
-It knows which nodes are fit to store and waits when there are too few, as a real sequencer would.
-Every record it releases is on enough nodes at that moment; what faults do to the copies afterwards
-is recorded in the truth.
+It knows which nodes can store and waits while there are too few, as a real sequencer would. Every record that
+it releases is on enough nodes at that moment; what faults do to the copies later is recorded in the truth.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FLAGS = {SlotKind.DATA: 0, SlotKind.HOLE: _HOLE, SlotKind.BRIDGE: _HOLE | int(R
 
 
 class OracleSequencer:
-    """Writes the planned epochs in bursts, then whatever else is asked of it."""
+    """Writes the planned epochs in bursts, then further records on demand."""
 
     def __init__(self, cluster: OracleCluster) -> None:
         plan = cluster.plan
@@ -48,7 +47,7 @@ class OracleSequencer:
         self._pause_ms = max(1, plan.fault_phase_ms // bursts)
 
     def step(self) -> None:
-        """One burst, and the appointment for the next."""
+        """Writes one burst and plans the next."""
         for _ in range(self._world.between(1, self._plan.burst_max)):
             if not self._queue or not self._write_next():
                 break
@@ -59,14 +58,14 @@ class OracleSequencer:
             self._world.after(self._world.between(1, 2 * self._pause_ms), self.step)
 
     def write_more(self, records: int) -> Lsn:
-        """A last stretch of plain records in the last epoch; says where it starts."""
+        """Writes further plain records to the last epoch; returns the LSN of the first."""
         last = self._plan.epochs[-1]
         first = Lsn.of(last.epoch, self._esn.get(last.epoch, 0) + 1)
         self._queue = [(last, last.epoch, SlotKind.DATA)] * records
         self._sticky_left = 0
         while self._queue and self._write_next(extras=False):
             pass
-        assert not self._queue, "the cluster has healed, yet there are too few nodes to store on"
+        assert not self._queue, "the cluster has healed, but too few nodes can store"
         self._cluster.release(self._truth.last_end)
         return first
 
@@ -84,7 +83,7 @@ class OracleSequencer:
         body = f"{epoch}/{esn} ".encode() * self._world.between(1, 6) if kind is SlotKind.DATA else b""
         record = Record(Lsn.of(epoch, esn), self._world.now_ms, copyset, body, _FLAGS[kind])
         copies = plan.metadata.replication.copies
-        # Extras rarely end up storing the record; readers must not count on them.
+        # Extras rarely store the record, so readers must not rely on them.
         holders = copyset[:copies] + tuple(node for node in copyset[copies:] if self._world.chance(0.3))
         self._truth.write(kind, record, holders, self._world.now_ms)
         for node in holders:
@@ -118,7 +117,7 @@ class OracleSequencer:
 def satisfies(
     copyset: Collection[NodeId], replication: Replication, locations: Mapping[NodeId, Location]
 ) -> bool:
-    """Whether copies on these nodes are spread as widely as the replication asks."""
+    """Whether copies on these nodes satisfy the replication in every scope."""
     return all(_spread(copyset, scope, locations) >= count for scope, count in replication.factors)
 
 
@@ -128,7 +127,7 @@ def is_f_majority(
     replication: Replication,
     locations: Mapping[NodeId, Location],
 ) -> bool:
-    """Whether the voters meet every possible copyset: too few others are left to make one."""
+    """Whether the voters intersect every possible copyset, because the other nodes are too few for one."""
     others = [node for node in nodes if node not in voters]
     return not others or any(
         _spread(others, scope, locations) < count <= _spread(nodes, scope, locations)
@@ -141,7 +140,7 @@ def _spread(nodes: Collection[NodeId], scope: Scope, locations: Mapping[NodeId, 
 
 
 def _script(plan: Plan) -> list[tuple[EpochPlan, Epoch, SlotKind]]:
-    """Every LSN that is going to be written, in order."""
+    """Every LSN that will be written, in order."""
     script: list[tuple[EpochPlan, Epoch, SlotKind]] = []
     first = plan.epochs[0]
     if first.metadata.bridges:

@@ -1,4 +1,4 @@
-"""Everything a seed decides before the run starts: cluster, epochs, readers, settings, faults.
+"""Everything that a seed decides before the run starts: cluster, epochs, readers, settings, faults.
 
 Drawn once, never changed, printed next to the seed of a failing run.
 """
@@ -28,12 +28,12 @@ from logdevice.types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPlan:
-    """One epoch as the sequencer is going to write it."""
+    """One epoch as the sequencer will write it."""
 
     epoch: Epoch
     metadata: EpochMetadata
     records: int
-    holes: int  # written by recovery behind the records
+    holes: int  # written by recovery after the records
     extras: int  # members of each copyset beyond the replication factor
     sticky: int  # how many records in a row share a copyset
 
@@ -54,20 +54,20 @@ class ReaderPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One run, before it happens."""
+    """The plan of one run."""
 
     seed: int
     locations: dict[NodeId, Location]
     late_node: NodeId | None = None  # joins the configuration during the run
     scd: bool
     local_scd: bool
-    epochs: tuple[EpochPlan, ...] = ()  # none: somebody else writes
+    epochs: tuple[EpochPlan, ...] = ()  # empty where real sequencers write the log
     readers: tuple[ReaderPlan, ...]
     faults: Faults
     fault_phase_ms: int
     burst_max: int = 1  # records the sequencer writes at once
     node_settings: NodeReadSettings
-    examined_max: int | None  # entries a node looks at in one read: stands for its time limit
+    examined_max: int | None  # entries that a node examines in one read, in place of its time limit
 
     @classmethod
     def draw(cls, seed: int) -> Plan:
@@ -99,7 +99,7 @@ class Plan:
 
 
 def lines_of(plan: Any) -> list[str]:
-    """The drawn parameters, for a person."""
+    """The drawn parameters as lines of text."""
     lines: list[str] = []
     for item in fields(plan):
         value = getattr(plan, item.name)

@@ -1,4 +1,4 @@
-"""What every cluster has for its readers, whoever writes: a network, nodes with their streams, metadata."""
+"""What every simulated cluster has for its readers: a network, nodes with their streams, metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from logdevice.types import Epoch, EpochMetadata, MetadataSource, NodeId
 
 
 class ReadCluster(ABC):
-    """Lives as long as the run."""
+    """The part of a cluster that readers use. It lives as long as the run."""
 
     witness: ReaderWitness
     nodes: Mapping[NodeId, SimulatedNode]
@@ -50,7 +50,7 @@ class ReadCluster(ABC):
             self.world.after(plan.starts_at_ms, partial(self.add_reader, f"reader{number}", plan))
 
     def add_reader(self, name: str, plan: ReaderPlan) -> SimulatedReader:
-        """One of those who have to get everything in the end."""
+        """Starts a reader that must get everything by the end of the run."""
         reader = SimulatedReader(name, plan, self)
         self.readers.append(reader)
         reader.start()
@@ -60,7 +60,7 @@ class ReadCluster(ABC):
 def metadata_answer(
     history: Sequence[EpochMetadata], epoch: Epoch, newest: Epoch
 ) -> EpochMetadataIs | MetadataUnavailable:
-    """The entry in effect, and up to which epoch that is certain; without a newer entry up to `newest`."""
+    """The entry for an epoch, and the last epoch for which it certainly holds (`newest` if none is newer)."""
     if not history:
         return MetadataUnavailable(epoch)
     entry = [each for each in history if each.first_epoch <= epoch or each is history[0]][-1]

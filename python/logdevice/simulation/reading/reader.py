@@ -1,8 +1,8 @@
-"""A reader of the simulation: hosts one client read stream and plays the application behind it.
+"""A reader of the simulation: hosts one client read stream and simulates its application.
 
-Performs the stream's effects exactly as the contracts in `logdevice.protocol` and
-`read_stream/events.py` promise, and no better: wake-ups late or doubled, records spoiled on the way,
-an application that lags or refuses. What checkers need to know about a reader is in its `view`.
+It performs the stream's effects as the contracts in `logdevice.protocol` and `read_stream/events.py` promise,
+and no better: wake-ups come late or twice, records are damaged on the way, the application is slow. What
+checkers need to know about a reader is in its `view`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SimulatedReader:
         rng = random.Random(self._world.rng.random())
         self.stream = ClientReadStream(request, cluster.read_config, plan.settings, rng)
         self._connections: dict[NodeId, Connection] = {}
-        self._inbox: deque[Item] = deque()  # delivered, not looked at by the application yet
+        self._inbox: deque[Item] = deque()  # delivered, and not consumed by the application yet
         self._is_reading_planned = False
 
     @property
@@ -89,7 +89,7 @@ class SimulatedReader:
             self.view.reading.mode_before = self.view.reading.mode
             self._perform_all(self.stream.handle(event, self._world.now_ms))
 
-    # What the network says.
+    # Events of the network.
 
     def _open(self, node: NodeId) -> Connection:
         target = self._cluster.nodes[node]
@@ -121,7 +121,7 @@ class SimulatedReader:
             self._network.reset(connection)
 
     def _decode(self, node: NodeId, message: Records) -> Records:
-        """Now and then a checksum is found to be wrong."""
+        """Decodes records; now and then one has a wrong checksum."""
         if self._world.faults.spoiled_in_flight == 0:
             return message
         records = list(message.records)
@@ -129,12 +129,12 @@ class SimulatedReader:
             if self._world.chance(self._world.faults.spoiled_in_flight):
                 self._process.say(f"finds a bad checksum at {record.lsn} from {node}")
                 self.view.spoiled.add((message.filter_version, node, record.lsn))
-                # Damaged, but as long as it was: both ends count the same bytes.
+                # The damaged body keeps its length, because both ends must count the same bytes.
                 noise = bytes(len(record.body))
                 records[index] = replace(record, body=noise, flags=record.flags | RecordFlags.CORRUPT)
         return replace(message, records=tuple(records))
 
-    # What the stream wants.
+    # Effects of the stream.
 
     def _perform_all(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -210,7 +210,7 @@ class SimulatedReader:
             self._world.after(self._world.between(0, self._world.faults.lag_ms_max), self._read_inbox)
 
     def _read_inbox(self) -> None:
-        """Takes some of what has come, in order; the rest later."""
+        """Consumes some of the delivered items in order; the others later."""
         self._is_reading_planned = False
         for _ in range(self._world.between(1, len(self._inbox))):
             item = self._inbox.popleft()
@@ -221,7 +221,7 @@ class SimulatedReader:
 
 
 def start_in_brief(start: Start) -> str:
-    down = " ".join(str(node) for node in start.known_down) or "nobody"
+    down = " ".join(str(node) for node in start.known_down) or "none"
     return (
         f"Start v{start.filter_version} [{start.start}, {start.end}) {start.mode.value} down: {down}, "
         f"window to {start.window_end}, {start.window_bytes} bytes"

@@ -1,8 +1,8 @@
 """Losing data and getting it back: what disks, rebuilding and operators do to the copies of a log.
 
-Every operation changes stores and truth together, and declares each loss: a wiped node answers that
-it is rebuilding, a range with losses is marked under-replicated, a bad checksum can be seen. Copies
-are made again before anybody is told that a node's word counts.
+Every operation changes stores and truth together, and declares each loss: a wiped node answers that it is
+rebuilding, a range with losses is marked under-replicated, a bad checksum is visible. Copies are restored
+before readers are told that the node counts again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Repair:
-    """The disks of a cluster, seen from above."""
+    """Changes the disks of a cluster, together with the truth."""
 
     def __init__(self, cluster: OracleCluster) -> None:
         self._world, self._truth, self._nodes = cluster.world, cluster.truth, cluster.nodes
@@ -51,7 +51,7 @@ class Repair:
             self._truth.spoil(node, lsn)
 
     def relocate(self, node: NodeId) -> bool:
-        """Copies everything the node should hold to other nodes; False, and nothing done, if it cannot."""
+        """Copies everything that the node should hold to other nodes; if it cannot, does nothing (False)."""
         moves: list[tuple[Slot, NodeId]] = []
         for slot in self._missing_on(node):
             if slot.intact_since_ms:
@@ -67,7 +67,7 @@ class Repair:
         return True
 
     def restore(self, node: NodeId) -> None:
-        """Copies everything the node should hold back to it, as far as any copy is left."""
+        """Copies everything that the node should hold back to it, if a copy is left."""
         for slot in self._missing_on(node):
             if slot.intact_since_ms:
                 self._put(slot, node)
@@ -80,7 +80,7 @@ class Repair:
         self._nodes[node].set_rebuilding(False)
 
     def mend_checksums(self) -> None:
-        """Replaces every bad copy of which a good one is left."""
+        """Replaces every damaged copy if a good one is left."""
         for slot in self._truth.slots_in(self._truth.trim_end, self._truth.last_end):
             for node in sorted(slot.spoiled):
                 if slot.intact_since_ms:

@@ -1,4 +1,4 @@
-"""One run from a seed: faults, heal, converge, verdict."""
+"""One run from a seed: faults, healing, convergence, verdict."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from logdevice.types import Lsn
 
 SAMPLE_MS = 500
 STEP_MS = 250
-SETTLE_MS = 8_000  # every trouble ends by itself within this time
+SETTLE_MS = 8_000  # every fault ends within this time
 CONVERGE_MS = 60_000
 VIOLATIONS_ENOUGH = 20  # a run that goes this wrong is not worth finishing
 
 
 class SeenEnoughError(Exception):
-    """Ends a run early."""
+    """Ends a run early, because it has enough violations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class RunOutcome:
 
 
 class Run:
-    """The director: knows the phases and when to look."""
+    """Plays the phases of a run and decides when checks are made."""
 
     def __init__(self, cluster: ReadCluster, injector: Injector) -> None:
         self.cluster, self.world = cluster, cluster.world
@@ -57,7 +57,7 @@ class Run:
         except SeenEnoughError:
             pass
         except Exception as error:
-            # A machine that breaks its own assertion has broken a promise as well.
+            # A failed assertion in a machine is a broken promise, too.
             place = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
             self.cluster.witness.complain("machine", text)
@@ -80,7 +80,7 @@ class Run:
         raise NotImplementedError
 
     def _observe(self) -> None:
-        """Every now and then."""
+        """Checks that are made at regular times."""
 
     def _run_for(self, duration_ms: int) -> None:
         end_ms = self.world.now_ms + duration_ms
@@ -104,7 +104,7 @@ def simulate(seed: int, trace: list[str] | None = None) -> RunOutcome:
 
 
 class ReadRun(Run):
-    """Readers of what an oracle writes."""
+    """A run of the read path alone, on a log that an oracle writes."""
 
     cluster: OracleCluster
     _injector: ReadInjector
@@ -113,7 +113,7 @@ class ReadRun(Run):
         super().__init__(cluster, ReadInjector(cluster))
         self._heads: dict[str, Lsn] = {}
         self._is_settled = False
-        self._released_end = Lsn(0)  # at the last look; what is newer may not have got around yet
+        self._released_end = Lsn(0)  # at the last check: readers may not know of newer releases yet
 
     def _converge(self) -> None:
         self._settle()
@@ -135,7 +135,7 @@ class ReadRun(Run):
             self.cluster.repair.mend_checksums()
 
     def _play_audits(self) -> None:
-        """Two fresh readers on fresh records: nothing is wrong, then exactly one node is."""
+        """Two new readers on new records: first no node fails, then exactly one does."""
         audit = Audit(self.cluster, self._run_for)
         start = self.cluster.sequencer.write_more(CLEAN_RECORDS)
         self._run_for(SAMPLE_MS)  # every node learns of the release

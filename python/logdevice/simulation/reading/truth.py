@@ -1,8 +1,8 @@
-"""What is really in the log: every LSN, who holds it intact, what was lost, trimmed and released.
+"""What is really in the log: every LSN, the nodes with intact copies, what was lost, trimmed and released.
 
-Lives as long as the run. The sequencer and the faults write it, checkers read it, no machine ever
-sees it. Every loss is declared somewhere a protocol can see it (a status, a rebuilding node, an
-under-replicated range), because an undeclared loss cannot be told from a record never written.
+It lives as long as the run. The sequencer and the faults write it, checkers read it, machines never see it.
+Every loss is declared where the protocol can see it (a status, a rebuilding node, an under-replicated range),
+because an undeclared loss cannot be told from a record that was never written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Slot:
 
     kind: SlotKind
     record: Record
-    intact_since_ms: dict[NodeId, int]  # the nodes with a good copy, and since when without a break
+    intact_since_ms: dict[NodeId, int]  # the nodes with a good copy, and since when they have had it
     spoiled: set[NodeId] = field(default_factory=set)  # nodes whose copy has a bad checksum
     is_damaged: bool = False  # some copy was lost, spoiled or out of reach at some time
     is_moved: bool = False  # its copyset changed after it was written
@@ -34,7 +34,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class DirtyRange:
-    """LSNs in which a node may have lost records, and says so."""
+    """LSNs in which a node may have lost records, and reports this."""
 
     start: Lsn
     end: Lsn
@@ -70,7 +70,7 @@ class Truth:
 
     @property
     def last_end(self) -> Lsn:
-        """One past the last LSN written."""
+        """One after the last LSN that was written."""
         return self._order[-1].next if self._order else Lsn(0)
 
     def copies_of(self, node: NodeId) -> list[Lsn]:
@@ -95,12 +95,12 @@ class Truth:
         slot.spoiled.discard(node)
 
     def metadata_of(self, epoch: int) -> EpochMetadata:
-        """The entry in effect at an epoch."""
+        """The entry that applies to an epoch."""
         first, *others = self.metadata
         return [first, *(entry for entry in others if entry.first_epoch <= epoch)][-1]
 
     def is_dirty(self, node: NodeId, lsn: Lsn, since_ms: int) -> bool:
-        """Whether the node admits since then that it may have lost this LSN."""
+        """Whether the node has reported since `since_ms` or earlier that it may have lost this LSN."""
         ranges = self.dirty.get(node, [])
         return any(found.start <= lsn < found.end and found.since_ms <= since_ms for found in ranges)
 

@@ -1,7 +1,7 @@
-"""What an observer of one reader knows: what it was told, what it asked for, what it accepted.
+"""What an observer knows about one reader: what it was told, what it asked for, what it accepted.
 
-Kept by the reader's host from the messages that pass by, never from inside the machine, so that
-checkers do not believe what they check.
+The reader's host fills it from messages, never from the state of the machine, so that checkers do not rely on
+the code that they check.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logdevice.types import AuthoritativeStatus, Gap, GapType, Lsn, NodeId, Reco
 
 @dataclass(slots=True, eq=False)
 class StartsSeen:
-    """What the reader has asked nodes for, by its STARTs."""
+    """What the reader has asked nodes for, by START."""
 
     mode: ReadMode | None = None  # of the latest START
     modes: set[ReadMode] = field(default_factory=set)  # of all STARTs so far
@@ -47,7 +47,7 @@ class ReaderView:
     status_version: int = 0
     # Bad checksums found on receipt: (filter version, node, LSN).
     spoiled: set[tuple[int, NodeId, Lsn]] = field(default_factory=set)
-    next: Lsn | None = None  # one past the last accepted item
+    next: Lsn | None = None  # one after the last accepted item
     records: dict[Lsn, Record] = field(default_factory=dict)  # accepted
     gaps: list[Gap] = field(default_factory=list)  # accepted
 

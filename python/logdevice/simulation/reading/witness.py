@@ -1,7 +1,7 @@
-"""Looks over the shoulders of all readers during a run and writes down every broken promise.
+"""Watches all readers during a run and notes every broken promise.
 
-Lives as long as the run. It calls the checks of checkers.py at the moment a thing happens, while
-the truth is still the truth of that moment.
+It lives as long as the run. It calls the checks of checkers.py at the moment when something happens, because
+the truth changes later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Item = Record | Gap
 
 
 class ReaderWitness:
-    """Collects violations, each with its time and who suffered it; knows what every reader got."""
+    """Collects violations, each with its time and the affected process; knows what every reader got."""
 
     def __init__(self, world: World) -> None:
         self.violations: list[str] = []
@@ -33,7 +33,7 @@ class ReaderWitness:
         self.complain(view.name, checkers.window_too_wide(view, message))
 
     def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
-        """A node puts records for this reader on the wire."""
+        """A node sends records to this reader."""
 
     def delivered(self, view: ReaderView, item: Item) -> None:
         raise NotImplementedError
@@ -49,7 +49,7 @@ class ReaderWitness:
 
 
 class ReadWitness(ReaderWitness):
-    """Holds what readers of an oracle's log get against the truth."""
+    """Compares what readers of an oracle's log get with the truth."""
 
     def __init__(self, truth: Truth, world: World) -> None:
         super().__init__(world)
@@ -68,12 +68,12 @@ class ReadWitness(ReaderWitness):
         self.complain(view.name, checkers.gap_by_silence_in_scd(self._truth, view, item))
 
     def sent(self, view: ReaderView, node: NodeId, message: Records) -> None:
-        """A node puts records for this reader on the wire."""
+        """A node sends records to this reader."""
         wire = self.wire.setdefault(view.name, {})
         version, senders = self._senders.get(view.name, (0, {}))
         if version != message.filter_version:
             if message.filter_version < version:
-                return  # a straggler; its version was watched while it was current
+                return  # a late message of an older version, which was checked while it was current
             senders = {}
             self._senders[view.name] = (message.filter_version, senders)
         for record in message.records:

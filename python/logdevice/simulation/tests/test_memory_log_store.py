@@ -1,4 +1,4 @@
-"""What the store in memory has beyond `test_log_store`: faults that a simulator asks for."""
+"""Tests of the memory store beyond those of `test_log_store`: the faults that the simulator needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_scan_stops_when_it_has_examined_enough() -> None:
     assert (result.items, result.next, result.end) == ((record(3),), 9, ReadEnd.TIME)
 
 
-def test_a_scan_that_stopped_in_front_of_an_under_replicated_range_says_nothing_of_it() -> None:
+def test_a_scan_that_stops_before_an_under_replicated_range_does_not_report_it() -> None:
     thin = store(record(1), record(4), entries_examined_max=1)
     thin.mark_under_replicated(LOG, LsnRange(Lsn(5), Lsn(7)))
     assert not thin.scan(read()).under_replicated
@@ -45,12 +45,12 @@ def test_a_damaged_record_is_whole_again_once_it_is_written_anew() -> None:
     assert damaged.scan(read()).items == (record(1, b"abc"),)
 
 
-def test_what_is_not_there_cannot_be_damaged() -> None:
+def test_a_missing_record_cannot_be_damaged() -> None:
     with pytest.raises(AssertionError, match="there is no e0n1"):
         store().corrupt(LOG, Lsn(1))
 
 
-def test_copies_can_be_changed_and_taken_away_without_a_word() -> None:
+def test_copies_can_be_amended_and_removed_directly() -> None:
     moved = store(record(1), record(2))
     moved.amend(LOG, Lsn(1), THEIRS, RecordFlags.DRAINED)
     moved.remove(LOG, Lsn(2))

@@ -1,4 +1,4 @@
-"""Whole runs: no promise broken, the same seed the same run, the verdict a person and a script can read."""
+"""Runs of the read path: no promise is broken, a seed always gives the same run, the report is readable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_no_promise_is_broken(seed: int) -> None:
 
 
 def test_the_fixed_seeds_see_faults_gaps_and_rewinds() -> None:
-    # A simulator in which nothing ever goes wrong proves nothing.
+    # A simulator without faults proves nothing.
     plans = [Plan.draw(seed) for seed in SEEDS]
     assert sum(plan.faults.wipes_per_s > 0 for plan in plans) >= 5
     assert sum(plan.faults.message_loss > 0 for plan in plans) >= 5
@@ -67,10 +67,10 @@ def test_the_last_line_counts_seeds_events_and_violations(capsys: pytest.Capture
     good = RunOutcome(seed=1, events=10, violations=(), records=1, gaps=0, rewinds=0)
     bad = RunOutcome(seed=2, events=5, violations=("5 ms reader0: something",), records=1, gaps=0, rewinds=0)
     assert report([("read", 1)], [good]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 seeds, 10 events, 0 violations"
+    assert capsys.readouterr().out.splitlines()[-1] == "1 seed, 10 events, 0 violations"
     assert report([("read", 1), ("read", 2)], [good, bad]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "2 seeds, 15 events, 1 violations"
+    assert lines[-1] == "2 seeds, 15 events, 1 violation"
     assert "    replay: make sim SEED=2" in lines
 
 
@@ -113,7 +113,7 @@ def test_things_planned_for_the_same_moment_happen_in_the_order_of_planning() ->
 
 
 class Line:
-    """A connection between two processes, writing down what its ends are told."""
+    """A connection between two processes that notes what its ends are told."""
 
     def __init__(self, *, is_up: bool = True, **faults: float) -> None:
         self.world = World(7, faults=Faults(latency_ms_max=50, **faults))  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def test_a_node_that_hangs_does_everything_when_it_goes_on() -> None:
     assert line.node == ["start"]
 
 
-def test_what_a_dead_process_was_sent_is_forgotten() -> None:
+def test_messages_to_a_process_that_died_are_dropped() -> None:
     line = Line()
     line.to_node("start")
     line.target.end_life()

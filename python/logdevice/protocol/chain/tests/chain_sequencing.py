@@ -1,4 +1,4 @@
-"""The sequencer of a chain log in the hands of a test, which plays clients, nodes and the epoch store."""
+"""The sequencer of a chain log for tests; the test plays clients, nodes and the epoch store."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Chaining(Sequencing):
         return self.machine.current
 
     def begin_next_epoch(self, read_epoch: int = 2) -> None:
-        """The machine has asked for another epoch: it gets it."""
+        """The machine has asked for another epoch, and gets it."""
         assert self.wanted(ReadEpochStore), f"no other epoch is wanted, but {self.effects}"
         self.take_epoch(state(read_epoch, read_epoch - 1, owner=0))
 

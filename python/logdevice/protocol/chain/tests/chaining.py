@@ -1,4 +1,4 @@
-"""What tests of chain logs have in common: a record, a position, answers of nodes."""
+"""Helpers for tests of chain logs: a record, a position, answers of nodes."""
 
 from __future__ import annotations
 

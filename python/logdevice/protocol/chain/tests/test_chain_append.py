@@ -1,4 +1,4 @@
-"""The append of a client: a position, the chain, and what to do when it cannot go on."""
+"""The append of a client: a position, the chain, and what it does when it cannot go on."""
 
 from __future__ import annotations
 
@@ -117,29 +117,29 @@ def test_a_client_whose_position_was_filled_gets_another() -> None:
     assert appending.answer(N1, OK, OTHER) == ["store N2"]
 
 
-def test_a_head_that_is_sealed_has_nothing_so_another_position_is_safe() -> None:
+def test_a_sealed_head_has_no_record_so_another_position_is_safe() -> None:
     # P21
     appending = Appending.writing()
     assert appending.answer(N1, PREEMPTED) == ["ask 101"]
     (asked,) = [effect for effect in appending.effects if isinstance(effect, AskSequencer)]
     assert isinstance(asked.request, Append)
-    assert asked.request.seen_epoch == Epoch(5)  # who sealed 4 has taken 5
+    assert asked.request.seen_epoch == Epoch(5)  # the sequencer that sealed 4 has taken 5
 
 
 @pytest.mark.parametrize("status", [PREEMPTED, TAKEN, StoreStatus.NO_SPACE])
-def test_behind_the_head_nothing_is_guessed(status: StoreStatus) -> None:
+def test_after_the_head_every_refusal_leads_to_a_settle(status: StoreStatus) -> None:
     # P22
     appending = Appending.writing()
     appending.answer(N1)
     assert appending.answer(N2, status) == ["settle e2n5 of 100"]
 
 
-def test_a_head_that_refuses_for_reasons_of_its_own_may_have_it_all_the_same() -> None:
-    # P22: a broken disk may have stored what it failed to store
+def test_a_head_that_has_failed_may_still_have_the_record() -> None:
+    # P22: a store may fail although the record is on the disk
     assert Appending.writing().answer(N1, StoreStatus.FAILED) == ["settle e2n5 of 100"]
 
 
-def test_a_node_that_is_silent_or_lost_leads_to_a_question() -> None:
+def test_a_node_that_is_silent_or_lost_leads_to_a_settle() -> None:
     # P22
     appending = Appending.writing()
     assert appending.wait(9) == []
@@ -152,7 +152,7 @@ def test_a_node_that_is_silent_or_lost_leads_to_a_question() -> None:
     assert appending.lose(N1) == []
 
 
-def test_what_is_settled_is_the_outcome() -> None:
+def test_the_settled_fate_is_the_outcome() -> None:
     # P23, P24
     appending = Appending.settling()
     assert appending.feed(SequencerAnswered(settled(Fate.DATA, OTHER))) == []
@@ -161,7 +161,7 @@ def test_what_is_settled_is_the_outcome() -> None:
 
 
 @pytest.mark.parametrize("fate", [Fate.READ, Fate.UNISSUED])
-def test_what_recovery_decides_is_read(fate: Fate) -> None:
+def test_a_position_that_recovery_decides_is_read(fate: Fate) -> None:
     # P23
     appending = Appending.settling()
     assert appending.feed(SequencerAnswered(settled(fate))) == ["read e2n5"]
@@ -178,7 +178,7 @@ def test_a_position_that_recovery_left_empty_is_followed_by_another() -> None:
     assert appending.feed(PositionRead(LSN, PointStatus.HOLE)) == []
 
 
-def test_what_nobody_can_say_any_more_is_unknown() -> None:
+def test_a_fate_that_cannot_be_found_out_is_unknown() -> None:
     # P25
     appending = Appending.settling()
     appending.feed(SequencerAnswered(settled(Fate.READ)))

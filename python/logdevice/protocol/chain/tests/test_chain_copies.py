@@ -25,7 +25,7 @@ def stored(answer: object) -> Stored:
 
 
 def writing() -> Node:
-    """A node that has something of the epoch, and writes when it is told to."""
+    """A node that has records of the epoch; its writes are durable when the test says so."""
     node = Node()
     node.ask(chain_store(at(1)))
     node.prompt = False
@@ -50,7 +50,7 @@ def test_what_comes_first_to_a_position_stays() -> None:
     assert puts == [record(), record(at(6), flags=HOLE)]
 
 
-def test_a_node_that_was_restarted_looks_at_what_it_has() -> None:
+def test_a_node_that_was_restarted_reads_its_copies_first() -> None:
     # P5
     node = Node()
     node.ask(chain_store(at(5)))
@@ -69,7 +69,7 @@ def test_stores_of_one_position_take_turns() -> None:
     first = node.request(chain_store())
     second = node.request(chain_store(flags=HOLE))
     other = node.request(chain_store(at(6)))
-    assert not node.replies  # J7: not before it is durable
+    assert not node.replies  # J7: answered only once it is durable
     node.write()
     assert status(node.replies[first]) is OK
     (look,) = node.look_ups
@@ -116,7 +116,7 @@ def test_a_store_of_a_higher_epoch_seals_the_lower_ones() -> None:
     assert (answer.status, answer.seal_epoch, answer.sealed_by) == (PREEMPTED, Epoch(3), NodeId(9))
 
 
-def test_a_seal_that_comes_while_the_node_looks_counts() -> None:
+def test_a_seal_that_comes_while_the_node_reads_counts() -> None:
     # P6
     node = Node()
     node.ask(chain_store(at(9)))
@@ -129,7 +129,7 @@ def test_a_seal_that_comes_while_the_node_looks_counts() -> None:
     assert status(again.replies[request]) is PREEMPTED
 
 
-def test_nothing_is_stored_where_something_may_be_that_cannot_be_read() -> None:
+def test_nothing_is_stored_at_a_position_that_cannot_be_read() -> None:
     # P5
     node = Node()
     node.ask(chain_store(at(9)))
@@ -160,7 +160,7 @@ def test_the_tail_reports_to_the_sequencer() -> None:
     assert node.others == []
 
 
-def test_what_is_below_the_trim_point_is_as_good_as_stored() -> None:
+def test_a_store_below_the_trim_point_is_acknowledged() -> None:
     # J11
     node = Node()
     node.ask(Trim(LOG, at(6)))
@@ -198,7 +198,7 @@ def test_a_recovery_replaces_what_a_chain_has() -> None:
     assert node.copies[at(5)].wave == 2
 
 
-def test_anybody_may_ask_what_is_at_a_position() -> None:
+def test_any_process_may_ask_what_is_at_a_position() -> None:
     # P9
     node = Node()
     request = node.request(ChainRead(LOG, at(5)))
@@ -212,7 +212,7 @@ def test_anybody_may_ask_what_is_at_a_position() -> None:
     assert node.replies[request] == ChainCopy(lsn=at(5), has_failed=True)
 
 
-def test_whoever_asks_is_told_that_the_epoch_is_sealed() -> None:
+def test_the_answer_says_that_the_epoch_is_sealed() -> None:
     # P27: also when the seal came while the node read
     node = Node()
     node.ask(chain_store(at(5)))
@@ -223,7 +223,7 @@ def test_whoever_asks_is_told_that_the_epoch_is_sealed() -> None:
     assert node.replies[request] == ChainCopy(lsn=at(5), records=(record(),), is_sealed=True)
 
 
-def test_a_node_that_is_being_rebuilt_does_not_say_what_it_lacks() -> None:
+def test_a_node_that_is_being_rebuilt_does_not_answer_what_is_at_a_position() -> None:
     # P27
     node = Node()
     node.feed(RebuildingChanged(True))

@@ -1,4 +1,4 @@
-"""A position at the sequencer: left to the client, looked at, completed, filled."""
+"""A position at the sequencer: left to the client, read at the head, completed, filled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OK, TAKEN = StoreStatus.OK, StoreStatus.TAKEN
 
 
 class Suspects(Avoided):
-    """Puts down who is suspected among the effects."""
+    """Adds suspected nodes to the effects."""
 
     def __init__(self, effects: Effects[Any]) -> None:
         super().__init__(frozenset(), 0)
@@ -62,7 +62,7 @@ class Flying:
     @property
     def deadline_ms(self) -> int:
         deadline_ms = self.timers.deadline_ms()
-        assert deadline_ms is not None, "it waits for something"
+        assert deadline_ms is not None, "the flight has a deadline"
         return deadline_ms
 
     def texts(self, act: Callable[[], None]) -> list[str]:
@@ -87,7 +87,7 @@ class Flying:
         return self.texts(lambda: self.machine.lost(node))
 
     def wait(self) -> list[str]:
-        """Until the deadline that it asked for."""
+        """Waits until the deadline that it asked for."""
         self.now_ms = self.deadline_ms
         assert list(self.timers.pop_passed(self.now_ms)) == [LSN]
         return self.texts(self.machine.woken)
@@ -104,7 +104,7 @@ def test_a_client_that_writes_its_chain_is_left_alone() -> None:
     assert flying.timers.deadline_ms() is None
 
 
-def test_what_the_head_has_is_brought_to_the_end_of_the_chain_at_once() -> None:
+def test_a_record_at_the_head_is_brought_to_the_end_of_the_chain_at_once() -> None:
     # P9
     flying = Flying()
     assert flying.wait() == ["read N1"]
@@ -113,7 +113,7 @@ def test_what_the_head_has_is_brought_to_the_end_of_the_chain_at_once() -> None:
     assert flying.answer(N3, chain_stored(OK)) == ["decided"]
 
 
-def test_a_hole_at_the_head_is_brought_along_as_well() -> None:
+def test_a_hole_at_the_head_is_brought_to_the_end_of_the_chain_too() -> None:
     # P9
     flying = Flying()
     flying.wait()
@@ -134,7 +134,7 @@ def test_an_empty_position_is_filled_when_the_time_of_its_client_is_up() -> None
 
 
 def test_a_client_that_is_faster_than_the_hole_wins() -> None:
-    # P9: its record is at the head, so it is what the position is
+    # P9: its record is at the head, so the position holds it
     flying = Flying()
     flying.wait()
     flying.answer(N1, copy())
@@ -144,11 +144,11 @@ def test_a_client_that_is_faster_than_the_hole_wins() -> None:
     assert flying.answer(N1, copy(record())) == ["record to N2"]
 
 
-def test_whoever_asks_makes_the_sequencer_look_but_not_fill() -> None:
+def test_a_settle_makes_the_sequencer_ask_the_head_but_not_fill() -> None:
     # P10, P11
     flying = Flying()
     assert flying.settle() == ["read N1"]
-    assert flying.settle() == []  # it looks already
+    assert flying.settle() == []  # the head was asked already
     assert flying.answer(N1, copy()) == []
     assert flying.machine.phase is FlightPhase.WRITTEN_BY_CLIENT
 
@@ -160,7 +160,7 @@ def test_a_client_that_has_given_up_is_not_waited_for() -> None:
     assert flying.answer(N1, copy()) == ["hole to N1"]
 
 
-def test_a_record_that_came_with_its_body_is_brought_from_the_head_on() -> None:
+def test_a_record_that_came_with_its_body_is_written_from_the_head_on() -> None:
     # P18
     flying = Flying(with_body=True)
     assert flying.started == ["record to N1"]
@@ -190,7 +190,7 @@ def test_a_broken_connection_is_a_failure_at_once() -> None:
 
 
 def test_an_answer_forgives() -> None:
-    # P12: in a row
+    # P12: only failures in a row count
     flying = Flying()
     flying.wait()
     flying.wait()
@@ -214,7 +214,7 @@ def test_a_node_that_refuses_or_cannot_read_has_failed() -> None:
 
 
 def test_a_node_in_the_middle_that_has_something_else_has_failed() -> None:
-    # P12: it cannot be, so the epoch is better left
+    # P12: this must not happen, so it is safer to leave the epoch
     flying = Flying(with_body=True)
     flying.answer(N1, chain_stored(OK))
     assert flying.answer(N2, chain_stored(TAKEN)) == []

@@ -39,16 +39,16 @@ def test_an_epoch_counts_on_half_of_its_nodeset(wanted: str, size: int, counted:
     assert str(counted_replication(Replication.parse(wanted), size)) == counted
 
 
-def test_wider_scopes_are_not_counted_on_more_than_nodes() -> None:
+def test_an_epoch_counts_on_no_more_racks_than_nodes() -> None:
     # P15
     assert str(counted_replication(Replication.parse("node: 3, rack: 3"), 3)) == "node: 2, rack: 2"
 
 
 @given(st.integers(1, 7), st.integers(1, 7))
-def test_whoever_is_left_when_chains_can_still_be_written_can_decide_everything(
+def test_recovery_can_decide_with_every_set_of_nodes_with_which_chains_can_be_written(
     size: int, copies: int
 ) -> None:
-    """P15: a chain of the counted length meets every set of nodes that recovery may be content with."""
+    """P15: a chain of the counted length intersects every set of nodes that is enough for recovery."""
     if copies > size:
         return
     counted = counted_replication(Replication.parse(str(copies)), size).copies
@@ -74,7 +74,7 @@ def chains(
     return [[int(node) for node in chain] for chain in found]
 
 
-def test_chains_begin_one_node_further_on_each() -> None:
+def test_each_chain_begins_one_node_further_on() -> None:
     # P14
     assert chains(3, usable=4) == [[1, 2, 3], [2, 3, 0], [3, 0, 1]]
     assert chains(1, usable=4, epoch=2) == [[2, 3, 0]]

@@ -39,7 +39,7 @@ def test_the_tail_of_its_chain_knows_what_is_at_an_open_position() -> None:
         assert place(chaining, position.lsn) == (Fate.TAIL, position.chain[-1])
 
 
-def test_the_log_tells_what_is_released_or_of_an_earlier_epoch() -> None:
+def test_positions_released_or_of_an_earlier_epoch_are_read_from_the_log() -> None:
     # P26
     chaining = active()
     first, second = chaining.position(1), chaining.position(2)
@@ -49,7 +49,7 @@ def test_the_log_tells_what_is_released_or_of_an_earlier_epoch() -> None:
     assert place(chaining, second.lsn) == (Fate.TAIL, second.chain[-1])
 
 
-def test_nobody_can_tell_of_a_position_that_nobody_was_given() -> None:
+def test_a_position_that_was_not_given_out_is_unissued() -> None:
     # P26
     chaining = active()
     lsn = chaining.position(1).lsn
@@ -57,7 +57,7 @@ def test_nobody_can_tell_of_a_position_that_nobody_was_given() -> None:
     assert place(chaining, Lsn.of(9, 1)) == (Fate.UNISSUED, None)
 
 
-def test_a_log_without_chains_tells_by_itself() -> None:
+def test_positions_of_a_log_without_chains_are_read_from_the_log() -> None:
     # P26
     chaining = active(CONFIG)
     chaining.append(b"body")
@@ -74,7 +74,7 @@ def test_a_sequencer_that_is_outdated_does_not_answer() -> None:
     assert chaining.wanted(ReadEpochStore)
 
 
-def test_another_node_says_who_to_ask() -> None:
+def test_another_node_names_the_sequencer() -> None:
     # P26
     chaining = Chaining()
     chaining.feed(OwnerChanged(NodeId(4)))
@@ -93,12 +93,14 @@ def test_another_node_says_who_to_ask() -> None:
         (Fate.TAIL, NodeId(3), AskTail(NodeId(3))),
     ],
 )
-def test_the_sequencer_says_who_knows(at: Fate, node: NodeId | None, step: object) -> None:
+def test_the_answer_of_the_sequencer_decides_the_next_step(
+    at: Fate, node: NodeId | None, step: object
+) -> None:
     # P26
     assert located(Settled(lsn=LSN, status=AppendStatus.OK, fate=at, node=node)) == step
 
 
-def test_what_the_tail_has_is_final() -> None:
+def test_a_record_or_hole_at_the_tail_is_final() -> None:
     # P27
     filled = record(flags=HOLE | int(RecordFlags.FILLED))
     assert copied(copy(record())) == PointIs(PointStatus.WRITTEN, record())
@@ -117,7 +119,7 @@ def test_what_the_tail_has_is_final() -> None:
         replace(copy(), is_sealed=True),
         copy(record(flags=int(RecordFlags.CORRUPT))),
         copy(record(flags=int(RecordFlags.BY_RECOVERY))),
-        copy(replace(record(), tag=TAG)),  # O7: recovery gives it up if an earlier one is missing
+        copy(replace(record(), tag=TAG)),  # O7: recovery may give it up
     ],
 )
 def test_a_tail_that_may_be_wrong_is_not_believed(answer: ChainCopy | None) -> None:

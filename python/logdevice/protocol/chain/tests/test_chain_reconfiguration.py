@@ -1,4 +1,4 @@
-"""When the sequencer of a chain log goes on to other chains, and what it does with too few nodes."""
+"""When the sequencer of a chain log changes to other chains, and what it does with too few nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_answers_about_an_epoch_that_was_left_are_dropped() -> None:
     assert chaining.sent() == []
 
 
-def test_a_node_that_the_cluster_holds_for_dead_is_left_out() -> None:
+def test_a_node_that_the_cluster_calls_dead_is_left_out() -> None:
     # P12
     chaining = active()
     chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
@@ -91,7 +91,7 @@ def test_a_chain_grows_again_when_the_cluster_sees_a_node_again() -> None:
     assert chaining.chain_epoch.copies == 3
 
 
-def test_positions_wait_for_the_chains_that_are_on_their_way() -> None:
+def test_new_positions_wait_for_the_next_chains() -> None:
     # P12
     chaining = active()
     chaining.feed(SequencerConfigChanged(replace(THREE, away=frozenset(nodes([1])))))
@@ -103,7 +103,7 @@ def test_positions_wait_for_the_chains_that_are_on_their_way() -> None:
     assert NodeId(1) not in issued.chain
 
 
-def test_a_suspicion_ends_by_itself() -> None:
+def test_a_suspicion_ends_after_a_while() -> None:
     # P17
     chaining = active()
     position = chaining.position(1)

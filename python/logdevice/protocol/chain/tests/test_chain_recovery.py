@@ -29,7 +29,7 @@ def bridge_of(decisions: Decisions) -> Lsn:
     return bridge
 
 
-def test_the_bridge_comes_behind_positions_that_were_filled() -> None:
+def test_the_bridge_comes_after_positions_that_were_filled() -> None:
     # P19
     decisions = decide(record(at(1)), hole_at(record(at(2))))
     assert bridge_of(decisions) == at(3)
@@ -37,7 +37,7 @@ def test_the_bridge_comes_behind_positions_that_were_filled() -> None:
 
 
 def test_another_recovery_decides_the_same() -> None:
-    # P19, V6: though what it finds was stored by the one before
+    # P19, V6: although the records that it finds were stored by the first one
     first = decide(record(at(1)), hole_at(record(at(2))))
     again = decide(*(replace(each.record, wave=7) for each in first.decisions))
     assert bridge_of(again) == bridge_of(first)

@@ -39,10 +39,10 @@ def test_positions_are_given_out_with_times_and_counters() -> None:
     assert (second.entry_end, second.byte_end) == (104, 1020)
     assert first.timestamp_ms == 1000
     assert (first.sequencer, first.good_end) == (ME, Lsn.of(2, 1))
-    assert chaining.tail().end.lsn == Lsn.of(2, 3)  # a look does not give out anything
+    assert chaining.tail().end.lsn == Lsn.of(2, 3)  # asking for the tail gives out no position
 
 
-def test_the_same_token_gets_the_same_position_until_that_is_decided() -> None:
+def test_the_same_token_gets_the_same_position_until_it_is_decided() -> None:
     # P8
     chaining = active()
     lsn = chaining.position(1).lsn
@@ -51,7 +51,7 @@ def test_the_same_token_gets_the_same_position_until_that_is_decided() -> None:
     assert chaining.position(1).lsn == lsn.next
 
 
-def test_positions_go_round_the_chains() -> None:
+def test_positions_take_the_chains_in_turn() -> None:
     # P14
     chaining = active(replace(THREE, chain=ChainConfig(chains=3)))
     chains = [chaining.position(token).chain for token in (1, 2, 3, 4)]
@@ -59,7 +59,7 @@ def test_positions_go_round_the_chains() -> None:
     assert chains[0] == chains[3]
 
 
-def test_what_the_tails_report_is_released_in_order() -> None:
+def test_positions_that_the_tails_report_are_released_in_order() -> None:
     # P7, U7
     chaining = active()
     first, second = chaining.position(1).lsn, chaining.position(2).lsn
@@ -88,7 +88,7 @@ def test_a_position_is_settled_when_it_is_decided() -> None:
     assert chaining.settled[request].fate is Fate.DATA
 
 
-def test_a_record_of_an_ordered_writer_is_settled_by_the_log() -> None:
+def test_the_fate_of_a_record_of_an_ordered_writer_is_read_from_the_log() -> None:
     # P11, O7: recovery gives it up if the first one is missing
     chaining = active()
     tag = WriterTag(writer=5, incarnation=1, first_seq=1, count=1, stable_upto=1)
@@ -105,7 +105,7 @@ def test_a_record_of_an_ordered_writer_is_settled_by_the_log() -> None:
     assert chaining.settled[waiting].fate is Fate.DATA
 
 
-def test_only_so_many_may_wait_for_one_position() -> None:
+def test_the_number_of_requests_that_wait_for_one_position_is_limited() -> None:
     # P11
     chaining = active()
     lsn = chaining.position(1).lsn
@@ -115,7 +115,7 @@ def test_only_so_many_may_wait_for_one_position() -> None:
     assert chaining.settled[chaining.settle(lsn)].status is AppendStatus.OVERLOADED
 
 
-def test_what_is_decided_long_ago_is_read_and_what_nobody_has_is_refused() -> None:
+def test_an_old_position_is_read_from_the_log_and_one_not_given_out_is_unissued() -> None:
     # P11
     chaining = active()
     lsn = chaining.position(1).lsn
@@ -137,7 +137,7 @@ def test_a_client_that_gives_up_has_its_position_filled_at_once() -> None:
     assert chaining.sent() == [(head, "Store")]
 
 
-def test_positions_are_looked_at_after_a_while() -> None:
+def test_the_head_of_an_open_position_is_asked_after_a_while() -> None:
     # P9
     chaining = active()
     position = chaining.position(1)
@@ -145,7 +145,7 @@ def test_positions_are_looked_at_after_a_while() -> None:
     assert chaining.sent() == [(position.chain[0], "ChainRead")]
 
 
-def test_a_record_that_comes_with_its_body_is_brought_along_the_chain() -> None:
+def test_a_record_that_comes_with_its_body_is_written_along_the_chain() -> None:
     # P18
     chaining = active()
     request = chaining.append(b"body")
@@ -171,7 +171,7 @@ def test_a_tagged_record_is_taken_once() -> None:
     assert chaining.status(third) is AppendStatus.UNKNOWN
 
 
-def test_what_was_filled_though_it_was_brought_from_here_is_unknown() -> None:
+def test_an_append_whose_position_was_filled_by_another_process_is_unknown() -> None:
     # P18
     chaining = active()
     request = chaining.append()
@@ -204,7 +204,7 @@ def test_a_log_that_is_not_needed_changes_later() -> None:
     assert not chaining.wanted(ReadEpochStore)
 
 
-def test_who_asks_elsewhere_is_redirected() -> None:
+def test_another_node_redirects_to_the_sequencer() -> None:
     # U1
     chaining = Chaining()
     chaining.feed(OwnerChanged(NodeId(3)))
@@ -212,7 +212,7 @@ def test_who_asks_elsewhere_is_redirected() -> None:
     assert (refused.status, refused.node) == (AppendStatus.REDIRECTED, NodeId(3))
 
 
-def test_a_position_that_is_asked_for_activates_the_owner() -> None:
+def test_a_request_for_a_position_activates_the_owner() -> None:
     # U1
     chaining = Chaining()
     chaining.feed(OwnerChanged(ME))
@@ -229,8 +229,8 @@ def test_a_client_that_saw_a_higher_epoch_is_believed() -> None:
     assert chaining.wanted(ReadEpochStore)
 
 
-def test_a_position_is_not_older_than_what_its_writer_has_seen() -> None:
-    """T11, and T15: nor is any put too far ahead."""
+def test_the_time_of_a_position_is_not_lower_than_what_its_writer_has_seen() -> None:
+    """T11, and T15: a time too far ahead is refused."""
     chaining = active()
     position = chaining.issued[chaining.next(1, clock_ms=5000)].position
     assert position is not None
@@ -238,7 +238,7 @@ def test_a_position_is_not_older_than_what_its_writer_has_seen() -> None:
     assert chaining.issued[chaining.next(2, clock_ms=10_000_000)].status is AppendStatus.CLOCK_AHEAD
 
 
-def test_what_is_too_big_or_too_much_is_refused() -> None:
+def test_a_record_that_is_too_big_or_exceeds_the_window_is_refused() -> None:
     # U8
     chaining = active()
     assert chaining.issued[chaining.next(1, size=1 << 30)].status is AppendStatus.TOO_BIG
@@ -251,7 +251,7 @@ def test_what_is_too_big_or_too_much_is_refused() -> None:
     assert small.issued[small.next(3)].status is AppendStatus.OVERLOADED
 
 
-def test_an_epoch_without_numbers_is_followed_by_the_next() -> None:
+def test_an_epoch_that_runs_out_of_numbers_is_followed_by_the_next() -> None:
     # U9
     chaining = active()
     chaining.chain_epoch.numbering.next_lsn = Lsn.of(2, ESN_MAX)

@@ -31,7 +31,7 @@ def test_the_copyset_is_the_end_of_the_chain_with_the_tail_first() -> None:
     assert (store.good_end, store.sequencer, store.write_once) == (Lsn.of(2, 3), NodeId(9), True)
 
 
-def test_a_hole_has_the_times_and_counters_of_what_was_expected() -> None:
+def test_a_hole_has_the_time_and_counters_of_the_expected_record() -> None:
     # P10
     hole = hole_at(record())
     assert hole.flags == RecordFlags.HOLE | RecordFlags.FILLED
@@ -39,7 +39,7 @@ def test_a_hole_has_the_times_and_counters_of_what_was_expected() -> None:
     assert (hole.body, hole.entries) == (b"", 0)
 
 
-def test_what_is_written_at_a_position_is_what_the_sequencer_said() -> None:
+def test_a_record_has_the_time_and_counters_of_its_position() -> None:
     # P8
     written = record_at(position(), b"body", 2)
     assert (written.lsn, written.timestamp_ms, written.entry_end, written.byte_end) == (LSN, 3, 9, 99)

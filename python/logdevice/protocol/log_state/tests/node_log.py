@@ -1,7 +1,7 @@
-"""A log state in the hands of a test, which is its disk and its correspondents.
+"""A log state for tests; the test plays its disk and all other nodes.
 
-The node is N1. Writes are durable when the test says so (`write`), unless `Node(prompt=True)`: then at
-once. Requests are answered into `replies`.
+The node is N1. Writes are durable when the test says so (`write`); with `Node(prompt=True)` they are durable
+at once. Answers to requests are in `replies`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def release(end: str, *, sender: int = 0) -> Release:
 
 
 def is_look_up(read: StoreRead) -> bool:
-    """Of the header of one copy."""
+    """Whether this reads the header of one copy."""
     return read.headers_only and read.end == read.start.next
 
 
@@ -110,7 +110,7 @@ class Node:
             LOG, NodeId(1), RecoverySettings(), stored or StoredLog(), rebuilding=rebuilding
         )
         self.prompt = prompt
-        self.finds = True  # what is looked up is found at once
+        self.finds = True  # look-ups are answered at once
         self.now_ms = 0
         self.effects: list[Effect] = []
         self.replies: dict[int, Answer] = {}
@@ -121,7 +121,7 @@ class Node:
         self.perform(self.machine.start(0))
 
     def perform(self, effects: list[Effect]) -> list[Effect]:
-        """Everything the machine does because of it, writes and looks at copies aside."""
+        """Performs effects; returns those of the machine other than writes and look-ups of copies."""
         self.effects = effects
         others: list[Effect] = []
         for effect in effects:
@@ -149,7 +149,7 @@ class Node:
 
     @property
     def look_ups(self) -> list[StoreRead]:
-        """What the last event made the machine look up."""
+        """The look-ups that the last event caused."""
         return [read for read in self.wanted(StoreRead) if is_look_up(read)]
 
     @property
@@ -157,12 +157,12 @@ class Node:
         return [read for read in self.wanted(StoreRead) if not is_look_up(read)]
 
     def answer(self, node: int, answer: EpochRecovered) -> list[Effect]:
-        """Of the only other node that a purge can ask."""
+        """The answer of the only other node that a purge can ask."""
         self.feed(MetadataLogRead((EpochMetadata(Epoch(1), nodes([1, node]), Replication.parse("2")),)))
         return self.feed(Answered(NodeId(node), answer))
 
     def write(self) -> list[Effect]:
-        """The oldest write becomes durable."""
+        """Makes the oldest write durable."""
         persist = self.unwritten.pop(0)
         self.written += persist.writes
         for write in persist.writes:
@@ -179,7 +179,7 @@ class Node:
         return self._requests
 
     def ask(self, request: Request) -> Answer | None:
-        """The answer, if there is one yet."""
+        """Sends a request; returns its answer, None if there is none yet."""
         return self.replies.get(self.request(request))
 
     def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
@@ -190,7 +190,7 @@ class Node:
         self.feed(Woken())
 
     def reboot(self) -> Node:
-        """A new life from what was durable."""
+        """The node after a restart, with everything that was durable."""
         states = {write.name: write.value for write in self.written if isinstance(write, PutState)}
         newest = {copy.lsn.epoch: copy for _, copy in sorted(self.copies.items())}
         return Node(restore(states, newest.values(), Lsn(0)))

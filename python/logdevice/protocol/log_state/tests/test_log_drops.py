@@ -1,4 +1,4 @@
-"""Dropping what newer records replace, on one storage node: K21 to K24."""
+"""Dropping superseded records on one storage node: K21 to K24."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def node_with_copies(count: int = 5) -> Node:
 
 
 def read(node: Node, *, at_most: int = 100) -> StoreRead:
-    """Answers the read that the node asks for, with headers, as a store would."""
+    """Answers the read of the node with headers, as a store would."""
     [wanted] = [effect for effect in node.others if isinstance(effect, StoreRead)]
     assert wanted.headers_only
     held = [copy for at, copy in sorted(node.copies.items()) if wanted.start <= at < wanted.end]
@@ -47,8 +47,8 @@ def said(node: Node) -> dict[str, bytes]:
     return {str(at): bytes(copy.body) for at, copy in node.copies.items() if not copy.flags & COMPACTED}
 
 
-def test_named_records_lose_what_they_said_and_keep_their_header() -> None:
-    """K21: counters, tag and copyset stay, so that everybody else sees an ordinary record."""
+def test_named_records_lose_their_bodies_and_keep_their_headers() -> None:
+    """K21: counters, tag and copyset stay, so that other parts of the node see an ordinary record."""
     node = node_with_copies()
     before = node.copies[lsn("e1n2")]
     number = node.request(drop(("e1n1", "e1n3"), ("e1n4", "e1n5")))
@@ -60,8 +60,8 @@ def test_named_records_lose_what_they_said_and_keep_their_header() -> None:
     assert replace(after, body=before.body, flags=before.flags) == before
 
 
-def test_nothing_is_dropped_that_is_not_released_here() -> None:
-    """K22: recovery may still decide about it."""
+def test_records_that_are_not_released_here_are_not_dropped() -> None:
+    """K22: recovery may still decide about them."""
     node = node_with_copies(3)
     assert node.ask(drop(("e1n1", "e1n5"))) == AGAIN
     assert not node.others
@@ -79,7 +79,7 @@ def test_a_drop_is_answered_when_it_is_durable() -> None:
     assert node.replies[number] == OK
 
 
-def test_long_drops_go_in_steps() -> None:
+def test_long_drops_are_done_in_steps() -> None:
     """K22."""
     node = node_with_copies()
     number = node.request(drop(("e1n1", "e1n6")))
@@ -91,7 +91,7 @@ def test_long_drops_go_in_steps() -> None:
     assert said(node) == {}
 
 
-def test_drops_wait_for_each_other_and_not_too_many_of_them() -> None:
+def test_drops_wait_for_each_other_and_the_number_of_waiting_ones_is_limited() -> None:
     """K24."""
     node = node_with_copies()
     first = node.request(drop(("e1n1", "e1n2")))
@@ -110,7 +110,7 @@ def test_an_empty_drop_is_done_at_once() -> None:
     assert node_with_copies().ask(drop()) == OK
 
 
-def test_a_disk_that_fails_is_no_confirmation() -> None:
+def test_a_drop_fails_if_the_disk_fails() -> None:
     """K22."""
     node = node_with_copies()
     number = node.request(drop(("e1n1", "e1n3")))
@@ -139,7 +139,7 @@ def test_rebuilding_waits_while_headers_are_written_back() -> None:
 
 
 def test_a_drop_waits_while_copies_of_rebuilding_are_written() -> None:
-    """K24: the read of a drop may still show the header of before."""
+    """K24: the read of a drop might still show the old header."""
     node = node_with_copies()
     node.prompt = False
     for request in (PutCopies(LOG, 1, (record("e1n2"),)), AmendCopies(LOG, 1, (record("e1n2"),))):
@@ -159,8 +159,8 @@ def test_a_drop_waits_while_copies_of_rebuilding_are_written() -> None:
     assert node.replies[number] == OK
 
 
-def test_what_is_dropped_stays_as_it_is_unless_deletions_go() -> None:
-    """K21: a drop that comes again writes nothing."""
+def test_a_dropped_record_stays_as_it_is_unless_deletions_are_purged() -> None:
+    """K21: a repeated drop writes nothing."""
     marks, purged = Marks(lsn("e1n9"), lsn("e0n0")), Marks(lsn("e1n9"), lsn("e1n7"))
     once = dropped(record("e1n2"), marks)
     assert once is not None
@@ -180,5 +180,5 @@ def test_holes_and_bridges_are_never_dropped() -> None:
     assert dropped(hole, Marks(lsn("e1n9"), lsn("e0n0"))) is None
 
 
-def test_without_its_body_a_dropped_record_says_nothing() -> None:
+def test_a_dropped_record_without_its_body_has_no_marks() -> None:
     assert marks_of(record("e1n2", body=b"")) == NO_MARKS

@@ -16,7 +16,7 @@ def stored(status: CopiesStatus) -> CopiesStored:
 
 
 def bring(node: Node, request: PutCopies | AmendCopies) -> Answer | None:
-    """Asks, and lets the node find what it looks at."""
+    """Sends a request and answers the look-ups of the node."""
     asked = node.request(request)
     for read in node.reads:
         node.find(read)
@@ -24,7 +24,7 @@ def bring(node: Node, request: PutCopies | AmendCopies) -> Answer | None:
 
 
 def test_copies_of_released_records_are_kept() -> None:
-    """P67: also by a node that is being rebuilt."""
+    """P67: also on a node that is being rebuilt."""
     node = Node(rebuilding=True)
     node.request(release("e1n5"))
     copies = (record("e1n1"), record("e1n3"))
@@ -32,8 +32,8 @@ def test_copies_of_released_records_are_kept() -> None:
     assert [write.record for write in node.written if isinstance(write, PutRecord)] == list(copies)
 
 
-def test_copies_of_what_is_not_released_here_have_to_wait() -> None:
-    """P67: a purge of their epoch would take them."""
+def test_copies_of_records_not_released_here_must_wait() -> None:
+    """P67: a purge of their epoch would delete them."""
     node = Node()
     node.request(release("e1n3"))
     records = (record("e1n2"), record("e1n3"))
@@ -42,7 +42,7 @@ def test_copies_of_what_is_not_released_here_have_to_wait() -> None:
     assert not any(isinstance(write, PutRecord | AmendRecord) for write in node.written)
 
 
-def test_recovery_hears_of_copies_that_were_put_into_an_epoch_that_goes_on() -> None:
+def test_recovery_learns_of_copies_that_were_put_into_an_open_epoch() -> None:
     """P67."""
     node = Node()
     node.request(release("e2n5"))
@@ -52,7 +52,7 @@ def test_recovery_hears_of_copies_that_were_put_into_an_epoch_that_goes_on() -> 
     assert [(tail.epoch, tail.end.lsn) for tail in sealed.tails] == [(2, lsn("e2n5"))]
 
 
-def test_copies_that_were_put_survive_a_recovery_that_goes_by_without_the_node() -> None:
+def test_copies_that_were_put_survive_a_recovery_without_the_node() -> None:
     """P67: also if the node crashes in between."""
     node = Node(rebuilding=True)
     node.request(release("e1n5"))
@@ -66,7 +66,7 @@ def test_copies_that_were_put_survive_a_recovery_that_goes_by_without_the_node()
 
 
 def test_copies_of_an_epoch_that_is_over_are_not_purged_after_a_crash() -> None:
-    """P67: a node that lost its disk has forgotten how the epoch ended, and would ask and delete."""
+    """P67: a node that lost its disk does not know how the epoch ended. It would purge and delete them."""
     node = Node(rebuilding=True)
     node.request(release("e2n5"))
     node.ask(PutCopies(LOG, 1, (record("e1n9"),)))
@@ -85,8 +85,8 @@ def test_headers_of_copies_are_changed() -> None:
     assert header.copyset == nodes(header.copyset)
 
 
-def test_what_an_older_wave_left_behind_replaces_nothing() -> None:
-    """P80: its copyset names others, who would be taken for those that see to the record."""
+def test_a_copy_of_an_older_wave_replaces_nothing() -> None:
+    """P80: its copyset names other nodes, which would wrongly count as the holders of the record."""
     node = Node()
     node.request(release("e1n5"))
     bring(node, PutCopies(LOG, 1, (record("e1n1", wave=2), record("e1n2"), record("e1n3"))))
@@ -99,8 +99,8 @@ def test_what_an_older_wave_left_behind_replaces_nothing() -> None:
     assert put == amended == [lsn("e1n2"), lsn("e1n3"), lsn("e1n4")]
 
 
-def test_what_two_donors_bring_is_looked_at_one_after_the_other() -> None:
-    """P80: the second look shows what the first one wrote. Who waits too long comes again."""
+def test_requests_of_two_donors_are_handled_one_after_the_other() -> None:
+    """P80: the second look-up shows what the first request wrote. Further requests must come again."""
     node = Node(prompt=False)
     node.request(release("e1n5"))
     newer = node.request(PutCopies(LOG, 1, (record("e1n1", wave=2),)))
@@ -118,8 +118,8 @@ def test_what_two_donors_bring_is_looked_at_one_after_the_other() -> None:
     assert node.copies[lsn("e1n1")].wave == 2
 
 
-def test_copies_that_do_not_fit_one_read_are_looked_at_by_several() -> None:
-    """P80: what only the second read shows counts as much."""
+def test_copies_that_do_not_fit_into_one_read_are_looked_up_by_several() -> None:
+    """P80: copies that only the second read shows count, too."""
     node = Node()
     node.request(release("e1n5"))
     newer = (record("e1n1", wave=2), record("e1n4", wave=2))
@@ -136,7 +136,7 @@ def test_copies_that_do_not_fit_one_read_are_looked_at_by_several() -> None:
     assert not any(isinstance(write, PutRecord) for write in node.written)
 
 
-def test_a_node_that_cannot_look_at_its_copies_says_so() -> None:
+def test_a_node_that_cannot_read_its_copies_answers_that_it_has_failed() -> None:
     """P80."""
     node = Node(prompt=False)
     node.request(release("e1n5"))
@@ -145,7 +145,7 @@ def test_a_node_that_cannot_look_at_its_copies_says_so() -> None:
     assert node.replies[request] == stored(CopiesStatus.FAILED)
 
 
-def test_a_disk_that_fails_is_told_of() -> None:
+def test_a_failed_write_is_reported_to_the_donor() -> None:
     """P67."""
     for error, status in (
         (PersistError.NO_SPACE, CopiesStatus.NO_SPACE),

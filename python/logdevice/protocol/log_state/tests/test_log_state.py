@@ -75,7 +75,7 @@ def test_a_copy_that_could_not_be_written_is_answered_with_the_reason() -> None:
         assert status(node.replies[request]) is expected
 
 
-def test_what_comes_in_order_is_written_without_a_look() -> None:
+def test_a_record_in_order_is_written_without_a_look_up() -> None:
     """J5."""
     node = Node()
     node.ask(store("e1n1"))
@@ -87,7 +87,7 @@ def test_what_comes_in_order_is_written_without_a_look() -> None:
 
 
 def test_a_store_of_a_sealed_epoch_is_refused() -> None:
-    """J1: with who sealed; a later epoch is not concerned."""
+    """J1: the refusal names the sealer. Stores of a later epoch are accepted."""
     node = Node()
     node.ask(seal(2, by=4))
     refused = node.ask(store("e2n1"))
@@ -97,7 +97,7 @@ def test_a_store_of_a_sealed_epoch_is_refused() -> None:
     assert status(node.ask(store("e3n1"))) is OK
 
 
-def test_recovery_stores_into_the_epochs_it_sealed_itself() -> None:
+def test_recovery_stores_into_the_epochs_that_it_has_sealed() -> None:
     """J2: a recovery with a lower seal is refused."""
     node = Node()
     node.ask(seal(3))
@@ -117,14 +117,14 @@ def test_a_store_of_a_higher_epoch_seals_the_lower_ones_softly() -> None:
 
 
 def test_a_store_by_recovery_seals_nothing() -> None:
-    """J3: it belongs to an epoch that is over."""
+    """J3: its record belongs to an epoch that is over."""
     node = Node()
     node.ask(store("e3n1", recovery=True, wave=4))
     assert status(node.ask(store("e2n1"))) is OK
 
 
-def test_a_copy_is_replaced_by_one_that_takes_precedence_only() -> None:
-    """J4: recovery beats the sequencer, the higher wave or seal the lower."""
+def test_a_copy_is_replaced_only_by_one_that_takes_precedence() -> None:
+    """J4: recovery beats the sequencer, then the higher wave or seal wins."""
     order = [
         store("e1n1", wave=1),
         store("e1n1", wave=2),
@@ -140,7 +140,7 @@ def test_a_copy_is_replaced_by_one_that_takes_precedence_only() -> None:
 
 
 def test_stores_of_one_lsn_take_turns() -> None:
-    """J4, P7: a look at the store would not find what is on its way there."""
+    """J4, P7: a look-up would not find a copy that is still being written."""
     node = Node()
     node.ask(store("e1n9"))
     node.prompt = False
@@ -163,13 +163,13 @@ def test_a_header_is_amended_and_the_body_stays() -> None:
     assert node.written[-1] == AmendRecord(LOG, lsn("e1n1"), nodes([1, 2, 3]), 0, 2)
 
 
-def test_there_must_be_a_copy_to_amend() -> None:
+def test_an_amend_without_a_copy_fails() -> None:
     """J6."""
     assert status(Node().ask(store("e1n1", amend=True))) is FAILED
 
 
-def test_a_seal_that_comes_during_a_look_at_the_store_counts() -> None:
-    """J1: asked again, refused."""
+def test_a_seal_that_comes_during_a_look_up_counts() -> None:
+    """J1: it is checked again after the look-up, and the store is refused."""
     node = Node(prompt=False)
     request = node.request(store("e1n1"))
     (look_up,) = node.look_ups
@@ -178,8 +178,8 @@ def test_a_seal_that_comes_during_a_look_at_the_store_counts() -> None:
     assert status(node.replies[request]) is PREEMPTED
 
 
-def test_a_node_that_is_being_rebuilt_takes_copies_but_does_not_answer_for_what_it_has() -> None:
-    """J9: it can be sealed, so that it takes none later either."""
+def test_a_node_that_is_being_rebuilt_takes_copies_and_its_silence_proves_nothing() -> None:
+    """J9: it can be sealed, so that it takes no more of them later."""
     node = Node(rebuilding=True)
     assert status(node.ask(store("e1n1"))) is OK
     assert sealed(node.ask(seal(1))).status is SealStatus.REBUILDING
@@ -188,7 +188,7 @@ def test_a_node_that_is_being_rebuilt_takes_copies_but_does_not_answer_for_what_
     assert sealed(node.ask(seal(1))).status is SealStatus.OK
 
 
-def test_a_node_that_is_being_rebuilt_says_that_its_digest_may_lack_something() -> None:
+def test_a_node_that_is_being_rebuilt_says_that_its_digest_may_lack_records() -> None:
     """J9."""
     node = Node(rebuilding=True)
     node.request(digest(1, "e1n1"))
@@ -199,7 +199,7 @@ def test_a_node_that_is_being_rebuilt_says_that_its_digest_may_lack_something() 
     assert (answer.has_failed, answer.under_replicated) == (False, True)
 
 
-def test_what_is_below_the_trim_point_is_not_stored() -> None:
+def test_records_below_the_trim_point_are_not_stored() -> None:
     """J11."""
     node = Node()
     node.ask(Trim(LOG, lsn("e1n5")))
@@ -211,7 +211,7 @@ def test_what_is_below_the_trim_point_is_not_stored() -> None:
 # Deletes.
 
 
-def test_a_copy_too_many_is_deleted() -> None:
+def test_a_surplus_copy_is_deleted() -> None:
     """J8."""
     node = Node()
     node.ask(store("e1n1"))
@@ -220,7 +220,7 @@ def test_a_copy_too_many_is_deleted() -> None:
 
 
 def test_a_copy_that_is_needed_is_not_deleted() -> None:
-    """J8: one of a later wave, one by recovery, any in a sealed epoch, one that is not there."""
+    """J8: a copy of a later wave, a copy by recovery, any copy in a sealed epoch, a missing one."""
     later = Node()
     later.ask(store("e1n1", wave=2))
     by_recovery = Node()
@@ -237,7 +237,7 @@ def test_a_copy_that_is_needed_is_not_deleted() -> None:
 
 
 def test_a_seal_is_durable_before_it_is_answered() -> None:
-    """J7, J1: but stores are refused from the first moment, and after a crash."""
+    """J7, J1: but stores are refused at once, and after a crash."""
     node = Node(prompt=False)
     request = node.request(seal(2))
     assert status(node.ask(store("e2n1"))) is PREEMPTED
@@ -263,8 +263,8 @@ def test_a_lower_seal_is_preempted_by_a_higher_one() -> None:
     assert (answer.status, answer.seal_epoch, answer.sealed_by) == (SealStatus.PREEMPTED, 5, NodeId(4))
 
 
-def test_a_sealed_node_says_what_it_knows_of_every_unclean_epoch() -> None:
-    """V2, V5: how far it is good, and its newest record; also what it knew before a crash."""
+def test_a_sealed_node_says_what_it_knows_about_every_unclean_epoch() -> None:
+    """V2, V5: its good end and its newest record; also what the node knew before a crash."""
     node = Node()
     node.ask(store("e1n1"))
     node.ask(store("e2n3", good_end="e2n2"))
@@ -279,7 +279,7 @@ def test_a_sealed_node_says_what_it_knows_of_every_unclean_epoch() -> None:
 
 
 def test_a_digest_reads_all_copies_to_the_end_of_the_epoch() -> None:
-    """J12: released or not, whoever else has them."""
+    """J12: released or not, and also those that other nodes have."""
     node = Node()
     node.request(digest(1, "e1n3"))
     (read,) = node.reads
@@ -308,7 +308,7 @@ def test_a_digest_of_a_broken_disk_has_failed() -> None:
 
 
 def test_a_digest_waits_for_the_stores_that_came_before_it() -> None:
-    """J12: of its epoch; those of other epochs go on for ever."""
+    """J12: for those of its epoch; stores of other epochs never stop."""
     node = Node(prompt=False)
     node.request(store("e2n1"))
     node.request(store("e1n2", recovery=True, attempt=1))
@@ -321,7 +321,7 @@ def test_a_digest_waits_for_the_stores_that_came_before_it() -> None:
     assert len(node.reads) == 1
 
 
-def test_a_digest_waits_for_all_who_take_turns_at_an_lsn() -> None:
+def test_a_digest_waits_for_all_stores_that_take_turns_at_an_lsn() -> None:
     """J12."""
     node = Node()
     node.ask(store("e1n1"))
@@ -351,14 +351,14 @@ def test_a_delete_that_failed_leaves_the_lsn_to_the_next() -> None:
     assert len(node.look_ups) == 1
 
 
-def test_a_store_of_a_clean_epoch_is_refused_though_its_seal_was_forgotten() -> None:
-    """J1: there is no seal to tell of."""
+def test_a_store_of_a_clean_epoch_is_refused_even_if_its_seal_was_forgotten() -> None:
+    """J1: the refusal names no seal."""
     answer = Node(StoredLog(last_clean=Epoch(3))).ask(store("e3n1"))
     assert isinstance(answer, Stored)
     assert (answer.status, answer.seal_epoch, answer.sealed_by) == (PREEMPTED, Epoch(0), None)
 
 
-def test_a_digest_fences_off_what_an_earlier_attempt_sends() -> None:
+def test_a_digest_fences_off_messages_of_earlier_attempts() -> None:
     """J12: V15 depends on it."""
     node = Node()
     node.ask(seal(3))

@@ -1,7 +1,7 @@
-"""A log state against a dictionary: whatever comes in whatever order, with crashes, promises are kept.
+"""A log state compared with a dictionary: it keeps its promises in any order of events, also with crashes.
 
-The dictionary holds what was promised: for each LSN the best copy whose store was acknowledged. Every copy
-has a body of its own, so that the store shows which request wrote it.
+The dictionary holds the promises: for each LSN the best copy whose store was acknowledged. Every copy
+has its own body, so that the store shows which request wrote it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALONE = (EpochMetadata(Epoch(1), nodes([1]), Replication.parse("1")),)
 EPOCHS = st.integers(1, 3)
 ESNS = st.integers(1, 2)
 WAVES = st.integers(1, 3)
-PROMPT = st.booleans()  # whether the disk does at once what it is asked
+PROMPT = st.booleans()  # whether the disk does its work at once
 
 
 class LogStateMachine(RuleBasedStateMachine):
@@ -56,8 +56,8 @@ class LogStateMachine(RuleBasedStateMachine):
         self.number = 0
         self.promised: dict[Lsn, Record] = {}  # the best copy at each LSN that was acknowledged
         self.refused: set[bytes] = set()  # bodies of stores that were refused
-        self.deletes: dict[Lsn, int] = {}  # the highest wave that was to be deleted
-        self.sealed = self.trimmed = 0  # up to where that was promised
+        self.deletes: dict[Lsn, int] = {}  # the highest wave for which a delete was sent
+        self.sealed = self.trimmed = 0  # up to where the node has promised to be sealed and trimmed
         self.boot(StoredLog())
 
     def boot(self, stored: StoredLog) -> None:
@@ -81,10 +81,10 @@ class LogStateMachine(RuleBasedStateMachine):
                 case Reply():
                     self.answered(*self.asked.pop(effect.id), effect.answer)
                 case ReleaseAdvanced() | TrimAdvanced():
-                    assert effect.end > self.advanced.get(type(effect), Lsn(0)), "it went back"
+                    assert effect.end > self.advanced.get(type(effect), Lsn(0)), "the end went back"
                     self.advanced[type(effect)] = effect.end
                 case ReadMetadataLog():
-                    self.feed(MetadataLogRead(_ALONE))  # Y4: nobody else knows
+                    self.feed(MetadataLogRead(_ALONE))  # Y4: no other node knows
                 case _:
                     pass
 
@@ -95,7 +95,7 @@ class LogStateMachine(RuleBasedStateMachine):
         if prompt:
             self.the_disk_catches_up()
 
-    # What is asked.
+    # Requests.
 
     @rule(epoch=EPOCHS, esn=ESNS, wave=WAVES, good=ESNS, prompt=PROMPT)
     def store_a_copy(self, epoch: int, esn: int, wave: int, good: int, prompt: bool) -> None:
@@ -131,7 +131,7 @@ class LogStateMachine(RuleBasedStateMachine):
     def trim_up_to(self, esn: int, prompt: bool) -> None:
         self.ask(Trim(LOG, Lsn.of(1, esn)), prompt=prompt)
 
-    # What happens.
+    # Other events.
 
     @precondition(lambda self: self.writes)
     @rule()
@@ -166,13 +166,15 @@ class LogStateMachine(RuleBasedStateMachine):
         store = self.store
         self.boot(restore(store.states(LOG), store.newest(LOG), store.trim_end(LOG)))
 
-    # What was promised.
+    # Promises.
 
     def answered(self, request: Request, promised: dict[Lsn, Record], sealed: int, answer: Answer) -> None:
         match request, answer:
             case Store(record=record), Stored(status=StoreStatus.OK):
                 is_recovery = bool(record.flags & _BY_RECOVERY)
-                assert is_recovery or record.lsn.epoch > sealed, "J1: it was sealed when this came"
+                assert is_recovery or record.lsn.epoch > sealed, (
+                    "J1: the epoch was sealed when the store came"
+                )
                 best = self.promised.get(record.lsn, record)
                 self.promised[record.lsn] = max(best, record, key=precedence)
             case Store(record=record), Stored(status=StoreStatus.PREEMPTED):
@@ -190,7 +192,7 @@ class LogStateMachine(RuleBasedStateMachine):
     def check_digest(
         self, request: DigestRequest, promised: dict[Lsn, Record], answer: DigestRecords
     ) -> None:
-        """J12: it shows every store of its epoch that was acknowledged before it."""
+        """J12: a digest shows every store of its epoch that was acknowledged before it."""
         shown = {record.lsn: record for record in answer.records}
         for lsn, record in promised.items():
             if lsn.epoch == request.epoch and lsn >= request.start and not self.may_be_gone(lsn, record):
@@ -204,24 +206,24 @@ class LogStateMachine(RuleBasedStateMachine):
         return max(self.machine.stored.trim_end, self.store.trim_end(LOG))
 
     @invariant()
-    def what_was_acknowledged_is_there(self) -> None:
-        """J4, J7, J8, J11: it, or what is better."""
+    def acknowledged_copies_are_there(self) -> None:
+        """J4, J7, J8, J11: each acknowledged copy, or a better one."""
         for lsn, record in self.promised.items():
             if not self.may_be_gone(lsn, record):
                 copy = self.store.get(LOG, lsn)
                 assert copy is not None, f"{lsn} is gone"
-                assert precedence(copy) >= precedence(record), f"{lsn} was replaced by something worse"
+                assert precedence(copy) >= precedence(record), f"{lsn} was replaced by a worse copy"
 
     @invariant()
-    def what_was_refused_is_not(self) -> None:
+    def refused_copies_are_not_there(self) -> None:
         for lsn in self.store.lsns(LOG):
             copy = self.store.get(LOG, lsn)
             assert copy is not None
             assert bytes(copy.body) not in self.refused, f"{lsn} was refused"
 
     @invariant()
-    def what_was_promised_survives(self) -> None:
-        """J1, J11: also crashes."""
+    def promises_survive(self) -> None:
+        """J1, J11: they also survive crashes."""
         stored = self.machine.stored
         assert stored.seal.epoch >= self.sealed
         assert stored.trim_end >= self.trimmed

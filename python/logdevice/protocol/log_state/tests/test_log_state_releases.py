@@ -55,7 +55,7 @@ def recovered(epoch: int, good_end: str, end: str, *, known: bool = True) -> Epo
 
 
 def test_a_clean_epoch_is_noted_durably() -> None:
-    """V14: participants can tell others what came of it, also after a crash."""
+    """V14: nodes that took part can tell others the result, also after a crash."""
     node = Node(prompt=False)
     request = node.request(clean(1, "e1n3", "e1n9", seal=1))
     assert request not in node.replies
@@ -98,7 +98,7 @@ def test_a_release_moves_forward_only() -> None:
 
 
 def test_a_release_closes_the_epochs_before_it() -> None:
-    """J10: a sequencer that was left behind cannot store here, even if no recovery came by."""
+    """J10: an outdated sequencer cannot store here, even if no recovery has sealed the node."""
     node = Node()
     node.ask(release("e3n1", sender=2))
     refused = node.ask(store("e2n7", draining=True))
@@ -106,8 +106,8 @@ def test_a_release_closes_the_epochs_before_it() -> None:
     assert (refused.status, refused.seal_epoch, refused.sealed_by) == (PREEMPTED, 2, NodeId(2))
 
 
-def test_an_epoch_without_copies_does_not_hold_up_a_release() -> None:
-    """J10, Y1: there is nothing to contradict."""
+def test_an_epoch_without_copies_does_not_delay_a_release() -> None:
+    """J10, Y1: nothing here can contradict the recovery."""
     node = Node()
     node.ask(release("e4n2"))
     assert node.others == [ReleaseAdvanced(lsn("e4n2"))]
@@ -134,7 +134,7 @@ def test_progress_is_written_now_and_then_and_survives_a_crash() -> None:
 
 
 def test_an_epoch_that_was_released_is_clean_after_a_crash_too() -> None:
-    """J10: the copies of older epochs are no longer of interest."""
+    """J10: copies of older epochs need no purge."""
     node = Node()
     node.ask(store("e1n1"))
     node.ask(clean(1, "e1n2", "e1n3", seal=1))
@@ -145,7 +145,7 @@ def test_an_epoch_that_was_released_is_clean_after_a_crash_too() -> None:
     assert (stored.last_clean, list(stored.epochs)) == (1, [2])
 
 
-def test_progress_that_could_not_be_written_is_no_harm() -> None:
+def test_progress_that_could_not_be_written_does_no_harm() -> None:
     node = Node(prompt=False)
     node.request(release("e1n5"))
     node.wait(1000)
@@ -185,7 +185,7 @@ def test_epochs_are_purged_one_after_the_other() -> None:
     assert node.answer(2, recovered(2, "e2n1", "e2n2")) == [ReleaseAdvanced(lsn("e3n5"))]
 
 
-def test_what_a_node_knows_to_be_good_is_not_purged() -> None:
+def test_records_that_a_node_knows_to_be_good_are_not_purged() -> None:
     """Y3: even if recovery did not know."""
     node = Node()
     node.ask(store("e1n9", good_end="e1n8"))
@@ -194,7 +194,7 @@ def test_what_a_node_knows_to_be_good_is_not_purged() -> None:
     assert DeleteRecords(LOG, lsn("e1n8"), Lsn.of(2, 0)) in node.written
 
 
-def test_where_nobody_knows_of_a_recovery_nothing_is_deleted() -> None:
+def test_a_purge_deletes_nothing_if_no_node_knows_of_a_recovery() -> None:
     """Y4."""
     node = Node()
     node.ask(store("e1n3"))
@@ -216,7 +216,7 @@ def test_a_purge_that_could_not_be_written_is_tried_again() -> None:
 
 
 def test_a_recovery_that_comes_during_a_purge_replaces_it() -> None:
-    """Y1: then the node took part after all, and keeps what it was given."""
+    """Y1: then the node has taken part after all, and keeps its copies."""
     node = Node()
     node.ask(store("e1n3"))
     node.ask(release("e2n1"))
@@ -229,7 +229,7 @@ def test_a_recovery_that_comes_during_a_purge_replaces_it() -> None:
 # Trims.
 
 
-def test_a_trim_point_is_durable_then_told_then_done() -> None:
+def test_a_trim_point_is_first_durable_then_told_to_readers_then_applied() -> None:
     """J11."""
     node = Node(prompt=False)
     request = node.request(Trim(LOG, lsn("e1n5")))
@@ -253,8 +253,8 @@ def test_a_trim_point_never_moves_back() -> None:
     assert reborn.written == [TrimLog(LOG, lsn("e1n5"))]
 
 
-def test_a_store_into_an_epoch_that_is_clean_here_changes_nothing_about_it() -> None:
-    """J10: another recovery may go over it again."""
+def test_a_store_into_a_clean_epoch_leaves_it_clean() -> None:
+    """J10: another recovery may recover it again."""
     node = Node()
     node.ask(release("e3n1"))
     assert status(node.ask(store("e2n1", recovery=True, wave=2))) is OK

@@ -1,4 +1,4 @@
-"""What a storage node keeps for the recovery of received tables."""
+"""What a storage node stores for the recovery of received tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Purge: a node finds out how an epoch was recovered."""
+"""Purge: a node learns how an epoch was recovered."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_nodes_of_the_epochs_nodeset_are_asked() -> None:
     assert node.feed(MetadataLogRead(HISTORY)) == []
 
 
-def test_one_who_took_part_is_enough() -> None:
+def test_the_answer_of_one_node_that_took_part_is_enough() -> None:
     """Y2."""
     node = purging()
     assert node.feed(answer(2, known=True, epoch=3)) == []
@@ -63,8 +63,8 @@ def test_one_who_took_part_is_enough() -> None:
     assert node.feed(MetadataLogRead(HISTORY)) == []
 
 
-def test_while_its_answer_is_written_a_purge_hears_no_other() -> None:
-    """Y2: nor asks again."""
+def test_a_purge_ignores_other_answers_while_its_result_is_written() -> None:
+    """Y2: and it does not ask again."""
     node = purging()
     node.prompt = False
     assert node.feed(answer(2, known=True)) == []
@@ -75,8 +75,8 @@ def test_while_its_answer_is_written_a_purge_hears_no_other() -> None:
     assert node.write() == IS_OVER
 
 
-def test_when_nobody_knows_that_is_the_answer() -> None:
-    """Y4: only when everybody has spoken."""
+def test_a_purge_ends_unknown_if_no_node_knows() -> None:
+    """Y4: only once all nodes have answered."""
     node = purging()
     assert node.feed(answer(0, known=False)) == []
     assert node.feed(answer(2, known=False)) == []
@@ -84,7 +84,7 @@ def test_when_nobody_knows_that_is_the_answer() -> None:
     assert not has_deleted(node)
 
 
-def test_a_node_alone_in_its_nodeset_has_nobody_to_ask() -> None:
+def test_the_purge_of_a_node_alone_in_its_nodeset_ends_unknown_at_once() -> None:
     """Y4."""
     node = purging(None)
     alone = (EpochMetadata(Epoch(1), nodes([1]), Replication.parse("1")),)
@@ -92,8 +92,8 @@ def test_a_node_alone_in_its_nodeset_has_nobody_to_ask() -> None:
     assert not has_deleted(node)
 
 
-def test_who_is_silent_is_asked_again_after_pauses_that_grow() -> None:
-    """Y5: who has spoken is not; first the metadata log, too."""
+def test_silent_nodes_are_asked_again_after_pauses_that_grow() -> None:
+    """Y5: nodes that have answered are not; before that, the metadata log is asked again, too."""
     node = purging(None)
     node.wait(499)
     assert node.effects == []

@@ -1,7 +1,7 @@
 """The world of scenarios about metadata logs: `read`, `write` and `adopt` ask, nodes answer one by one.
 
-A node answers the oldest message of the newest question that it has not answered, from what it holds. Entries
-are shown by their first epoch.
+A node answers from what it holds: the oldest open message of the newest question. Entries are shown by their
+first epoch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MetadataWorld:
         self.machine = MetadataLog(NodeId(0), TIMEOUT_MS)
         self.held: dict[NodeId, list[EpochMetadata]] = {}
         self.now_ms = 0
-        self.asked: list[Ask[GetMetadataEntries | Store]] = []  # and not answered
+        self.asked: list[Ask[GetMetadataEntries | Store]] = []  # not answered yet
         self.wakes: list[int] = []
         self._statuses: dict[NodeId, AuthoritativeStatus] = {}
         self._number = 0

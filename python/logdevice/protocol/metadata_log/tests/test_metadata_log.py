@@ -1,4 +1,4 @@
-"""Metadata logs: what counts as written, what is believed, what a node copies. Rules M20 to M27."""
+"""Metadata logs: what counts as written, what a read accepts, what a node copies. Rules M20 to M27."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def world(held: dict[int, list[int]], lost: dict[int, AuthoritativeStatus] | Non
     return made
 
 
-def test_an_entry_is_a_record_of_a_log_of_its_own_at_its_epoch() -> None:
+def test_an_entry_is_a_record_of_a_separate_log_at_its_epoch() -> None:
     """M20."""
     store = next(
         effect.request
@@ -48,7 +48,7 @@ def test_an_entry_is_a_record_of_a_log_of_its_own_at_its_epoch() -> None:
     assert (store.log, store.record.lsn) == (LogId(LOG + (1 << 62)), Lsn.of(4, 1))
     assert entry_of(store.record.body) == entry(4)
     assert (store.record.copyset, store.record.timestamp_ms) == ((N0, N1, N2), 5)
-    # An older entry may come after a newer one, by a repair: that is no reason to refuse it.
+    # A repair may bring an older entry after a newer one; it must not be refused.
     assert store.is_draining
     assert is_metadata_log(metadata_log_of(LOG))
     assert not is_metadata_log(LOG)
@@ -60,21 +60,21 @@ def asked_to_write() -> list[object]:
     return list(machine.handle(Asked(1, WriteMetadataLog(LOG, entry(4))), 5))
 
 
-def test_entries_survive_their_encoding_and_damage_is_nothing() -> None:
+def test_entries_survive_their_encoding_and_damaged_ones_count_as_missing() -> None:
     body = bytes(record_of(entry(4), (N0,), 0).body)
-    # As the bytes have always been.
+    # The encoding on disk must not change.
     assert body == b"\x94\x04\x93\x00\x01\x02\xa7node: 2\xc3"
     assert entry_of(body) == entry(4)
     for damaged in (b"", b"\xc1", b"\x91\x01", body[:-1], b"\x94\x01\x01\x01\x01", body + b"\x00"):
         assert entry_of(damaged) is None
 
 
-def test_what_several_nodes_hold_is_joined_in_the_order_of_epochs() -> None:
+def test_entries_of_several_nodes_are_joined_in_the_order_of_epochs() -> None:
     assert joined([(entry(4),), (entry(1), entry(4)), ()]) == (entry(1), entry(4))
 
 
 @pytest.mark.parametrize(("storage_nodes", "copies"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (9, 3)])
-def test_an_entry_counts_as_written_once_so_many_nodes_have_it(storage_nodes: int, copies: int) -> None:
+def test_an_entry_counts_as_written_once_enough_nodes_have_it(storage_nodes: int, copies: int) -> None:
     """M21."""
     assert copies_of(storage_nodes) == copies
     made = world({node: [] for node in range(storage_nodes)})
@@ -83,8 +83,8 @@ def test_an_entry_counts_as_written_once_so_many_nodes_have_it(storage_nodes: in
     assert said == [["written 1"] if node == copies - 1 else [] for node in range(storage_nodes)]
 
 
-def test_an_entry_that_too_few_can_take_is_not_written() -> None:
-    """M21: a refusal is not a copy, and neither is silence."""
+def test_an_entry_that_too_few_nodes_can_take_is_not_written() -> None:
+    """M21: neither a refusal nor a missing answer is a copy."""
     made = world({0: [], 1: [], 2: []})
     made.ask(WriteMetadataLog(LOG, entry(1)))
     assert made.refuses(N1) == []
@@ -94,8 +94,8 @@ def test_an_entry_that_too_few_can_take_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("storage_nodes", range(1, 7))
-def test_whatever_is_written_is_read_by_whoever_can_read(storage_nodes: int) -> None:
-    """M21, M22: every set of nodes that is enough to read meets every set that is enough to write."""
+def test_every_read_that_succeeds_has_every_written_entry(storage_nodes: int) -> None:
+    """M21, M22: every set of nodes that is enough to read intersects every set that is enough to write."""
     copies = copies_of(storage_nodes)
     for holders in combinations(range(storage_nodes), copies):
         for silent in combinations(range(storage_nodes), copies - 1):
@@ -105,7 +105,7 @@ def test_whatever_is_written_is_read_by_whoever_can_read(storage_nodes: int) -> 
             assert said[-1][-1] == "read 1"
 
 
-def test_the_history_is_not_known_while_a_copy_may_be_with_those_who_are_silent() -> None:
+def test_the_history_is_not_known_while_a_copy_may_be_on_silent_nodes() -> None:
     """M22."""
     for first, second, third in permutations(nodes(range(3))):
         made = world({0: [1], 1: [1], 2: [1]})
@@ -128,52 +128,52 @@ def test_a_node_whose_data_is_lost_is_not_waited_for_and_proves_nothing() -> Non
     assert made.answers(N2) == []
     assert made.answers(N0) == []
     assert made.answers(N1)[-1] == "read 1"
-    # Of those who are left, all have spoken: more will never be known.
+    # All nodes that still have data have answered: more will never be known.
     made = world({0: [1], 1: [], 2: []}, {1: lost, 2: lost})
     made.ask(ReadMetadataLog(LOG, confirm=False))
     assert made.answers(N0) == ["read 1"]
-    # With everybody's data lost there is still nothing to say before somebody has spoken.
+    # Even if all nodes have lost their data, at least one must answer first.
     made = world({0: [1]}, {0: lost})
     assert made.ask(ReadMetadataLog(LOG, confirm=False)) == ["ask N0"]
     assert made.answers(N0) == ["read 1"]
 
 
-def test_the_status_of_a_node_that_stores_no_metadata_logs_is_of_no_interest() -> None:
+def test_the_status_of_a_node_that_stores_no_metadata_logs_is_ignored() -> None:
     made = world({0: [1]}, {9: AuthoritativeStatus.UNAVAILABLE})
     made.ask(ReadMetadataLog(LOG))
     assert made.answers(N0) == ["read 1"]
 
 
-def test_what_is_on_too_few_nodes_is_on_enough_before_a_sequencer_believes_it() -> None:
-    """M24: its writer may have died before it was written, and the next reader may miss it."""
+def test_an_entry_on_too_few_nodes_is_brought_to_enough_before_a_sequencer_gets_it() -> None:
+    """M24: its writer may have died before it was written, and the next read may miss it."""
     made = world({0: [1], 1: [1, 4], 2: [1], 3: [1], 4: [1]})
     made.ask(ReadMetadataLog(LOG))
     assert made.answers(N0) == []
     assert made.answers(N1) == []
     others = (N0, N2, N3, N4)
     assert made.answers(N2) == [f"store e4n1 on {node}" for node in others]
-    assert made.answers(N3) == []  # what it was asked before; too late to count
+    assert made.answers(N3) == []  # its answer to the read; too late to count
     assert made.answers(N3) == []
     assert made.fails(N0) == []
     assert made.answers(N2) == ["read 1,4"]
 
 
-def test_what_cannot_be_put_on_enough_nodes_is_not_believed() -> None:
+def test_a_read_fails_if_an_entry_cannot_be_put_on_enough_nodes() -> None:
     """M24."""
     made = world({0: [1], 1: []})
     made.ask(ReadMetadataLog(LOG))
     assert made.answers(N0) == ["store e1n1 on N1"]
-    assert made.fails(N1) == []  # what it was asked before
+    assert made.fails(N1) == []  # its answer to the read
     assert made.fails(N1) == ["not read: 1 answered"]
 
 
-def test_what_a_node_that_answers_has_missed_is_stored_there_and_nobody_waits() -> None:
+def test_an_entry_that_an_answering_node_lacks_is_stored_there_without_waiting() -> None:
     """M25."""
     made = world({0: [], 1: [1], 2: [1]})
     made.ask(ReadMetadataLog(LOG, confirm=False))
     made.answers(N2)
     assert made.answers(N0) == ["store e1n1 on N0", "read 1"]
-    # How the repair ends changes nothing.
+    # The outcome of the repair changes nothing.
     assert made.fails(N0) == []
     assert made.held[N0] == []
     made.ask(ReadMetadataLog(LOG))
@@ -181,7 +181,7 @@ def test_what_a_node_that_answers_has_missed_is_stored_there_and_nobody_waits() 
     assert made.answers(N1) == ["store e1n1 on N0", "store e1n1 on N2"]
 
 
-def test_a_repair_does_not_count_for_the_entry_that_is_waited_for() -> None:
+def test_a_repair_does_not_count_for_another_entry_that_the_read_waits_for() -> None:
     """M24, M25: e1n1 is on enough nodes, and e4n1 is not."""
     made = world({0: [1, 4], 1: [1], 2: [1], 3: [], 4: [], 5: []})
     made.ask(ReadMetadataLog(LOG))
@@ -194,7 +194,7 @@ def test_a_repair_does_not_count_for_the_entry_that_is_waited_for() -> None:
     assert made.answers(N1) == ["read 1,4"]
 
 
-def test_a_node_takes_what_any_node_holds_of_every_log() -> None:
+def test_a_node_adopts_every_entry_that_any_node_holds_of_every_log() -> None:
     """M26."""
     made = world({0: [2], 1: [1], 2: [1, 2, 4]})
     both = AdoptMetadataLogs((LOG, LogId(8)), frozenset({N0, N1, N2}))
@@ -204,35 +204,35 @@ def test_a_node_takes_what_any_node_holds_of_every_log() -> None:
     assert made.answers(N2) == ["store e1n1 on N0", "store e4n1 on N0"]
     assert made.answers(N0) == []
     assert made.answers(N0) == ["ask N0", "ask N1", "ask N2"]
-    made.fails(N0)  # it does not say what it holds while it is being restored
+    made.fails(N0)  # a node that is being restored does not answer
     made.answers(N1)
     assert made.answers(N2) == ["store e1n1 on N0", "store e2n1 on N0", "store e4n1 on N0"]
     made.answers(N0)
     made.answers(N0)
     assert made.answers(N0) == ["adopted"]
-    # Nobody else is there, so there is nothing to ask.
+    # No other node is alive, so there is nothing to ask.
     assert made.ask(both) == ["adopted"]
 
 
-def test_it_is_enough_when_no_entry_can_be_where_the_node_has_not_looked() -> None:
-    """M26: what the node itself has lost may be on all but two others."""
-    everybody = frozenset(nodes(range(5)))
+def test_an_adoption_is_enough_once_the_unasked_nodes_cannot_have_another_entry() -> None:
+    """M26: an entry that the node itself has lost is on at least two others."""
+    all_nodes = frozenset(nodes(range(5)))
     for silent in (N1, N2, N3, N4):
         made = world({node: [] for node in range(5)})
-        made.ask(AdoptMetadataLogs((LOG,), everybody - {silent}))
+        made.ask(AdoptMetadataLogs((LOG,), all_nodes - {silent}))
         said = [made.answers(node) for node in (N0, N1, N2, N3, N4) if node != silent]
         assert said[-1] == ["adopted"]
-        made.ask(AdoptMetadataLogs((LOG,), everybody))
+        made.ask(AdoptMetadataLogs((LOG,), all_nodes))
         said = [made.answers(node) for node in (N0, N1, N2, N3, N4)]
         assert said[-1] == ["adopted"]
     made = world({node: [] for node in range(5)})
-    made.ask(AdoptMetadataLogs((LOG,), everybody))
+    made.ask(AdoptMetadataLogs((LOG,), all_nodes))
     said = [made.answers(N0), made.fails(N1), made.fails(N2), made.answers(N3), made.answers(N4)]
     assert said[-1] == ["adopted, not enough"]
     assert world({0: []}).ask(AdoptMetadataLogs((LOG,), frozenset({N0}))) == ["adopted"]
 
 
-def test_a_node_that_could_not_store_what_it_found_has_not_adopted_it() -> None:
+def test_a_node_that_could_not_store_an_entry_has_not_adopted_it() -> None:
     """M26."""
     made = world({0: [], 1: [1], 2: []})
     made.ask(AdoptMetadataLogs((LOG,), frozenset({N1, N2})))
@@ -243,7 +243,7 @@ def test_a_node_that_could_not_store_what_it_found_has_not_adopted_it() -> None:
     assert made.ask(AdoptMetadataLogs((LOG,), frozenset({N1, N2})))[0] == "ask N0"
 
 
-def test_a_question_that_hears_nothing_more_ends() -> None:
+def test_a_question_without_further_answers_ends() -> None:
     """M27."""
     made = world({0: [1], 1: [1], 2: [1]})
     made.ask(ReadMetadataLog(LOG))
@@ -253,13 +253,13 @@ def test_a_question_that_hears_nothing_more_ends() -> None:
     made.ask(AdoptMetadataLogs((LOG,), frozenset({N1, N2})))
     assert made.wait(TIMEOUT_MS - 1) == []
     assert made.wait(1) == ["not read: 1 answered", "not written 4", "adopted, not enough"]
-    # What comes then is too late.
+    # Later answers are ignored.
     assert made.answers(N1) == []
     assert made.wait(TIMEOUT_MS) == []
 
 
-def test_news_put_the_end_off() -> None:
-    """M27: a long adoption is not a silent one."""
+def test_each_answer_extends_the_deadline() -> None:
+    """M27: an adoption may take long as long as nodes answer."""
     machine = MetadataLog(N0, TIMEOUT_MS)
     machine.handle(StorageNodesChanged((N0, N1, N2), {}), 0)
     assert machine.handle(Asked(1, ReadMetadataLog(LOG)), 0)[-1] == WakeAt(TIMEOUT_MS)
@@ -271,7 +271,7 @@ def test_news_put_the_end_off() -> None:
     assert made.answers(N2) == ["read 1"]
 
 
-def test_a_refusal_is_no_copy() -> None:
+def test_a_refusal_does_not_count_as_a_copy() -> None:
     """M24."""
     made = world({0: [1], 1: []})
     made.ask(ReadMetadataLog(LOG))

@@ -1,4 +1,4 @@
-"""A donor, and what it is told: helpers for tests and scenarios of rebuilding."""
+"""A donor and its events: helpers for tests and scenarios of rebuilding."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def case_events(*cases: NodeCase, version: int = 5, done: tuple[tuple[NodeId, bo
 
 
 class Donating:
-    """N1, a donor. What the donor orders is in `effects`; questions wait until they are answered."""
+    """N1, a donor. Its effects are in `effects`; questions wait until the test answers them."""
 
     def __init__(self, me: NodeId = N1, settings: RebuildSettings = SETTINGS) -> None:
         self.machine = Donor(me, settings, lambda: 0)
@@ -80,7 +80,7 @@ class Donating:
         self.effects: list[Effect] = []
 
     def feed(self, event: Event) -> list[Effect]:
-        """Without wake-up calls."""
+        """Feeds an event; returns the effects without wake-ups."""
         effects = self.machine.handle(event, self.now_ms)
         self.effects = [effect for effect in effects if not isinstance(effect, WakeAt)]
         return self.effects
@@ -116,7 +116,7 @@ class Donating:
         return self.feed(RecordsRead(order.read_id, records, lsn(next), ReadEnd.LIMIT))
 
     def store(self, status: CopiesStatus = CopiesStatus.OK) -> list[Effect]:
-        """All copies that were sent."""
+        """Answers all copies that were sent."""
         for ask in [*self.asked(PutCopies), *self.asked(AmendCopies)]:
             self.feed(Answered(ask.node, CopiesStored(status), ask.id))
         return self.effects
@@ -128,7 +128,7 @@ class Donating:
 
     @property
     def said(self) -> list[bool]:
-        """Whether it said that it is done, and then with authority or not."""
+        """For each DONE that it recorded: whether it is authoritative."""
         return [effect.event.is_authoritative for effect in self.effects if isinstance(effect, RecordEvent)]
 
 

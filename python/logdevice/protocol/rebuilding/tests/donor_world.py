@@ -50,7 +50,7 @@ class DonorWorld:
         return self._tell(self._donor.feed(EventLogMoved(self._events, (LOG,))))
 
     def see(self, arguments: Arguments) -> Iterator[str]:
-        """How the log stands: the nodeset of epoch 1 and, if there is one, of epoch 2."""
+        """What is known about the log: the nodeset of epoch 1 and, if there is one, of epoch 2."""
         nodesets = [arguments.nodes("e1", "1,2,3,4")]
         second = arguments.nodes("e2", "")
         entries = history(*nodesets, second) if second else history(*nodesets)
@@ -80,12 +80,12 @@ class DonorWorld:
         return self._tell(self._donor.trim())
 
     def lost(self, arguments: Arguments) -> Iterator[str]:
-        """What was asked last has no answer."""
+        """The last request is lost."""
         ask = self._donor.the(Ask)
         return self._tell(self._donor.feed(Lost(ask.node, ask.request, True, ask.id)))
 
     def recorded(self, arguments: Arguments) -> Iterator[str]:
-        """What it said is in the event log, and it hears of it."""
+        """The event that it has recorded is in the event log, and it is told so."""
         event = self._donor.the(RecordEvent).event
         self._events = apply(self._events, event, ALL)
         yield from self._tell(self._donor.feed(EventRecorded(event, True)))

@@ -15,7 +15,7 @@ SETTINGS = RebuildSettings(
 
 
 def serving() -> CopyBudget:
-    """At 1100 ms, of a node that sends 2000 bytes a second to readers."""
+    """The budget at 1100 ms of a node that sends 2000 bytes a second to readers."""
     budget = CopyBudget(SETTINGS)
     budget.measure(7_000, 1_000)
     budget.measure(7_200, 1_100)
@@ -34,7 +34,7 @@ def test_bytes_a_second_are_limited_for_all_logs_together() -> None:
 
 
 def test_a_node_without_readers_does_not_rest() -> None:
-    """P66: what was sent before the first look says nothing, nor does a little."""
+    """P66: bytes sent before the first measurement do not count, and a few bytes are not enough."""
     budget = CopyBudget(SETTINGS)
     budget.measure(1_000_000, 1_000)
     budget.measure(1_000_099, 1_100)
@@ -54,14 +54,14 @@ def test_a_node_that_serves_readers_copies_a_chunk_at_a_time_and_rests_after_it(
     assert budget.next_ms == 1_100 + 180 + 90
 
 
-def test_what_took_long_was_not_all_work() -> None:
+def test_waiting_for_a_retry_does_not_count_as_work() -> None:
     """P66: a chunk that had to be sent again waited most of the time."""
     budget = serving()
     budget.worked(0, 1_100)
     assert budget.next_ms == 1_100 + 500 * 9
 
 
-def test_a_pause_of_readers_is_not_their_end() -> None:
+def test_a_short_pause_of_readers_does_not_end_serving() -> None:
     """P66."""
     budget = serving()
     budget.measure(7_200, 2_099)
@@ -70,8 +70,8 @@ def test_a_pause_of_readers_is_not_their_end() -> None:
     assert not budget.is_serving
 
 
-def test_two_looks_right_after_each_other_say_nothing_about_a_rate() -> None:
-    """P66: the bytes are not forgotten."""
+def test_a_measurement_right_after_another_changes_nothing() -> None:
+    """P66: its bytes count at the next one."""
     budget = CopyBudget(SETTINGS)
     budget.measure(0, 1_000)
     budget.measure(100, 1_049)

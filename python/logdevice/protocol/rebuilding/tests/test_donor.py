@@ -1,4 +1,4 @@
-"""A donor, from what the event log says to what it adds to it. Rules P57, P59, P61, P71 and P75 to P78."""
+"""A donor, from the state of the event log to its own DONE. Rules P57, P59, P61, P71 and P75 to P78."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def copying(case: NodeCase = BACK, sight: LogSight = SIGHT) -> Donating:
     return donor
 
 
-def test_a_donor_says_that_it_is_done_when_nothing_is_left_to_copy() -> None:
+def test_a_donor_records_that_it_is_done_when_nothing_is_left_to_copy() -> None:
     """P78."""
     donor = copying()
     donor.read(record("e1n1", N1, N3))
@@ -82,7 +82,7 @@ def test_an_event_log_that_cannot_be_written_is_tried_again() -> None:
     assert donor.wait(499) == []
     assert donor.wait(1) == [RecordEvent(DONE)]
     donor.hear(BACK, version=6)
-    assert donor.machine.handle(EventRecorded(DONE, False), 2_000) == [], "what it said before counts no more"
+    assert donor.machine.handle(EventRecorded(DONE, False), 2_000) == [], "an earlier answer no longer counts"
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_an_event_log_that_cannot_be_written_is_tried_again() -> None:
         case_events(NodeCase(node=N1, mode=CaseMode.RESTORE)),
         case_events(BACK, done=((N1, True),)),
     ],
-    ids=["nothing to do", "it has lost its data itself", "it has said that it is done"],
+    ids=["nothing to do", "it has lost its data itself", "it has recorded that it is done"],
 )
 def test_a_node_that_has_nothing_to_copy_does_nothing(events: object) -> None:
-    """P53, P57: also if it was at it until now."""
+    """P53, P57: also if it was copying until now."""
     assert isinstance(events, type(case_events()))
     donor = copying()
     assert donor.feed(EventLogMoved(events, (LOG,))) == [CopyingEnded(0)]
@@ -103,8 +103,8 @@ def test_a_node_that_has_nothing_to_copy_does_nothing(events: object) -> None:
     assert donor.wait(10_000) == []
 
 
-def test_what_happens_to_nodes_makes_a_donor_begin_again() -> None:
-    """P57: and what was asked before is of no interest any more."""
+def test_a_change_of_cases_makes_a_donor_begin_again() -> None:
+    """P57: and answers to earlier questions are ignored."""
     donor = copying()
     read = donor.the(StoreRead)
     donor.hear(BACK, version=5)
@@ -114,14 +114,14 @@ def test_what_happens_to_nodes_makes_a_donor_begin_again() -> None:
     look = donor.the(LookAtLog)
     assert donor.feed(ReadFailed(read.read_id)) == []
     donor.feed(LogSeen(look.id, SIGHT))
-    assert donor.asked(GetTail), "the end of an earlier rebuilding is not that of this one"
+    assert donor.asked(GetTail), "the end of an earlier rebuilding does not hold for this one"
 
 
 AWAY_N4 = NodeCase(node=N4, mode=CaseMode.RESTORE)
 
 
-def test_some_logs_are_worked_on_at_a_time() -> None:
-    """P75: one that cannot go on gives its place away, and comes back after a while."""
+def test_the_number_of_logs_worked_on_at_a_time_is_limited() -> None:
+    """P75: a log that cannot go on gives its place to another, and is tried again after a while."""
     donor = Donating()
     donor.hear(BACK, logs=(7, 8, 9))
     first, second = (effect for effect in donor.effects if isinstance(effect, LookAtLog))
@@ -141,7 +141,7 @@ def test_some_logs_are_worked_on_at_a_time() -> None:
     assert donor.feed(LogSeen(again.id, untouched)) == [RecordEvent(DONE)]
 
 
-def test_a_log_that_no_lost_node_stored_is_done_and_nothing_of_it_can_be_lost() -> None:
+def test_a_log_that_no_lost_node_stored_is_done_and_has_lost_nothing() -> None:
     donor = Donating()
     donor.hear(BACK)
     assert donor.see(replace(SIGHT, history=history((N1, N2), (N2, N4)))) == [RecordEvent(DONE)]
@@ -154,17 +154,17 @@ def test_a_log_that_was_removed_is_done() -> None:
 
 
 @pytest.mark.parametrize(("nodeset", "is_sure"), [((N2, N3, N4), True), ((N3, N4), False)])
-def test_a_node_that_stores_no_epoch_of_the_log_only_says_whether_something_may_be_lost(
+def test_a_node_that_stores_no_epoch_of_a_log_only_reports_whether_records_may_be_lost(
     nodeset: tuple[NodeId, ...], is_sure: bool
 ) -> None:
-    """P59: where two copies are, and both nodes have lost them, there is no telling."""
+    """P59: a record may have had both of its copies on the two lost nodes."""
     donor = Donating()
     donor.hear(BACK, NodeCase(node=N4, mode=CaseMode.DRAIN) if is_sure else AWAY_N4)
     donor.see(replace(SIGHT, history=history(nodeset)))
     assert donor.said == [is_sure]
 
 
-def test_a_donor_speaks_for_all_logs_and_one_of_which_something_may_be_lost_is_enough() -> None:
+def test_a_donor_is_authoritative_only_if_no_log_may_have_lost_records() -> None:
     """P59, P78."""
     donor = Donating()
     donor.hear(BACK, AWAY_N4, logs=(7, 8))
@@ -175,7 +175,7 @@ def test_a_donor_speaks_for_all_logs_and_one_of_which_something_may_be_lost_is_e
     assert donor.said == [False]
 
 
-def test_what_could_not_be_read_may_be_lost() -> None:
+def test_records_that_could_not_be_read_may_be_lost() -> None:
     """P59."""
     donor = copying()
     donor.read(replace(record("e1n1", N1, N3), flags=int(RecordFlags.CORRUPT)))
@@ -186,7 +186,7 @@ def test_what_could_not_be_read_may_be_lost() -> None:
 
 
 def test_the_sequencer_is_asked_for_the_end_once() -> None:
-    """P71: on a log that is written to, what is released never gets as far as a later answer."""
+    """P71: while the log is written to, releases here never reach a newer tail."""
     donor = Donating()
     donor.hear(BACK)
     donor.see()
@@ -199,7 +199,7 @@ def test_the_sequencer_is_asked_for_the_end_once() -> None:
     assert donor.the(StoreRead).gap_end == lsn("e1n20")
 
 
-def test_a_log_that_no_node_numbers_has_to_wait() -> None:
+def test_a_log_that_no_node_numbers_must_wait() -> None:
     """P71."""
     donor = Donating()
     donor.hear(BACK)
@@ -217,7 +217,7 @@ def test_a_log_that_no_node_numbers_has_to_wait() -> None:
 
 
 def test_an_epoch_that_counts_on_nodes_that_are_gone_has_no_end() -> None:
-    """P71: more may be stored there."""
+    """P71: more records may be stored there."""
     donor = Donating()
     donor.hear(AWAY)
     donor.see()
@@ -229,7 +229,7 @@ def test_an_epoch_that_counts_on_nodes_that_are_gone_has_no_end() -> None:
     assert donor.the(StoreRead)
 
 
-def test_an_epoch_that_is_newer_than_what_is_known_of_its_nodes_has_no_end_yet() -> None:
+def test_an_epoch_whose_nodes_are_not_known_yet_has_no_end() -> None:
     """P71: copies would go to nodes on which no reader looks for them."""
     donor = Donating()
     donor.hear(BACK)
@@ -238,10 +238,10 @@ def test_an_epoch_that_is_newer_than_what_is_known_of_its_nodes_has_no_end_yet()
     assert donor.the(PutOff).why == "the nodes of epoch 2 are not known yet"
 
 
-# ---- copying, and what follows ----------------------------------------------------------------------
+# ---- copying and after ------------------------------------------------------------------------------
 
 
-def test_copies_are_made_when_every_node_that_gets_some_back_is_there() -> None:
+def test_copies_are_made_once_every_node_that_gets_copies_back_is_alive() -> None:
     """P76."""
     donor = Donating()
     donor.hear(BACK)
@@ -254,7 +254,7 @@ def test_copies_are_made_when_every_node_that_gets_some_back_is_there() -> None:
 
 
 def test_a_node_that_gets_its_copies_back_gets_the_trim_point_last() -> None:
-    """P77: nothing is done before it has it."""
+    """P77: the log is not done before the node has it."""
     donor = copying(BACK, TRIMMED)
     donor.read()
     (ask,) = donor.asked(Trim)
@@ -271,8 +271,8 @@ def test_a_node_that_gets_its_copies_back_gets_the_trim_point_last() -> None:
     assert donor.the(LookAtLog)
 
 
-def test_copies_go_to_nodes_that_are_there() -> None:
-    """P61, by the nodeset of their epoch."""
+def test_copies_go_to_nodes_that_are_alive() -> None:
+    """P61: in the nodeset of their epoch."""
     sight = replace(without(N2), history=history(ALL, (N1, N2)), epoch=Epoch(2), released_end=lsn("e2n1"))
     donor = Donating()
     donor.hear(AWAY)
@@ -287,8 +287,8 @@ def test_copies_go_to_nodes_that_are_there() -> None:
     assert donor.machine.bytes_copied == 2 * record("e1n1", N1, N4).size
 
 
-def test_records_with_too_few_copies_are_put_off_however_often_one_looks() -> None:
-    """P61: a drain that marked such copies on the first look would be done after the second."""
+def test_records_that_would_have_too_few_copies_are_put_off_at_every_attempt() -> None:
+    """P61: if the first attempt marked such copies as drained, the second one would call the log done."""
     three = replace(without(N1, N4), history=history(ALL, (N1, N2, N4)), epoch=Epoch(2))
     donor = Donating(N3)
     donor.hear(LEAVES)
@@ -302,7 +302,7 @@ def test_records_with_too_few_copies_are_put_off_however_often_one_looks() -> No
         donor.see(replace(three, released_end=lsn("e2n1")))
 
 
-def test_what_cannot_be_read_or_stored_is_begun_again() -> None:
+def test_an_attempt_that_cannot_read_or_store_is_followed_by_another() -> None:
     """P65."""
     donor = copying()
     donor.feed(ReadFailed(donor.the(StoreRead).read_id))
@@ -311,7 +311,7 @@ def test_what_cannot_be_read_or_stored_is_begun_again() -> None:
     assert donor.the(LookAtLog)
 
 
-def test_copies_are_sent_again_by_the_copying_itself() -> None:
+def test_the_copying_itself_sends_copies_again() -> None:
     """P65: the donor only wakes it."""
     donor = copying()
     donor.read(record("e1n1", N1, N3), next="e1n9")
@@ -322,7 +322,7 @@ def test_copies_are_sent_again_by_the_copying_itself() -> None:
     assert donor.feed(Woken()) == []
 
 
-def test_events_of_another_log_are_not_those_of_this() -> None:
+def test_answers_for_another_log_do_not_count_for_this_one() -> None:
     donor = Donating()
     donor.hear(BACK)
     look = donor.the(LookAtLog)

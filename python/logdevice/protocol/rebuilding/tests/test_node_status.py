@@ -1,4 +1,4 @@
-"""The event log and what it says about nodes: rules P50 to P58."""
+"""The event log and what it says about nodes. Rules P50 to P58, P73 and P74."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = EventKind
 
 
 def after(*events: tuple[EventKind, NodeId], begin: NodeEvents | None = None) -> NodeEvents:
-    """The sum after these events; DONE and ACKNOWLEDGED are about the rebuilding of the moment."""
+    """The state after these events. DONE and ACKNOWLEDGED belong to the rebuilding of that moment."""
     found = NodeEvents() if begin is None else begin
     for kind, node in events:
         found = apply(found, NodeEvent(kind=kind, node=node, version=found.rebuilding), STORAGE)
@@ -51,14 +51,14 @@ def status(events: NodeEvents, node: NodeId) -> AuthoritativeStatus:
     return statuses(events).get(node, FULL)
 
 
-def test_nobody_is_mentioned_who_is_as_it_should_be() -> None:
+def test_nodes_whose_data_is_in_order_are_not_mentioned() -> None:
     """P50."""
     assert statuses(NodeEvents()) == {}
     assert notice(NodeEvents()) == StatusNotice(0, ())
     assert not NodeEvents().has_work
 
 
-def test_a_node_whose_disk_is_lost_is_waited_for_until_it_is_given_up() -> None:
+def test_readers_wait_for_a_node_that_lost_its_disk_until_it_is_given_up() -> None:
     """P51, P52."""
     events = after((KINDS.RETURNED_EMPTY, N3))
     assert status(events, N3) is AWAY
@@ -81,8 +81,8 @@ def test_data_that_comes_back_counts_again() -> None:
         assert (events.checked, statuses(events)) == (frozenset({N3}), {})
 
 
-def test_a_node_that_was_wiped_does_not_count_again_because_it_says_so() -> None:
-    """P54: what it has is what it was given since."""
+def test_a_wiped_node_that_returns_does_not_count_again_at_once() -> None:
+    """P54: it has only the copies that it got since."""
     events = after((KINDS.RETURNED_EMPTY, N3))
     assert after((KINDS.RETURNED, N3), begin=events) is events
     away = after((KINDS.REBUILD, N3), begin=events)
@@ -92,7 +92,7 @@ def test_a_node_that_was_wiped_does_not_count_again_because_it_says_so() -> None
 
 
 def test_a_node_that_is_away_is_empty_once_every_donor_has_copied_its_data() -> None:
-    """P51, P53: those who are lost are not waited for."""
+    """P51, P53: lost nodes are no donors."""
     events = after((KINDS.REBUILD, N3))
     assert events.has_work
     assert events.donors(STORAGE) == (N1, N2, N4)
@@ -102,8 +102,8 @@ def test_a_node_that_is_away_is_empty_once_every_donor_has_copied_its_data() -> 
     assert not settled.has_work
 
 
-def test_a_node_that_got_its_copies_back_counts_when_it_says_so() -> None:
-    """P52: never as an empty one, because it holds copies."""
+def test_a_node_that_got_its_copies_back_counts_once_it_acknowledges_this() -> None:
+    """P52: it never counts as empty, because it holds copies."""
     events = done(after((KINDS.RETURNED_EMPTY, N3)), N1, N2)
     assert after((KINDS.ACKNOWLEDGED, N3), begin=events) is events
     settled = done(events, N4)
@@ -112,8 +112,8 @@ def test_a_node_that_got_its_copies_back_counts_when_it_says_so() -> None:
     assert (counting.checked, statuses(counting)) == (frozenset({N3}), {})
 
 
-def test_after_a_node_counts_again_everybody_has_a_last_look() -> None:
-    """P73: the node itself, too."""
+def test_after_a_node_counts_again_all_donors_check_once_more() -> None:
+    """P73: also the node itself."""
     events = after((KINDS.REBUILD, N3), (KINDS.RETURNED, N3))
     assert (events.has_work, events.gone, events.lost) == (True, frozenset(), ())
     assert done(events, N1, N2, N4).checked == frozenset({N3})
@@ -130,7 +130,7 @@ def test_an_acknowledgement_of_an_earlier_rebuilding_does_not_count() -> None:
     assert apply(settled, late, STORAGE) is settled
 
 
-def test_nothing_is_settled_as_long_as_a_record_may_be_on_disks_that_may_come_back() -> None:
+def test_nothing_is_settled_while_a_record_may_be_on_disks_that_may_come_back() -> None:
     """P58."""
     events = after((KINDS.REBUILD, N3), (KINDS.REBUILD, N4))
     events = done(events, N1, N2, is_authoritative=False)
@@ -141,7 +141,7 @@ def test_nothing_is_settled_as_long_as_a_record_may_be_on_disks_that_may_come_ba
     assert statuses(events) == {N3: EMPTY, N4: EMPTY}
 
 
-def test_without_a_donor_nothing_is_settled_by_itself() -> None:
+def test_nothing_is_settled_without_a_donor() -> None:
     """P58."""
     events = after(*((KINDS.REBUILD, node) for node in STORAGE))
     assert set(statuses(events).values()) == {AWAY}
@@ -149,8 +149,8 @@ def test_without_a_donor_nothing_is_settled_by_itself() -> None:
     assert set(statuses(events).values()) == {EMPTY}
 
 
-def test_a_second_loss_makes_everybody_begin_again() -> None:
-    """P57: who has finished may have left to the node that is lost now what nobody else copies."""
+def test_a_second_loss_makes_all_donors_begin_again() -> None:
+    """P57: the node that is lost now may have been the donor of records that no other node has copied."""
     first = done(after((KINDS.REBUILD, N3)), N1, N2)
     second = after((KINDS.REBUILD, N4), begin=first)
     assert second.rebuilding > first.rebuilding
@@ -159,14 +159,14 @@ def test_a_second_loss_makes_everybody_begin_again() -> None:
     assert apply(second, late, STORAGE) is second
 
 
-def test_what_is_empty_stays_so_when_another_node_is_lost() -> None:
+def test_an_empty_node_stays_empty_when_another_node_is_lost() -> None:
     """P51."""
     events = after((KINDS.REBUILD, N4), begin=done(after((KINDS.REBUILD, N3)), N1, N2, N4))
     assert statuses(events) == {N3: EMPTY, N4: AWAY}
 
 
-def test_a_node_that_is_drained_serves_until_it_holds_nothing_that_is_not_elsewhere() -> None:
-    """P53, P74: it is a donor itself, and has the last word."""
+def test_a_drained_node_serves_until_all_of_its_copies_are_elsewhere() -> None:
+    """P53, P74: it is a donor itself, and the drain ends when it acknowledges this."""
     events = after((KINDS.DRAIN, N3))
     assert (status(events, N3), events.gone, events.lost) == (FULL, frozenset({N3}), ())
     assert after((KINDS.ACKNOWLEDGED, N3), begin=events) is events, "donors are not done"
@@ -175,10 +175,10 @@ def test_a_node_that_is_drained_serves_until_it_holds_nothing_that_is_not_elsewh
     drained = after((KINDS.ACKNOWLEDGED, N3), begin=moved)
     assert (status(drained, N3), drained.has_work) == (EMPTY, False)
     assert (events.fenced, moved.fenced, drained.fenced) == (frozenset(), frozenset({N3}), frozenset({N3}))
-    assert not drained.refilled, "what it had is elsewhere, so it lacks nothing"
+    assert not drained.refilled, "its copies are elsewhere, so it lacks nothing"
 
 
-def test_a_drain_begins_again_when_the_node_finds_something_that_nobody_has_copied() -> None:
+def test_a_drain_begins_again_when_the_node_finds_a_copy_that_no_donor_has_copied() -> None:
     """P74."""
     moved = done(after((KINDS.DRAIN, N3)), *STORAGE)
     again = after((KINDS.DRAIN, N3), begin=moved)
@@ -187,8 +187,8 @@ def test_a_drain_begins_again_when_the_node_finds_something_that_nobody_has_copi
     assert apply(again, late, STORAGE) is again
 
 
-def test_a_drain_ends_though_others_are_waited_for() -> None:
-    """P74: its copies are elsewhere, whatever became of those of other nodes."""
+def test_a_drain_ends_although_other_nodes_are_not_restored() -> None:
+    """P74: its copies are elsewhere; those of other nodes do not matter."""
     events = after((KINDS.REBUILD, N4), (KINDS.DRAIN, N3))
     events = done(events, N1, N2, N3, is_authoritative=False)
     events = after((KINDS.ACKNOWLEDGED, N3), begin=events)
@@ -199,7 +199,7 @@ def drained_node() -> NodeEvents:
     return after((KINDS.ACKNOWLEDGED, N3), begin=done(after((KINDS.DRAIN, N3)), *STORAGE))
 
 
-def test_a_drained_node_stays_so_until_somebody_says_otherwise() -> None:
+def test_a_drained_node_stays_drained_until_an_operator_undrains_it() -> None:
     """P54: also when it comes back with an empty disk."""
     drained = drained_node()
     for kind in (KINDS.RETURNED_EMPTY, KINDS.RETURNED, KINDS.DRAIN):
@@ -207,7 +207,7 @@ def test_a_drained_node_stays_so_until_somebody_says_otherwise() -> None:
     assert after((KINDS.UNDRAIN, N3), begin=drained).checked == frozenset({N3})
 
 
-def test_a_node_that_loses_its_disk_while_it_is_drained_is_a_lost_one() -> None:
+def test_a_node_that_loses_its_disk_while_it_is_drained_counts_as_lost() -> None:
     """P54."""
     events = after((KINDS.DRAIN, N3), (KINDS.RETURNED_EMPTY, N3))
     assert (events.lost, events.refilled) == ((N3,), frozenset({N3}))
@@ -215,7 +215,7 @@ def test_a_node_that_loses_its_disk_while_it_is_drained_is_a_lost_one() -> None:
     assert after((KINDS.DRAIN, N3), (KINDS.UNRECOVERABLE, N3)).lost == (N3,)
 
 
-def test_a_node_that_comes_back_after_all_was_settled_without_it_is_restored() -> None:
+def test_a_node_that_returns_after_everything_was_settled_without_it_is_restored() -> None:
     """P54: with its data or without."""
     settled = done(after((KINDS.REBUILD, N3)), N1, N2, N4)
     for kind in (KINDS.RETURNED_EMPTY, KINDS.RETURNED):
@@ -226,12 +226,12 @@ def test_a_node_that_comes_back_after_all_was_settled_without_it_is_restored() -
 
 
 def test_a_node_that_loses_its_disk_again_is_restored_again() -> None:
-    """P54: also between the last copy and its word that it has everything."""
+    """P54: also between the last copy and its acknowledgement."""
     settled = done(after((KINDS.RETURNED_EMPTY, N3)), N1, N2, N4)
     again = after((KINDS.RETURNED_EMPTY, N3), begin=settled)
     assert (again.has_work, status(again, N3)) == (True, AWAY)
     given_up = after((KINDS.UNRECOVERABLE, N3), (KINDS.RETURNED_EMPTY, N3))
-    assert status(given_up, N3) is LOST, "what was given up stays given up"
+    assert status(given_up, N3) is LOST, "a node that was given up stays given up"
 
 
 def test_a_node_that_is_removed_is_forgotten() -> None:
@@ -254,8 +254,8 @@ def test_a_node_that_is_removed_is_forgotten() -> None:
         (KINDS.ACKNOWLEDGED, NodeEvents()),
     ],
 )
-def test_what_says_nothing_new_changes_nothing(kind: EventKind, begin: NodeEvents) -> None:
-    """P57: so that it may be said again."""
+def test_an_event_that_says_nothing_new_changes_nothing(kind: EventKind, begin: NodeEvents) -> None:
+    """P57: so events may be recorded twice."""
     assert after((kind, N3), begin=begin) is begin
 
 
@@ -263,11 +263,11 @@ steps = st.lists(st.tuples(st.sampled_from(EventKind), st.sampled_from(STORAGE),
 
 
 @given(steps)
-def test_only_what_all_donors_have_copied_is_ever_called_empty(
+def test_a_node_is_called_empty_only_once_all_donors_have_copied_its_data(
     script: list[tuple[Any, NodeId, bool]],
 ) -> None:
-    """P51, P57: against a plainer account of who has finished since when."""
-    events, finished = NodeEvents(), {}  # donor -> the rebuilding it has finished
+    """P51, P57: compared with a simpler model of which donors have finished."""
+    events, finished = NodeEvents(), {}  # donor -> the rebuilding that it has finished
     for kind, node, is_authoritative in script:
         before = events
         event = NodeEvent(kind=kind, node=node, version=events.rebuilding, is_authoritative=is_authoritative)
@@ -285,13 +285,13 @@ def test_only_what_all_donors_have_copied_is_ever_called_empty(
                 assert all(finished.get(donor) == events.rebuilding for donor in donors)
 
 
-def test_new_epochs_do_without_all_nodes_that_are_not_as_they_should_be() -> None:
-    """P55: whether they are away, being restored or drained; not without those that count again."""
+def test_new_epochs_avoid_all_nodes_whose_data_is_not_in_order() -> None:
+    """P55: nodes that are away, being restored or drained; not nodes that count again."""
     events = after((KINDS.REBUILD, N1), (KINDS.RETURNED_EMPTY, N2), (KINDS.DRAIN, N3))
     assert events.avoided == frozenset({N1, N2, N3})
     assert after((KINDS.RETURNED, N1), begin=events).avoided == frozenset({N2, N3})
 
 
-def test_a_case_begins_with_everything_open() -> None:
+def test_a_new_case_is_neither_ready_nor_settled() -> None:
     case = NodeCase(node=N3, mode=CaseMode.RESTORE)
     assert (case.is_recoverable, case.is_wiped, case.is_ready, case.is_settled) == (True, False, False, False)

@@ -1,4 +1,4 @@
-"""A node that gets its data back, and one that leaves: what each says of itself. Rules P74 and P79."""
+"""What a node reports when it has its data back, and when it is drained. Rules P74 and P79."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ AGAIN = NodeEvent(kind=EventKind.DRAIN, node=N3, version=5)
 LOGS = (LogId(7), LogId(8))
 
 
-def test_a_node_that_has_everything_back_says_so_once() -> None:
+def test_a_node_that_has_everything_back_acknowledges_it_once() -> None:
     """P79."""
     node = OwnData(N3, SETTINGS)
     assert node.handle(MetadataLogsAdopted(True), 0) == []
@@ -46,7 +46,7 @@ def test_a_node_that_has_everything_back_says_so_once() -> None:
 
 
 def test_a_node_without_the_metadata_logs_does_not_count_yet() -> None:
-    """P79: recovery would ask it for the history of logs."""
+    """P79: other nodes would ask it for the history of logs."""
     node = OwnData(N3, SETTINGS)
     assert node.handle(RESTORED, 0) == []
     assert node.handle(MetadataLogsAdopted(True), 0) == [RecordEvent(ACKNOWLEDGED)]
@@ -64,7 +64,7 @@ def test_only_a_node_that_runs_and_was_lost_has_its_data_back() -> None:
         assert node.handle(EventLogMoved(case_events(case)), 0) == []
 
 
-def test_what_it_could_not_say_it_says_again() -> None:
+def test_an_acknowledgement_that_could_not_be_recorded_is_repeated() -> None:
     """P79."""
     node = OwnData(N3, SETTINGS)
     node.handle(MetadataLogsAdopted(True), 0)
@@ -93,8 +93,8 @@ class Leaver:
         return self.feed(RecordsRead(read.read_id, (), up_to, ReadEnd.LIMIT))
 
 
-def test_a_drained_node_goes_through_all_it_holds() -> None:
-    """P74: a copy that names it and is not marked is nowhere else."""
+def test_a_drained_node_checks_all_of_its_copies() -> None:
+    """P74: a copy that names the node and is not marked as drained is not elsewhere."""
     leaver = Leaver()
     read = leaver.read_first()
     assert (read.log, read.start, read.end, read.headers_only) == (7, Lsn(0), LSN_MAX, True)
@@ -110,8 +110,8 @@ def test_a_drained_node_goes_through_all_it_holds() -> None:
     assert leaver.nothing_in(other) == [RecordEvent(ACKNOWLEDGED)]
 
 
-def test_what_no_donor_has_copied_makes_the_drain_begin_again() -> None:
-    """P74: and a disk that cannot be read may hold anything."""
+def test_a_copy_that_no_donor_has_copied_makes_the_drain_begin_again() -> None:
+    """P74: so does a disk that cannot be read, which may hold such copies."""
     leaver = Leaver()
     read = leaver.read_first()
     found = RecordsRead(read.read_id, (record("e1n1", N1, N3),), Lsn(50), ReadEnd.BYTES)
@@ -121,8 +121,8 @@ def test_what_no_donor_has_copied_makes_the_drain_begin_again() -> None:
     assert leaver.feed(ReadFailed(leaver.read_first().read_id)) == [RecordEvent(AGAIN)]
 
 
-def test_a_drained_node_throws_everything_away_at_once() -> None:
-    """P74: what comes after the drain was taken back comes after that."""
+def test_a_drained_node_deletes_all_of_its_copies_at_once() -> None:
+    """P74: so copies that come after an UNDRAIN are not deleted."""
     leaver = Leaver()
     (wait,) = leaver.feed(DRAINED)
     assert isinstance(wait, AwaitQuiet)
@@ -146,7 +146,7 @@ def test_copies_that_could_not_be_removed_are_removed_later() -> None:
 
 
 def test_a_drain_that_was_taken_back_removes_nothing() -> None:
-    """P74: the node takes copies again, and those would go with the others."""
+    """P74: the node takes copies again, and these would be deleted, too."""
     leaver = Leaver()
     (wait,) = leaver.feed(DRAINED)
     assert isinstance(wait, AwaitQuiet)
@@ -158,7 +158,7 @@ def test_a_drain_that_was_taken_back_removes_nothing() -> None:
     assert leaver.nothing_in(read) == []
 
 
-def test_what_a_drained_node_could_not_say_it_finds_out_and_says_again() -> None:
+def test_a_drained_node_whose_report_was_not_recorded_checks_and_reports_again() -> None:
     """P74."""
     leaver = Leaver()
     leaver.feed(ReadFailed(leaver.read_first().read_id))

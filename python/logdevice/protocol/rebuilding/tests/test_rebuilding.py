@@ -1,4 +1,4 @@
-"""One log on one donor: what is read, sent, told and tried again. Rules P62 to P66."""
+"""Copying one log on one donor: what is read, sent, amended and repeated. Rules P62 to P66."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def record(at: str, copyset: tuple[NodeId, ...] = (N1, N2, N3), flags: int = 0, 
 
 
 class Donor:
-    """P50, which copies what it has of [e1n1, e3n0)."""
+    """N1, a donor that copies its records in [e1n1, e3n0)."""
 
     def __init__(
         self, losses: Losses = BACK, *, end: str = "e3n0", settings: RebuildSettings | None = None
@@ -106,8 +106,8 @@ class Donor:
         return self.machine.outcome
 
 
-def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
-    """P62: the nodeset of one epoch says nothing about the next."""
+def test_a_donor_reads_its_own_copies_epoch_by_epoch() -> None:
+    """P62: each epoch may have another nodeset."""
     donor = Donor()
     (order,) = donor.reads
     assert (order.start, order.end, order.gap_end) == (lsn("e1n1"), lsn("e2n1"), lsn("e3n0"))
@@ -122,12 +122,12 @@ def test_it_looks_at_its_own_copies_epoch_by_epoch() -> None:
     assert donor.wait(1) == []
 
 
-def test_a_log_without_anything_to_look_at_is_done_at_once() -> None:
+def test_a_log_with_nothing_to_read_is_done_at_once() -> None:
     assert Donor(end="e1n1").end == EndRebuilding(True)
 
 
-def test_a_node_that_is_back_gets_its_copies_and_nobody_else_hears_of_it() -> None:
-    """P62: the copyset is as it was."""
+def test_a_node_that_is_back_gets_its_copies_and_other_nodes_get_nothing() -> None:
+    """P62: the copyset does not change."""
     donor = Donor()
     donor.read(record("e1n1"), record("e1n2"), next="e3n0")
     (put,) = donor.sent
@@ -138,7 +138,7 @@ def test_a_node_that_is_back_gets_its_copies_and_nobody_else_hears_of_it() -> No
     assert donor.machine.bytes_copied == 2 * record("e1n1").size
 
 
-def test_holders_hear_of_a_new_copyset_after_the_copies_are_safe_this_node_last() -> None:
+def test_holders_get_a_new_copyset_once_the_copies_are_stored_this_node_last() -> None:
     """P62."""
     donor = Donor(AWAY)
     donor.read(record("e1n1"), next="e3n0")
@@ -156,8 +156,8 @@ def test_holders_hear_of_a_new_copyset_after_the_copies_are_safe_this_node_last(
     assert donor.end == EndRebuilding(True)
 
 
-def test_with_extras_copies_name_all_that_may_hold_one_until_all_are_safe() -> None:
-    """P63: whoever had a copyset of R nodes now would believe that all of them hold the record."""
+def test_with_extras_copies_name_all_possible_holders_until_all_are_stored() -> None:
+    """P63: a copyset of R nodes would say that all of these hold the record."""
     donor, wide = Donor(AWAY), (N1, N2, N3, N4)
     donor.read(record("e1n1", wide), next="e3n0")
     assert {sent.node: sent.request.records[0].copyset for sent in donor.sent} == {N2: wide, N4: wide}
@@ -168,7 +168,7 @@ def test_with_extras_copies_name_all_that_may_hold_one_until_all_are_safe() -> N
 
 
 def test_a_copy_on_a_node_that_leaves_is_marked() -> None:
-    """P64: and one that comes from such a node is not."""
+    """P64: a new copy made from it is not."""
     donor = Donor(LEAVING)
     donor.read(record("e1n1", flags=DRAINED), next="e3n0")
     (put,) = donor.sent
@@ -180,7 +180,7 @@ def test_a_copy_on_a_node_that_leaves_is_marked() -> None:
     assert {sent.node: sent.request.records[0].flags for sent in donor.sent} == {N1: DRAINED}
 
 
-def test_some_chunks_are_on_their_way_at_a_time() -> None:
+def test_the_number_of_chunks_on_their_way_is_limited() -> None:
     """P66."""
     donor = Donor(settings=RebuildSettings(rebuild_chunks_max=2))
     donor.read(record("e1n1"), next="e1n2")
@@ -192,8 +192,8 @@ def test_some_chunks_are_on_their_way_at_a_time() -> None:
     assert len(donor.reads) == 1
 
 
-def test_it_copies_no_faster_than_it_may() -> None:
-    """P66: 1000 bytes are a second."""
+def test_copying_keeps_to_its_rate() -> None:
+    """P66: 1000 bytes take a second."""
     size = record("e1n1").size
     donor = Donor(settings=RebuildSettings(rebuild_bytes_per_s_max=size))
     donor.read(record("e1n1"), record("e1n2"), next="e1n3")
@@ -203,7 +203,7 @@ def test_it_copies_no_faster_than_it_may() -> None:
     assert len(donor.reads) == 1
 
 
-def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_after_it() -> None:
+def test_while_the_node_serves_readers_it_copies_one_chunk_at_a_time_and_rests_after_it() -> None:
     """P66: also after a read that found nothing."""
     donor = Donor(settings=RebuildSettings(rebuild_busy_percent_max=10, rebuild_bytes_per_s_max=1 << 40))
     donor.budget.measure(0, 0)
@@ -222,8 +222,8 @@ def test_while_the_node_serves_readers_there_is_one_chunk_at_a_time_and_a_rest_a
     assert donor.machine.deadline_ms == 310 + 90
 
 
-def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
-    """P65: at first after a short one, because a node that has just come back needs a moment only."""
+def test_copies_that_could_not_be_stored_are_sent_again_after_a_while() -> None:
+    """P65: the first pause is short, because a node that has just come back needs only a moment."""
     donor = Donor(settings=RebuildSettings(rebuild_retry_ms=480, rebuild_attempts_max=3))
     donor.read(record("e1n1"), next="e3n0")
     (put,) = donor.sent
@@ -231,14 +231,14 @@ def test_what_could_not_be_stored_is_sent_again_after_a_while() -> None:
     assert donor.machine.deadline_ms == 100 + 30
     assert donor.wait(29) == []
     assert donor.wait(1) == [put]
-    assert donor.feed(Lost(put.node, put.request, True, put.id)) == [], "nobody knows whether it was stored"
+    assert donor.feed(Lost(put.node, put.request, True, put.id)) == [], "it may have been stored"
     assert donor.machine.deadline_ms == 130 + 60
     assert donor.wait(60) == [put]
     donor.answer(put, AGAIN)
-    assert donor.end == EndRebuilding(False), "with other nodes, perhaps"
+    assert donor.end == EndRebuilding(False), "a new attempt may use other nodes"
 
 
-def test_a_donor_that_is_behind_the_event_log_begins_again() -> None:
+def test_a_donor_with_an_outdated_event_log_begins_again() -> None:
     """P57, P65."""
     for status in (CopiesStatus.OUTDATED, CopiesStatus.NO_SPACE, CopiesStatus.FAILED):
         donor = Donor()
@@ -247,7 +247,7 @@ def test_a_donor_that_is_behind_the_event_log_begins_again() -> None:
         assert donor.end == EndRebuilding(False)
 
 
-def test_a_disk_that_cannot_be_read_ends_it() -> None:
+def test_a_disk_that_cannot_be_read_ends_the_copying() -> None:
     """P65."""
     donor = Donor()
     donor.feed(ReadFailed(donor.reads[0].read_id))
@@ -255,21 +255,21 @@ def test_a_disk_that_cannot_be_read_ends_it() -> None:
 
 
 def test_records_that_cannot_be_read_are_counted() -> None:
-    """P59: nobody may say then that nothing was lost."""
+    """P59: then it is not certain that nothing was lost."""
     donor = Donor()
     donor.read(record("e1n1", flags=CORRUPT), next="e3n0")
     assert donor.end == EndRebuilding(True, unreadable=1)
 
 
-def test_a_stretch_of_which_the_store_may_have_lost_records_is_counted() -> None:
-    """P59: it may be the only copy that is not there."""
+def test_a_range_in_which_the_store_may_have_lost_records_is_counted() -> None:
+    """P59: the lost copy may have been the only one."""
     donor = Donor()
     read = donor.reads[0]
     donor.feed(RecordsRead(read.read_id, (), lsn("e3n0"), ReadEnd.LIMIT, under_replicated=True))
     assert donor.end == EndRebuilding(True, unreadable=1)
 
 
-def test_what_is_no_record_is_passed() -> None:
+def test_items_that_are_not_records_are_passed() -> None:
     donor = Donor()
     order = donor.reads[0]
     donor.feed(
@@ -279,15 +279,15 @@ def test_what_is_no_record_is_passed() -> None:
 
 
 def test_records_for_which_there_are_too_few_nodes_are_left_as_they_are_and_counted() -> None:
-    """P61: a copy that was marked as being elsewhere would not be looked at again."""
+    """P61: a copy that was marked as drained would not be checked again."""
     donor = Donor(replace(LEAVING, lost=frozenset({N4}), gone=frozenset({N1, N4})))
     donor.read(record("e1n1"), record("e1n2", (N1, N2, N4)), next="e3n0")
     assert donor.sent == []
     assert donor.end == EndRebuilding(True, short=2)
 
 
-def test_it_says_how_much_of_the_log_it_has_passed() -> None:
-    """By the counters that records carry: most of what lies between is not read."""
+def test_the_progress_through_the_log_is_known() -> None:
+    """It comes from the counters of records, because most records in between are not read."""
     donor = Donor()
     donor.read(record("e1n1", byte_end=5_936), next="e1n2")
     assert donor.machine.bytes_passed == 936

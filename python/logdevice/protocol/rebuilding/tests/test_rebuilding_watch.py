@@ -21,7 +21,7 @@ def given_up(node: NodeId) -> NodeEvent:
     return NodeEvent(kind=EventKind.UNRECOVERABLE, node=node)
 
 
-def test_a_node_that_is_away_for_too_long_is_taken_for_lost() -> None:
+def test_a_node_that_is_away_too_long_counts_as_lost() -> None:
     """P69."""
     assert due(NO_EVENTS, STORAGE, {N3: 500}, {}, 1_499, SETTINGS) == []
     assert due(NO_EVENTS, STORAGE, {N3: 500}, {}, 1_500, SETTINGS) == [lost(N3)]
@@ -29,14 +29,14 @@ def test_a_node_that_is_away_for_too_long_is_taken_for_lost() -> None:
     assert due(NO_EVENTS, STORAGE, {N3: 0}, {}, 10**9, never) == []
 
 
-def test_a_node_that_is_taken_for_lost_is_not_taken_for_lost_again() -> None:
-    """P69: but one that was being restored and is away again is."""
+def test_a_lost_node_is_not_reported_as_lost_again() -> None:
+    """P69: but a node that was being restored and is away again is."""
     for is_ready, expected in ((False, []), (True, [lost(N3)])):
         case = NodeCase(node=N3, mode=CaseMode.RESTORE, is_wiped=True, is_ready=is_ready)
         assert due(NodeEvents(cases=(case,)), STORAGE, {N3: 0}, {}, 2_000, SETTINGS) == expected
 
 
-def test_where_many_are_away_the_network_is_to_blame() -> None:
+def test_no_node_counts_as_lost_if_many_are_away_because_the_network_has_probably_failed() -> None:
     """P69: two of six are 33 percent, three are 50."""
     assert due(NO_EVENTS, STORAGE, {N1: 0, N3: 0}, {}, 2_000, SETTINGS) == [lost(N1), lost(N3)]
     assert due(NO_EVENTS, STORAGE, {N1: 0, N2: 0, N3: 0}, {}, 2_000, SETTINGS) == []
@@ -44,17 +44,17 @@ def test_where_many_are_away_the_network_is_to_blame() -> None:
     assert due(NodeEvents(cases=(case,)), STORAGE, {N1: 0, N3: 0}, {}, 2_000, SETTINGS) == []
 
 
-def test_data_is_given_up_by_itself_only_where_that_was_asked_for() -> None:
+def test_data_is_given_up_automatically_only_if_the_settings_say_so() -> None:
     """P70."""
     events = NodeEvents(cases=(NodeCase(node=N3, mode=CaseMode.RESTORE),))
     assert due(events, STORAGE, {}, {N3: 0}, 10**9, SETTINGS) == []
     patient = RebuildSettings(auto_unrecoverable_ms=5_000)
     assert due(events, STORAGE, {}, {N3: 100}, 5_099, patient) == []
     assert due(events, STORAGE, {}, {N3: 100}, 5_100, patient) == [given_up(N3)]
-    assert due(events, STORAGE, {}, {}, 10**9, patient) == [], "it was not known to be lost until now"
+    assert due(events, STORAGE, {}, {}, 10**9, patient) == [], "its data was not known to be lost until now"
 
 
-def test_only_what_is_waited_for_is_given_up() -> None:
+def test_only_data_that_readers_wait_for_is_given_up() -> None:
     """P70."""
     patient = RebuildSettings(auto_unrecoverable_ms=1)
     cases = (

@@ -1,4 +1,4 @@
-"""The recovery of a log in the hands of a test, which plays nodes and epoch store.
+"""The recovery of a log for tests; the test plays nodes and epoch store.
 
 Nodes N0 to N4, three copies; the sequencer is N9. Nodes answer when the test says so: `seal`, `digest`,
 `store` and `clean` answer for the nodes named, with what the test gives them.
@@ -108,7 +108,7 @@ class Recovering:
             rng=random.Random(1),
         )
         self.machine = LogRecovery(context, Epoch(last_clean), history, statuses or {}, tail_end)
-        self.bridge_asks: list[Ask[Request]] = []  # after the bridge of the last clean epoch
+        self.bridge_asks: list[Ask[Request]] = []  # questions for the bridge of the last clean epoch
         self.now_ms = 0
         self._seal = Epoch(seal)
         self.state = EpochState(
@@ -134,7 +134,7 @@ class Recovering:
         return [effect for effect in effects if effect not in asks and not isinstance(effect, WakeAt)]
 
     def lose(self, node: int) -> list[Effect]:
-        """The connection breaks; what is asked of a node first, and again, is its seal."""
+        """The connection breaks. The first request to a node, and the first again, is SEAL."""
         seal = Seal(log=LOG, epoch=self._seal, sealed_by=NodeId(9), last_clean=Epoch(1))
         return self.feed(Lost(NodeId(node), seal))
 
@@ -147,7 +147,7 @@ class Recovering:
         next: Lsn | None = None,
         start: Lsn | None = None,
     ) -> None:
-        """These nodes answer what they have behind the last record of the last clean epoch."""
+        """These nodes answer with what they have after the last record of the last clean epoch."""
         request = self.bridge_asks[0].request
         assert isinstance(request, DigestRequest)
         answer = DigestRecords(
@@ -170,7 +170,7 @@ class Recovering:
         return self.feed(Woken())
 
     def sent(self, kind: type[AnyRequest]) -> dict[NodeId, AnyRequest]:
-        """The requests of this kind that the last step brought; one per node."""
+        """The requests of this kind from the last step, one per node."""
         return {
             effect.node: effect.request
             for effect in self.all
@@ -260,7 +260,7 @@ class Recovering:
         self._answer((node, answer) for node in members)
 
     def note_clean(self) -> WriteEpochStore:
-        """The epoch store is asked, and takes it."""
+        """The epoch store is asked, and takes the clean epoch."""
         self.feed(EpochStoreRead(3, self.state))
         (write,) = self.wanted(WriteEpochStore)
         self.state = write.state
@@ -268,13 +268,13 @@ class Recovering:
         return write
 
     def recover(self, epoch: int, members: Iterable[int] = ALL, *copies: Record, attempt: int = 1) -> None:
-        """All of an epoch whose nodes are sealed, up to the epoch store; every node has the same copies."""
+        """Recovers an epoch whose nodes are sealed, up to the epoch store; all nodes have the same copies."""
         members = list(members)
         self.digest(members, *copies, epoch=epoch, attempt=attempt)
         self.write(epoch, members, attempt=attempt)
 
     def write(self, epoch: int, members: Iterable[int] = ALL, *, attempt: int = 1) -> None:
-        """The stores that the last step brought, whatever they bring, and the clean marks."""
+        """Answers the stores of the last step, and the requests to note the epoch as clean."""
         while stores := [
             effect for effect in self.all if isinstance(effect, Ask) and isinstance(effect.request, Store)
         ]:

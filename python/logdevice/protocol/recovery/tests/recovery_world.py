@@ -1,7 +1,7 @@
-"""Real storage nodes and real recoveries of one epoch, which a test lets go as far as it likes.
+"""Real storage nodes and real recoveries of one epoch; a test decides how far each recovery goes.
 
-Disks write and read at once, and answers come at once, in the order of the questions. A node that is out of
-reach is lost to the recovery as soon as it is asked.
+Disks write and read at once, and answers come at once, in the order of the questions. If a node is out of
+reach, requests to it are lost at once.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RecoveryWorld:
             self.nodes[node].ask(store)
 
     def release(self) -> None:
-        """Everybody hears of a later epoch; who has no note of a recovery asks all the others."""
+        """Releases a later epoch to all nodes; those that have not noted a recovery ask all the others."""
         for node in self.nodes.values():
             node.ask(Release(LOG, Lsn.of(EPOCH + 9, 1), NodeId(9)))
         known = [node.recovered() for node in self.nodes.values() if node.recovered().is_known]
@@ -124,7 +124,7 @@ class RecoveryWorld:
 
 
 class Recovery:
-    """Of the one epoch; nobody ever tells the epoch store."""
+    """A recovery of the one epoch. The epoch store never learns that it is clean."""
 
     def __init__(self, world: RecoveryWorld, seal: int) -> None:
         context = RecoveryContext(
@@ -141,7 +141,7 @@ class Recovery:
         self._waiting: list[RecoveryEffect] = self._machine.start(0)
 
     def run(self, reached: Iterable[int], *, until: type[Request] | None = None) -> bool:
-        """Up to the first request of a kind, which is still answered. Whether everybody has noted the end."""
+        """Goes on until a request of this kind is answered. Returns whether all nodes have noted the end."""
         reach = nodes(reached)
         while self._waiting:
             effect = self._waiting.pop(0)
@@ -154,7 +154,7 @@ class Recovery:
         return False
 
     def lose(self, node: int) -> None:
-        """The connection breaks; what is on its way to others is lost with it."""
+        """The connection breaks; messages on their way to other nodes are lost, too."""
         seal = Seal(log=LOG, epoch=EPOCH, sealed_by=NodeId(9), last_clean=Epoch(0))
         self._waiting = self._machine.handle(Lost(NodeId(node), seal), 0)
 

@@ -118,18 +118,18 @@ def test_a_record_on_a_single_node_is_kept() -> None:
     )
 
 
-def test_where_nothing_is_a_hole_is_put() -> None:
+def test_an_empty_lsn_becomes_a_hole() -> None:
     """V7."""
     assert drawn(decide((1, copy(2)), (2, copy(4)))) == "hrhrb"
 
 
-def test_what_is_good_is_left_as_it_is() -> None:
+def test_good_records_are_left_as_they_are() -> None:
     """V5."""
     assert drawn(decide((1, copy(2)), (2, copy(4)), start=4)) == "...rb"
 
 
-def test_recovery_takes_precedence_and_so_does_the_higher_seal_or_wave() -> None:
-    """V6: whatever order the copies come in."""
+def test_recovery_takes_precedence_then_the_higher_seal_or_wave() -> None:
+    """V6: in whatever order the copies come."""
     order = [copy(1, wave=1), copy(1, wave=7), plug(1, 5), kept(1, 6), plug(1, 8)]
     for lower in range(5):
         for higher in range(lower + 1, 5):
@@ -139,26 +139,26 @@ def test_recovery_takes_precedence_and_so_does_the_higher_seal_or_wave() -> None
                 assert drawn(decisions) == expected
 
 
-def test_who_holds_something_else_is_named() -> None:
-    """V13: those copies have to be overwritten."""
+def test_nodes_that_hold_something_else_are_named() -> None:
+    """V13: their copies must be overwritten."""
     decisions = decide((1, copy(1)), (2, plug(1, 5)), (3, plug(1, 4)), (4, copy(2)))
     assert decisions.decisions[0].holders == (NodeId(2), NodeId(3))
     assert decisions.decisions[0].conflicting == (NodeId(1),)
     assert drawn(decisions) == "hrb"
 
 
-def test_a_bridge_ends_the_epoch_for_whatever_it_takes_precedence_over() -> None:
-    """V8: what the recovery that put the bridge did not see was never acknowledged."""
+def test_a_bridge_ends_the_epoch_for_all_records_of_lower_precedence() -> None:
+    """V8: records that the bridge's recovery did not see were never acknowledged."""
     assert drawn(decide((1, copy(1)), (1, bridge(2, 6)), (2, copy(3)), (2, kept(4, 5)))) == "rbhh"
 
 
 def test_a_bridge_gives_way_to_records_of_a_later_recovery() -> None:
-    """V8: which did not see it, because it was not stored well enough."""
+    """V8: that recovery did not see the bridge, because it was not stored well enough."""
     assert drawn(decide((1, bridge(2, 6)), (2, kept(1, 7)), (2, kept(3, 7)))) == "rhrb"
 
 
 def test_a_bridge_that_was_cut_off_by_a_stronger_one_cuts_nothing() -> None:
-    """V8: the weaker bridge decided without knowing."""
+    """V8: the recovery of the weaker bridge did not see everything."""
     assert drawn(decide((1, bridge(1, 6)), (2, bridge(2, 5)), (3, kept(3, 6)))) == "hhrb"
 
 
@@ -168,32 +168,32 @@ def test_two_bridges_of_attempts_that_failed_become_one() -> None:
 
 
 def test_without_authority_nothing_is_plugged_and_no_bridge_is_put() -> None:
-    """V19: a reader has to see that something may be lost."""
+    """V19: readers must see that something may be lost."""
     decisions = decide((1, copy(2)), (2, copy(4)), authoritative=False)
     assert drawn(decisions) == ".r.r"
     assert decide(authoritative=False).end == START
 
 
 def test_without_authority_earlier_decisions_are_kept() -> None:
-    """V19, V8: holes and bridges that an earlier recovery put; a bridge before records is only a hole."""
+    """V19, V8: holes and bridges of an earlier recovery; a bridge before records becomes a hole."""
     assert drawn(decide((1, plug(1, 6)), (1, bridge(3, 6)), authoritative=False)) == "h.b"
     assert drawn(decide((1, bridge(1, 6)), (2, kept(2, 7)), authoritative=False)) == "hr"
 
 
 def test_a_copy_that_cannot_be_read_is_never_plugged() -> None:
-    """V10: something was there; the bridge comes behind it."""
+    """V10: a record was there; the bridge comes after it."""
     damaged = copy(2, flags=CORRUPT)
     assert drawn(decide((1, copy(1)), (2, damaged))) == "r.b"
     assert drawn(decide((1, damaged))) == "h.b"
     assert drawn(decide((1, damaged), start=3)) == "..b"
 
 
-def test_a_copy_that_cannot_be_read_does_not_matter_where_another_can() -> None:
+def test_a_copy_that_cannot_be_read_does_not_matter_if_another_one_can() -> None:
     """V10."""
     assert drawn(decide((1, copy(1, flags=CORRUPT)), (2, copy(1)))) == "rb"
 
 
-def test_times_and_counters_stand_still_over_holes() -> None:
+def test_times_and_counters_do_not_change_over_holes() -> None:
     """V11."""
     decisions = decide((1, copy(2)), (2, copy(4)))
     positions = [
@@ -203,7 +203,7 @@ def test_times_and_counters_stand_still_over_holes() -> None:
     assert decisions.tail == LogPoint(lsn=Lsn.of(5, 5), timestamp_ms=40, entry_end=400, byte_end=4000)
 
 
-def test_the_last_good_record_gives_the_counters_of_an_end_without_records() -> None:
+def test_without_later_records_the_counters_come_from_the_last_good_record() -> None:
     """V11: or what is known from before the epoch."""
     decisions = decide((1, copy(3)), start=4)
     assert decisions.decisions[0].record.entry_end == 300
@@ -223,8 +223,8 @@ def again(
     return digest.decide(START, LogPoint(), ReceivedTable(), is_authoritative=authoritative)
 
 
-def test_another_attempt_keeps_what_was_decided_though_nobody_shows_it() -> None:
-    """V20: and brings it to nodes as something that nobody has."""
+def test_another_attempt_keeps_decisions_that_no_node_reports() -> None:
+    """V20: and writes them like records that no node has."""
     first = decide((1, copy(1)), (1, copy(3)))
     second = again(first)
     assert drawn(second) == drawn(first) == "rhrb"
@@ -234,14 +234,14 @@ def test_another_attempt_keeps_what_was_decided_though_nobody_shows_it() -> None
     assert drawn(again(second)) == drawn(first)
 
 
-def test_another_attempt_adds_nothing_to_what_was_decided() -> None:
-    """V20: what the first one did not see was not acknowledged."""
+def test_another_attempt_adds_nothing_to_earlier_decisions() -> None:
+    """V20: records that the first attempt did not see were not acknowledged."""
     first = decide((1, copy(2)))
     assert drawn(again(first, (2, copy(1)), (2, copy(4)))) == "hrbh"
 
 
-def test_another_attempt_decides_what_was_left_open() -> None:
-    """V20, V19, V10: for want of authority, or because a copy could not be read."""
+def test_another_attempt_decides_lsns_that_were_left_open() -> None:
+    """V20, V19, V10: left open without authority, or because a copy could not be read."""
     without = decide((1, copy(2)), authoritative=False)
     assert drawn(again(without, (2, copy(3)))) == "hrrb"
     assert drawn(again(without, authoritative=False)) == ".r"
@@ -268,7 +268,7 @@ COPIES = st.lists(
 def test_the_order_in_which_copies_come_does_not_matter(
     copies: list[tuple[int, Record]], seed: int, authoritative: bool
 ) -> None:
-    """V6: so that recoveries which see the same decide the same."""
+    """V6: so that recoveries that see the same copies decide the same."""
     unique = list({(node, record.lsn): (node, record) for node, record in copies}.values())
     shuffled = unique.copy()
     random.Random(seed).shuffle(shuffled)
@@ -279,7 +279,7 @@ def test_the_order_in_which_copies_come_does_not_matter(
 
 @given(COPIES)
 def test_a_recovery_that_follows_a_complete_one_decides_the_same(copies: list[tuple[int, Record]]) -> None:
-    """V6 to V9: decisions written to everybody who took part are found again."""
+    """V6 to V9: decisions that were written to all nodes that took part are found again."""
     unique = list({(node, record.lsn): (node, record) for node, record in copies}.values())
     first = decide(*unique)
     written = [
@@ -294,25 +294,25 @@ def test_a_recovery_that_follows_a_complete_one_decides_the_same(copies: list[tu
 def test_every_attempt_under_a_seal_decides_the_same(
     copies: list[tuple[int, Record]], others: list[tuple[int, Record]]
 ) -> None:
-    """V20: whatever else is shown, as long as no other recovery has the same seal."""
+    """V20: whatever other copies are reported, as long as no other recovery has the same seal."""
     first = drawn(decide(*copies))
     second = drawn(again(decide(*copies), *others, seal=9))
     for before, after in zip_longest(first, second, fillvalue="."):
         assert after == before or (before, after) == (".", "h"), (first, second)
 
 
-def test_what_comes_after_a_gap_of_its_writer_becomes_a_hole() -> None:
-    """O7: it can have been acknowledged to nobody, and its writer will send it again in order."""
+def test_a_record_after_a_gap_of_its_writer_becomes_a_hole() -> None:
+    """O7: it cannot have been acknowledged, and its writer will send it again in order."""
     known = writers(0)
     assert drawn(decide((1, tagged(1, 1)), (1, tagged(2, 2)), writers=known)) == "rrb"
     decisions = decide((1, tagged(1, 1)), (1, tagged(2, 3)), (2, copy(3)), (1, tagged(4, 2)), writers=known)
     assert drawn(decisions) == "rhrrb"
     assert decisions.decisions[1].conflicting == (NodeId(1),)
     assert drawn(decide((1, tagged(1, 3)), writers=known)) == "b"
-    assert progress(known, 5) == (1, 1)  # asked again, a digest decides the same
+    assert progress(known, 5) == (1, 1)  # a second call decides the same
 
 
-def test_an_unordered_writer_keeps_what_comes_after_a_gap() -> None:
+def test_records_of_an_unordered_writer_stay_after_a_gap() -> None:
     """O7."""
     decisions = decide((1, tagged(1, 3, ordered=False)), writers=writers(0))
     assert drawn(decisions) == "rb"
@@ -320,8 +320,8 @@ def test_an_unordered_writer_keeps_what_comes_after_a_gap() -> None:
     assert progress(decisions.writers, 5) == (1, 1)
 
 
-def test_the_bridge_carries_the_received_table_of_all_that_stays() -> None:
-    """O11: of good records, too; holes are in it no more."""
+def test_the_bridge_carries_the_received_table_of_all_records_that_stay() -> None:
+    """O11: also of good records; not of records that became holes."""
     copies = [(1, tagged(1, 1)), (1, tagged(2, 2)), (1, tagged(3, 3)), (2, plug(3, 4)), (1, tagged(4, 4))]
     decisions = decide(*copies, start=3, writers=writers(0))
     assert drawn(decisions) == "..bh"
@@ -332,7 +332,7 @@ def test_the_bridge_carries_the_received_table_of_all_that_stays() -> None:
 
 
 def test_a_bridge_with_another_table_is_replaced() -> None:
-    """O11: it is something else, even where it is a bridge."""
+    """O11: a bridge with another table conflicts."""
     other = replace(bridge(2, 4), body=b"other table")
     same = replace(bridge(2, 4), body=decide((1, tagged(1, 1)), writers=writers(0)).writers.encode())
     decisions = decide((1, tagged(1, 1)), (1, other), (2, same), writers=writers(0))
@@ -343,7 +343,7 @@ def test_a_bridge_with_another_table_is_replaced() -> None:
     )
 
 
-def test_a_copy_whose_body_cannot_be_read_still_counts_with_its_tag() -> None:
+def test_the_tag_of_a_copy_whose_body_cannot_be_read_still_counts() -> None:
     """O11, V10: headers have a checksum of their own."""
     unreadable = tagged(1, 1, flags=CORRUPT)
     decisions = decide((1, unreadable), (1, tagged(2, 2)), writers=writers(0))

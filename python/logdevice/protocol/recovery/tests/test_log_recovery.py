@@ -41,13 +41,13 @@ def stage(recovering: Recovering) -> type[Stage] | None:
 # Sealing.
 
 
-def test_nothing_unclean_is_complete_at_once() -> None:
+def test_without_unclean_epochs_recovery_is_complete_at_once() -> None:
     """V1."""
     assert Recovering(last_clean=0, seal=0).start == [RecoveryCompleted(Epoch(1))]
 
 
 def test_all_nodes_of_all_unclean_epochs_are_sealed() -> None:
-    """V1: of their nodesets, and of no other."""
+    """V1: those in their nodesets, and no other nodes."""
     history = tuple(
         EpochMetadata(Epoch(first), nodes(members), Replication.parse("3"))
         for first, members in ((1, [0]), (3, [1, 2, 3]), (5, [3, 4, 5]))
@@ -57,7 +57,7 @@ def test_all_nodes_of_all_unclean_epochs_are_sealed() -> None:
     assert recovering.start == [Ask(node, seal) for node in nodes([1, 2, 3, 4, 5])]
 
 
-def test_who_is_not_sealed_is_asked_again_after_pauses_that_grow() -> None:
+def test_nodes_that_are_not_sealed_are_asked_again_after_pauses_that_grow() -> None:
     """V1."""
     recovering = Recovering()
     assert WakeAt(500) in recovering.all
@@ -78,7 +78,7 @@ def test_a_node_that_cannot_seal_now_is_asked_again() -> None:
     assert sorted(recovering.sent(Seal)) == [0, 1, 2, 3, 4]
 
 
-def test_strangers_and_seals_of_other_epochs_do_not_count() -> None:
+def test_seals_of_other_nodes_and_of_other_epochs_do_not_count() -> None:
     recovering = Recovering()
     recovering.seal([7, 8])
     recovering._seal = Epoch(1)
@@ -103,7 +103,7 @@ def test_the_tail_is_told_when_an_f_majority_is_sealed() -> None:
 
 
 def test_copies_are_read_once_an_f_majority_is_sealed() -> None:
-    """V3, V5, V11: from one before what the best informed node knows to be good."""
+    """V3, V5, V11: from one LSN before the highest good end that any node knows."""
     recovering = Recovering()
     recovering.seal([0], tail(2, 3, 9))
     recovering.seal([1], tail(2, 5, 7))
@@ -114,7 +114,7 @@ def test_copies_are_read_once_an_f_majority_is_sealed() -> None:
 
 
 def test_a_node_that_is_sealed_while_copies_are_read_takes_part() -> None:
-    """V3: one that comes later will have to purge."""
+    """V3: a node that comes later must purge."""
     recovering = Recovering()
     recovering.seal([0, 1, 2])
     recovering.seal([3])
@@ -127,7 +127,7 @@ def test_a_node_that_is_sealed_while_copies_are_read_takes_part() -> None:
 
 
 def test_the_last_nodes_get_a_grace_period() -> None:
-    """V3: an f-majority is enough, but who takes part need not purge."""
+    """V3: an f-majority is enough, but nodes that take part need not purge."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest([0, 1, 2])
@@ -139,7 +139,7 @@ def test_the_last_nodes_get_a_grace_period() -> None:
     assert stage(recovering) is Mutating
 
 
-def test_when_everybody_has_spoken_nobody_waits() -> None:
+def test_recovery_does_not_wait_once_all_nodes_have_answered() -> None:
     """V3."""
     recovering = Recovering()
     recovering.seal(ALL)
@@ -148,7 +148,7 @@ def test_when_everybody_has_spoken_nobody_waits() -> None:
 
 
 def test_a_long_digest_comes_in_pieces() -> None:
-    """V3: what is not the piece that was asked for is dropped."""
+    """V3: other pieces than the one asked for are dropped."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest([0], copy(2, 1), next=Lsn.of(2, 2))
@@ -186,7 +186,7 @@ def test_a_node_that_cannot_read_its_copies_does_not_take_part() -> None:
     assert NodeId(4) not in recovering.sent(Store)
 
 
-def test_who_does_not_answer_a_digest_is_asked_again() -> None:
+def test_nodes_that_do_not_answer_a_digest_are_asked_again() -> None:
     """V18."""
     recovering = Recovering()
     recovering.seal([0, 1, 2])
@@ -196,7 +196,7 @@ def test_who_does_not_answer_a_digest_is_asked_again() -> None:
 
 
 def test_nodes_that_lost_their_data_prove_nothing() -> None:
-    """V19: everybody who counts has spoken, but too few: no hole, no bridge."""
+    """V19: all nodes that count have answered, but too few: no hole, no bridge."""
     recovering = Recovering(statuses={NodeId(node): LOST for node in (2, 3, 4)})
     recovering.seal([0, 1])
     recovering.digest([0, 1], copy(2, 1), copy(2, 3))
@@ -217,7 +217,7 @@ def test_a_node_that_is_away_counts_as_one_that_lost_its_data() -> None:
 
 
 def test_a_node_that_is_being_rebuilt_takes_copies_but_its_silence_does_not_count() -> None:
-    """V21: with replication 3 of five nodes, three have to say that there is nothing."""
+    """V21: with replication 3 on five nodes, three must have reported that there is nothing."""
     recovering = Recovering()
     recovering.seal([0, 1])
     recovering.seal([2], status=SealStatus.REBUILDING)
@@ -228,7 +228,7 @@ def test_a_node_that_is_being_rebuilt_takes_copies_but_its_silence_does_not_coun
     recovering.wait(10_000)
     stores = [effect for effect in recovering.all if isinstance(effect, Ask)]
     found = {effect.node for effect in stores if _lsn(effect.request) == Lsn.of(2, 1)}
-    assert NodeId(2) in found, "what it has is kept, there too"
+    assert NodeId(2) in found, "its copies are kept, also on this node"
 
 
 def _lsn(request: object) -> Lsn | None:
@@ -236,13 +236,13 @@ def _lsn(request: object) -> Lsn | None:
 
 
 def test_a_node_that_is_empty_gets_no_copies() -> None:
-    """V23: it would refuse them. What it had is elsewhere, so that the others prove that nothing is lost."""
+    """V23: it would refuse them. Its old copies are elsewhere, so the others prove that nothing is lost."""
     metadata = EpochMetadata(Epoch(1), nodes(ALL), Replication.parse("2"))
     statuses = {
         NodeId(1): AuthoritativeStatus.AUTHORITATIVE_EMPTY,
         NodeId(2): AuthoritativeStatus.UNAVAILABLE,
     }
-    for count in (1, 9):  # so many that a copyset would be on N1, if it could
+    for count in (1, 9):  # enough records that a copyset would contain N1, if it could
         recovering = Recovering(history=(metadata,), statuses=statuses)
         recovering.seal([0, 1, 3, 4])
         recovering.digest([0, 1, 3, 4], *(copy(2, esn) for esn in range(1, count + 1)))
@@ -254,7 +254,7 @@ def test_a_node_that_is_empty_gets_no_copies() -> None:
 
 
 def test_too_few_copies_are_stored_only_if_the_missing_nodes_were_given_up() -> None:
-    """V22: one that comes back and counts would prove by its silence that there is no such record."""
+    """V22: a node that came back and counts would prove by its silence that there is no such record."""
     small = EpochMetadata(Epoch(1), nodes([0, 1, 2]), Replication.parse("3"))
     for status, goes_on in (
         (AuthoritativeStatus.UNAVAILABLE, False),
@@ -268,7 +268,7 @@ def test_too_few_copies_are_stored_only_if_the_missing_nodes_were_given_up() -> 
 
 
 def test_a_node_that_left_the_configuration_counts_as_one_that_lost_its_data() -> None:
-    """V4: in a log that is spread over racks, too, though nobody knows in which it was."""
+    """V4: also in a log that is spread over racks, although the node's rack is not known any more."""
     metadata = EpochMetadata(Epoch(1), nodes([0, 1, 7]), Replication.parse("node: 2, rack: 2"))
     rack = {NodeId(node): Location.parse(f"r.d.c.w.k{node}") for node in (0, 1)}
     recovering = Recovering(history=(metadata,), locations=rack)
@@ -278,7 +278,7 @@ def test_a_node_that_left_the_configuration_counts_as_one_that_lost_its_data() -
     assert sorted(recovering.sent(Store)) == [0, 1]
 
 
-def test_a_node_that_says_it_may_have_lost_copies_here_proves_nothing() -> None:
+def test_a_node_that_may_have_lost_copies_here_proves_nothing() -> None:
     """V10."""
     recovering = Recovering()
     recovering.seal(ALL)
@@ -290,7 +290,7 @@ def test_a_node_that_says_it_may_have_lost_copies_here_proves_nothing() -> None:
     assert len(recovering.sent(Clean)) == 5
 
 
-def test_too_few_nodes_to_replicate_wait_for_more() -> None:
+def test_recovery_waits_if_it_has_too_few_nodes_to_replicate() -> None:
     """V3: a log with an f-majority of one node still needs two for its copies."""
     metadata = EpochMetadata(Epoch(1), nodes([0, 1]), Replication.parse("2"))
     recovering = Recovering(history=(metadata,))
@@ -304,7 +304,7 @@ def test_too_few_nodes_to_replicate_wait_for_more() -> None:
 
 
 def test_a_grace_period_ends_with_the_node_that_made_it_possible() -> None:
-    """V3: the next one begins anew, and nobody is woken for the old one."""
+    """V3: the next grace period begins anew, and the old deadline does nothing."""
     metadata = EpochMetadata(Epoch(1), nodes([0, 1, 2, 3]), Replication.parse("3"))
     recovering = Recovering(history=(metadata,))
     recovering.seal([0, 1, 2, 3])
@@ -320,7 +320,7 @@ def test_a_grace_period_ends_with_the_node_that_made_it_possible() -> None:
     assert stage(recovering) is Mutating
 
 
-def test_an_epoch_that_was_trimmed_altogether_needs_no_decision() -> None:
+def test_an_epoch_that_was_trimmed_completely_needs_no_decision() -> None:
     """V5."""
     recovering = Recovering()
     recovering.seal(ALL, tail(2, 3, 9), trim=Lsn.of(4, 7))
@@ -329,8 +329,8 @@ def test_an_epoch_that_was_trimmed_altogether_needs_no_decision() -> None:
     assert (clean.good_end, clean.end) == (Lsn.of(3, 0), Lsn.of(3, 0))
 
 
-def test_what_was_trimmed_is_not_plugged() -> None:
-    """V5: what a node knew stays true when it is lost."""
+def test_trimmed_lsns_are_not_plugged() -> None:
+    """V5: what a node said stays true when it is lost."""
     recovering = Recovering()
     recovering.seal([4], trim=Lsn.of(2, 5))
     recovering.seal([0, 1, 2, 3])

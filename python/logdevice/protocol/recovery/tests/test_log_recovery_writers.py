@@ -1,4 +1,4 @@
-"""The received table in recovery: where it is taken from, what is read for it, and when it is given up."""
+"""The received table in recovery: where it comes from, what is read for it, when it forgets writers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def completed(recovering: Recovering) -> ReceivedTable:
 
 
 def seal(recovering: Recovering, *tails: EpochTail, keep: Lsn = Lsn(0), kept: bytes = b"") -> None:
-    """All nodes; those that have an even number say what they were told of writers."""
+    """Seals all nodes; those with even numbers report the received table that they were sent."""
     for node in ALL:
         sealed = Sealed(
             epoch=Epoch(2),
@@ -78,7 +78,7 @@ def seal(recovering: Recovering, *tails: EpochTail, keep: Lsn = Lsn(0), kept: by
         recovering.feed(Answered(NodeId(node), sealed))
 
 
-def test_the_bridge_of_the_last_clean_epoch_is_looked_for_behind_its_last_record() -> None:
+def test_the_bridge_of_the_last_clean_epoch_is_searched_after_its_last_record() -> None:
     """O11: on its own nodes."""
     other = nodes([5, 6, 7])
     history = (
@@ -90,8 +90,8 @@ def test_the_bridge_of_the_last_clean_epoch_is_looked_for_behind_its_last_record
     assert asks(recovering) == dict.fromkeys(other, request)
 
 
-def test_the_table_of_the_bridge_and_of_what_stays_goes_into_the_next_bridge() -> None:
-    """O11: nothing is decided before an f-majority has said what it has of the bridge."""
+def test_the_next_bridge_has_the_table_of_the_last_one_and_of_all_records_that_stay() -> None:
+    """O11: nothing is decided before an f-majority has answered about the bridge."""
     recovering = Recovering(finds_bridge=False)
     recovering.seal(ALL, tail(2, 1, 1))
     recovering.digest(ALL, tagged(2, 1, 3))
@@ -108,8 +108,8 @@ def test_the_table_of_the_bridge_and_of_what_stays_goes_into_the_next_bridge() -
     assert find(ReceivedTable.decode(written[Lsn.of(2, 2)].body), WRITER, 2) == (True, Lsn.of(1, 3))
 
 
-def test_who_does_not_tell_of_the_bridge_is_asked_again() -> None:
-    """O11: also who could not read it, and for the rest of what a node has."""
+def test_nodes_that_do_not_answer_about_the_bridge_are_asked_again() -> None:
+    """O11: also nodes that could not read it; and each node is asked for the rest of its records."""
     recovering = Recovering(finds_bridge=False)
     recovering.find_bridge([0], failed=True)
     recovering.find_bridge([0], lossy=True)
@@ -130,8 +130,8 @@ def test_who_does_not_tell_of_the_bridge_is_asked_again() -> None:
     recovering.find_bridge([4], bridge(1, 1))  # too late to matter
 
 
-def test_a_table_that_is_nowhere_is_one_that_has_forgotten_everybody() -> None:
-    """O8: an f-majority has no bridge, so all its copies are lost."""
+def test_a_table_that_no_node_has_counts_as_one_that_has_forgotten_every_writer() -> None:
+    """O8: an f-majority has no bridge, so all copies of it are lost."""
     recovering = Recovering(finds_bridge=False)
     recovering.find_bridge([0, 1, 2])
     recovering.seal(ALL, tail(2, 1, 1))
@@ -163,8 +163,8 @@ def test_nodes_that_are_away_are_not_waited_for() -> None:
     assert progress(recovering.machine._writers, WRITER) == (1, 2)
 
 
-def test_what_the_sequencer_told_nodes_replaces_the_bridge() -> None:
-    """O11: it holds for everything below its end, and only tags behind it are looked for."""
+def test_the_table_that_the_sequencer_sent_to_nodes_replaces_the_bridge() -> None:
+    """O11: it is complete below its end, and only tags from there on are read."""
     recovering = Recovering(finds_bridge=False)
     seal(
         recovering,
@@ -182,8 +182,8 @@ def test_what_the_sequencer_told_nodes_replaces_the_bridge() -> None:
     assert progress(completed(recovering), WRITER) == (1, 5)
 
 
-def test_without_it_all_tags_of_the_epoch_are_looked_for() -> None:
-    """O11, O13: from the first tagged record that any node knows of; without one, nowhere."""
+def test_without_that_table_all_tags_of_the_epoch_are_read() -> None:
+    """O11, O13: from the first tagged record that any node knows; none are read if there is none."""
     recovering = Recovering()
     recovering.seal([0, 1], tail(2, 9, 9))
     recovering.seal([2], replace(tail(2, 9, 9), tagged_start=Lsn.of(2, 4)))
@@ -198,7 +198,7 @@ def test_without_it_all_tags_of_the_epoch_are_looked_for() -> None:
     }
 
 
-def test_tags_that_were_trimmed_before_they_were_told_of_are_not_guessed() -> None:
+def test_every_writer_is_forgotten_if_tags_were_trimmed_that_no_table_contains() -> None:
     """O8."""
     recovering = Recovering()
     recovering.seal(ALL, replace(tail(2, 9, 9), tagged_start=Lsn.of(2, 4)), trim=Lsn.of(2, 6))
@@ -219,7 +219,7 @@ def test_each_epoch_begins_with_the_table_of_the_one_before() -> None:
     assert progress(completed(recovering), WRITER) == (1, 3)
 
 
-def test_a_digest_of_an_epoch_that_nobody_asked_about_is_dropped() -> None:
+def test_a_digest_of_an_epoch_that_was_not_asked_for_is_dropped() -> None:
     """O11, V15."""
     recovering = Recovering()
     recovering.seal(ALL, tail(2, 1, 1))

@@ -1,4 +1,4 @@
-"""Recovery: writing decisions down, noting that epochs are clean, and all that may go wrong."""
+"""Recovery: writing decisions, noting that epochs are clean, and what may go wrong."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def stage(recovering: Recovering) -> type[Stage] | None:
 # Mutation and clean.
 
 
-def test_every_decided_lsn_is_brought_to_its_nodes() -> None:
-    """V13: only then the nodes that took part note that the epoch is clean."""
+def test_every_decided_lsn_is_written_to_its_nodes() -> None:
+    """V13: only then do the nodes that took part note that the epoch is clean."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest([0], copy(2, 2))
@@ -68,7 +68,7 @@ def test_every_decided_lsn_is_brought_to_its_nodes() -> None:
     assert recovering.sent(Clean) == dict.fromkeys(nodes(ALL), clean)
 
 
-def test_only_so_many_lsns_are_written_at_a_time() -> None:
+def test_the_number_of_lsns_written_at_a_time_is_limited() -> None:
     """V13."""
     recovering = Recovering(settings=RecoverySettings(mutations_max=2))
     recovering.seal(ALL)
@@ -99,8 +99,8 @@ def test_answers_about_other_lsns_waves_and_attempts_are_dropped() -> None:
     assert stage(recovering) is Mutating
 
 
-def test_answers_to_an_earlier_attempt_bring_an_epoch_no_further() -> None:
-    """V15: there is one LSN to write, the bridge. What was stored for another attempt may be another."""
+def test_answers_to_an_earlier_attempt_do_not_count() -> None:
+    """V15: there is one LSN to write, the bridge. Another attempt may have stored another one."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest(ALL)
@@ -114,7 +114,7 @@ def test_answers_to_an_earlier_attempt_bring_an_epoch_no_further() -> None:
     assert recovering.wanted(ReadEpochStore) == [ReadEpochStore(LOG)]
 
 
-def test_who_does_not_answer_a_store_or_clean_is_asked_again() -> None:
+def test_nodes_that_do_not_answer_a_store_or_clean_are_asked_again() -> None:
     """V18."""
     recovering = Recovering()
     recovering.seal(ALL)
@@ -129,7 +129,7 @@ def test_who_does_not_answer_a_store_or_clean_is_asked_again() -> None:
     assert sorted(recovering.sent(Clean)) == [3, 4]
 
 
-def test_all_who_took_part_must_note_that_an_epoch_is_clean() -> None:
+def test_all_nodes_that_took_part_must_note_that_an_epoch_is_clean() -> None:
     """V14, V17: then the epoch store does, with the tail."""
     recovering = Recovering()
     recovering.seal(ALL)
@@ -144,7 +144,7 @@ def test_all_who_took_part_must_note_that_an_epoch_is_clean() -> None:
 
 
 def test_epochs_are_recovered_in_order() -> None:
-    """V17: seals are asked for once; the counters of one epoch are those the next begins with."""
+    """V17: nodes are sealed once; each epoch begins with the counters of the one before it."""
     recovering = Recovering(seal=3)
     recovering.seal(ALL, tail(2, 1, 5))
     recovering.recover(2, ALL, copy(2, 1))
@@ -165,7 +165,7 @@ def test_a_node_that_was_lost_in_one_epoch_is_missing_in_the_next_until_it_is_se
     assert sorted(recovering.sent(DigestRequest)) == [0, 1, 2, 3]
 
 
-# Trouble.
+# Failures.
 
 
 def test_without_a_node_that_took_part_the_epoch_begins_again() -> None:
@@ -184,7 +184,7 @@ def test_without_a_node_that_took_part_the_epoch_begins_again() -> None:
 
 
 def test_a_node_that_was_sealed_too_late_takes_part_when_the_epoch_begins_again() -> None:
-    """V15: without it the three that are left would be two, and the epoch would never end."""
+    """V15: otherwise only two nodes would be left, and the epoch would never end."""
     recovering = Recovering()
     recovering.seal([0, 1, 2])
     recovering.digest([0, 1, 2], copy(2, 1))
@@ -243,8 +243,8 @@ def test_a_status_that_changes_after_the_last_answer_changes_nothing() -> None:
     assert recovering.machine.is_over
 
 
-def test_recovery_begins_again_with_those_who_speak() -> None:
-    """V18: after a long silence."""
+def test_recovery_begins_again_with_the_nodes_that_answer() -> None:
+    """V18: after a long time without progress."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest(ALL)
@@ -278,7 +278,7 @@ def test_a_higher_seal_preempts_at_every_step() -> None:
 
 
 def test_a_higher_epoch_in_the_epoch_store_preempts() -> None:
-    """V16: its sequencer has not come round to sealing yet."""
+    """V16: its sequencer has not sealed the nodes yet."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.recover(2)
@@ -288,7 +288,7 @@ def test_a_higher_epoch_in_the_epoch_store_preempts() -> None:
     assert recovering.feed(EpochStoreRead(3, state)) == [RecoveryPreempted(Epoch(3), Epoch(7), NodeId(6))]
 
 
-def test_an_epoch_that_somebody_else_noted_clean_is_done() -> None:
+def test_an_epoch_that_another_recovery_noted_as_clean_is_done() -> None:
     """V17."""
     recovering = Recovering()
     recovering.seal(ALL)
@@ -316,14 +316,14 @@ def test_an_epoch_store_that_fails_or_is_silent_is_asked_again() -> None:
 
 
 def test_a_log_whose_nodes_all_lost_their_data_is_declared_clean() -> None:
-    """V19: there is nobody left to ask; readers are told of the loss."""
+    """V19: no node is left to ask; readers are told of the loss."""
     recovering = Recovering(statuses=dict.fromkeys(nodes(ALL), LOST))
     assert ReadEpochStore(LOG) in recovering.start
     assert recovering.wanted(TailFound) == [TailFound(Epoch(3), LogPoint())]
 
 
-def test_a_log_whose_data_was_all_moved_elsewhere_has_nobody_to_write_to() -> None:
-    """V12: no node is left in its nodeset, so to speak."""
+def test_recovery_writes_to_no_node_if_all_data_of_the_nodeset_was_moved_elsewhere() -> None:
+    """V12: all nodes of the nodeset count as if they were not in it."""
     empty = AuthoritativeStatus.AUTHORITATIVE_EMPTY
     recovering = Recovering(statuses=dict.fromkeys(nodes(ALL), empty))
     assert recovering.sent(Store) == {}
@@ -331,7 +331,7 @@ def test_a_log_whose_data_was_all_moved_elsewhere_has_nobody_to_write_to() -> No
 
 
 def test_records_below_what_is_good_are_not_touched() -> None:
-    """V5, V11: the last good one is only read."""
+    """V5, V11: the last good record is only read."""
     recovering = Recovering()
     recovering.seal(ALL, tail(2, 4, 9))
     recovering.digest(ALL, copy(2, 3), start=3)
@@ -341,7 +341,7 @@ def test_records_below_what_is_good_are_not_touched() -> None:
     assert {store.record.entry_end for store in stores.values()} == {30}
 
 
-def test_what_sealed_nodes_say_gives_the_counters_when_the_last_record_was_trimmed() -> None:
+def test_if_the_last_record_was_trimmed_the_counters_come_from_the_seals() -> None:
     """V11."""
     recovering = Recovering()
     recovering.seal(ALL, tail(2, 5, 5), trim=Lsn.of(2, 5))

@@ -1,4 +1,4 @@
-"""Mutation: where a decided LSN goes, and who gets what."""
+"""Mutation: to which nodes a decided LSN is written, and what each gets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stores(mutation_set: MutationSet, decided: Decision) -> dict[NodeId, Store]:
     return mutation_set.stores(decided, good_end=Lsn.of(2, 1), attempt=2)
 
 
-def test_those_who_have_the_record_come_first() -> None:
+def test_nodes_that_have_the_record_come_first() -> None:
     """V12: they only need its new header."""
     for _ in range(20):
         sent = stores(members(5), decision([1, 4]))
@@ -48,8 +48,8 @@ def test_those_who_have_the_record_come_first() -> None:
         }
 
 
-def test_everybody_who_has_it_gets_the_same_header() -> None:
-    """V13: with the seal as its wave; who lacks it gets the body."""
+def test_all_holders_get_the_same_header() -> None:
+    """V13: with the seal as its wave; nodes that lack the record get the body."""
     sent = stores(members(5), decision([0, 1, 2, 3], [4]))
     assert sorted(sent) == nodes_of(5)
     headers = {(s.record.copyset, s.record.wave, s.record.flags) for s in sent.values()}
@@ -64,8 +64,8 @@ def nodes_of(count: int) -> list[NodeId]:
     return list(nodes(range(count)))
 
 
-def test_nobody_outside_the_mutation_set_is_written_to() -> None:
-    """V13: those will purge."""
+def test_recovery_writes_only_to_the_mutation_set() -> None:
+    """V13: other nodes will purge."""
     assert sorted(stores(members(3), decision([3, 4], [5]))) == nodes_of(3)
 
 

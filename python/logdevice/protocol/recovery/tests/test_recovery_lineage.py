@@ -1,4 +1,4 @@
-"""When recovery makes a history branch, and where: only what it decided without authority is in doubt."""
+"""When and where recovery makes a history branch: only decisions without authority are in doubt."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def recovered(recovering: Recovering, members: list[int]) -> Lineage:
 
 
 def test_a_clean_end_of_an_epoch_keeps_the_lineage() -> None:
-    """L31: an f-majority has spoken."""
+    """L31: an f-majority has answered."""
     recovering = Recovering()
     recovering.seal(ALL)
     recovering.digest(ALL, copy(2, 1))
@@ -54,7 +54,7 @@ def test_a_clean_end_of_an_epoch_keeps_the_lineage() -> None:
 
 
 def test_a_recovery_without_authority_branches_where_it_began_to_decide() -> None:
-    """L29: in the very write that notes the epoch clean."""
+    """L29: in the same write that notes the epoch as clean."""
     recovering = Recovering(statuses=dict.fromkeys(nodes([0, 1, 2]), LOST))
     recovering.seal([3, 4], tail(2, 4, 9))
     recovering.digest([3, 4], copy(2, 3), start=3)
@@ -65,7 +65,7 @@ def test_a_recovery_without_authority_branches_where_it_began_to_decide() -> Non
     assert branch.id != 7
 
 
-def test_an_epoch_that_was_trimmed_altogether_cannot_branch() -> None:
+def test_an_epoch_that_was_trimmed_completely_cannot_branch() -> None:
     """L29: nothing was decided."""
     recovering = Recovering(statuses=dict.fromkeys(nodes([0, 1, 2]), LOST))
     recovering.seal([3, 4], trim=Lsn.of(3, 1))
@@ -73,8 +73,8 @@ def test_an_epoch_that_was_trimmed_altogether_cannot_branch() -> None:
     assert recovered(recovering, [3, 4]) == first()
 
 
-def test_what_may_be_gone_is_what_lost_nodes_could_hold_alone() -> None:
-    """L30: from the first epoch on of which they were enough."""
+def test_records_may_be_gone_if_lost_nodes_alone_could_hold_them() -> None:
+    """L30: from the first epoch on in which these nodes could hold a whole copyset."""
     two = Replication.parse("2")
     history = (
         EpochMetadata(Epoch(1), nodes([0, 1]), Replication.parse("3")),
@@ -86,12 +86,12 @@ def test_what_may_be_gone_is_what_lost_nodes_could_hold_alone() -> None:
     assert doubtful_from(history[1:], here, [N2, N3]) == Lsn.of(4, 1)
     assert doubtful_from(history[1:], here, [N0, N2]) == Lsn.of(9, 1)
     assert doubtful_from(history[1:], {}, [N0, N2]) == Lsn.of(9, 1)
-    # A nodeset smaller than the replication: any member may have been the only one.
+    # A nodeset smaller than the replication: any member may have been the only holder.
     assert doubtful_from(history, here, [N0]) == Lsn.of(1, 1)
 
 
-def test_given_up_is_what_was_not_restored_before() -> None:
-    """L30: also when the last donor had finished already, so that the node counts as empty at once."""
+def test_only_nodes_that_were_not_restored_before_count_as_given_up() -> None:
+    """L30: also if the last donor has finished already, so that the node counts as empty at once."""
     storage = nodes(range(4))
 
     def after(events: NodeEvents, kind: EventKind, node: NodeId, *, authoritative: bool = True) -> NodeEvents:

@@ -1,7 +1,7 @@
-"""A sequencer in the hands of a test, which plays epoch store, metadata log, recovery and nodes.
+"""A sequencer for tests; the test plays epoch store, metadata log, recovery and nodes.
 
 The sequencer is N0 of a log on N0 to N4 with three copies. `Sequencing` feeds events and collects what
-the machine wants; answers that a test has no interest in are given by `activate`.
+the machine wants. `activate` gives all answers that an activation needs.
 """
 
 from __future__ import annotations
@@ -107,22 +107,22 @@ class Sequencing:
         return self.feed(Woken())
 
     def wanted(self, kind: type[AnyEffect]) -> list[AnyEffect]:
-        """The effects of this kind that the last event had."""
+        """The effects of this kind after the last event."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def ask(self, id: int, request: Request) -> None:
         self.feed(Asked(id, request))
 
     def replies(self, kind: type[AnyEffect]) -> dict[int, AnyEffect]:
-        """The answers of this kind that the last event had, by request."""
+        """The answers of this kind after the last event, by request."""
         return {reply.id: reply.answer for reply in self.wanted(Reply) if isinstance(reply.answer, kind)}
 
     def told(self, kind: type[AnyEffect]) -> dict[NodeId, AnyEffect]:
-        """The messages of this kind that the last event had, by node."""
+        """The messages of this kind after the last event, by node."""
         return {tell.node: tell.message for tell in self.wanted(Tell) if isinstance(tell.message, kind)}
 
     def take_epoch(self, read: EpochState) -> list[Effect]:
-        """Reads and writes the epoch store, when the machine has asked."""
+        """Answers the read and the write of the epoch store."""
         self.feed(EpochStoreRead(3, read))
         for recording in self.wanted(WriteMetadataLog):
             self.feed(MetadataLogWritten(recording.metadata, True))
@@ -130,7 +130,7 @@ class Sequencing:
         return self.feed(EpochStoreWritten(True, 4))
 
     def activate(self, read: EpochState | None = None) -> None:
-        """All the way: owner, epoch, metadata, recovery."""
+        """Makes it the sequencer: owner, epoch, metadata, recovery."""
         read = state(1) if read is None else read
         self.feed(OwnerChanged(ME))
         self.feed(ActivationAsked())

@@ -1,7 +1,8 @@
-"""An Appender in the hands of a test, which answers for the nodes.
+"""An Appender for tests; the test answers for the nodes.
 
-The log is on the nodes of `copyset` in this order; a wave after the first takes them again unless a
-test says otherwise. Effects are compared as text: "store N1", "acknowledge".
+
+The log is on the nodes of `copyset` in this order; later waves use them again unless a test says
+otherwise. Effects are compared as text: "store N1", "acknowledge".
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SETTINGS = WriteSettings(store_timeout_ms_min=10, store_timeout_ms_max=80, immed
 
 
 class FixedCopysets(StickyCopysets):
-    """Hands out the copysets a test has listed, then the last one again and again."""
+    """Hands out the copysets that a test has listed, and then repeats the last one."""
 
     def __init__(self, copysets: list[tuple[NodeId, ...] | None], candidates: Candidates) -> None:
         health = NodeHealth(len(candidates.locations), SETTINGS)
@@ -42,7 +43,7 @@ class FixedCopysets(StickyCopysets):
 
 
 class Deadlines(Timers[Lsn]):
-    """Remembers all that were asked for."""
+    """Remembers all deadlines that were set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class Deadlines(Timers[Lsn]):
 
 
 class Storing:
-    """An Appender, the clock and the stores that are on their way; the owner of the record, too."""
+    """An Appender, the clock, the stores on their way, and the owner of the record."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The Appender, rule by rule: waves, the three stages, seals, and what is said about a lost record."""
+"""The Appender, rule by rule: waves, the three stages, seals, and the answer about a lost record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OVERLOADED, FAILED = StoreStatus.OVERLOADED, StoreStatus.FAILED
 
 
 def test_a_record_is_acknowledged_when_every_member_of_its_copyset_stored_it() -> None:
-    """E1: with no extras, R of R is all; then nothing is left to do."""
+    """E1: without extras, R of R are all nodes; then nothing is left to do."""
     storing = Storing([1, 2, 3])
     assert storing.started == ["store N1", "store N2", "store N3"]
     assert storing.answer(2) == []
@@ -57,8 +57,8 @@ def test_a_silent_wave_is_followed_by_another_and_each_waits_longer() -> None:
     assert storing.timers.asked == [10, 30, 70, 150, 230]
 
 
-def test_a_record_without_a_copyset_waits_and_looks_again() -> None:
-    """E2: not enough nodes now; write availability comes back with them."""
+def test_a_record_without_a_copyset_waits_and_tries_again() -> None:
+    """E2: there are not enough nodes; once they are back, the record is stored."""
     storing = Storing(None, [1, 2, 3])
     assert storing.started == []
     assert storing.wait(10) == ["store N1", "store N2", "store N3"]
@@ -101,7 +101,7 @@ def test_an_answer_of_an_older_wave_does_not_count() -> None:
     assert storing.answer(3) == ["acknowledge", "retire", "finish"]
 
 
-def test_a_second_answer_and_one_of_a_stranger_do_not_count() -> None:
+def test_a_second_answer_and_one_of_a_node_outside_the_wave_do_not_count() -> None:
     """E4."""
     storing = Storing([1, 2, 3])
     storing.answer(1)
@@ -137,8 +137,8 @@ def test_the_first_silent_node_is_passed_over_after_a_time_out() -> None:
     assert storing.copysets.health.avoided(10) == [NodeId(2)]
 
 
-def test_nobody_is_passed_over_when_all_were_silent() -> None:
-    """E6: then it is not the node."""
+def test_no_node_is_passed_over_when_all_were_silent() -> None:
+    """E6: then the cause is not the node."""
     storing = Storing([1, 2, 3])
     storing.wait(10)
     assert storing.copysets.health.avoided(10) == []
@@ -152,7 +152,7 @@ def test_a_broken_connection_is_a_failure_at_once() -> None:
 
 
 def test_a_leader_that_stays_silent_is_asked_again_and_then_given_up() -> None:
-    """E7: the record is released without it, and the Appender ends without it."""
+    """E7: the record is released, and the Appender ends, without this leader."""
     storing = Storing([3, 2, 1, 0], extras=1, leaders=2)
     for node in (2, 1, 0):
         storing.answer(node)
@@ -167,7 +167,7 @@ def test_a_leader_that_stays_silent_is_asked_again_and_then_given_up() -> None:
 
 
 def test_a_leader_that_answers_late_ends_its_stage() -> None:
-    """E7, E10: also after it had refused."""
+    """E7, E10: also after it has refused."""
     storing = Storing([3, 2, 1, 0], extras=1)
     storing.answer(3, OVERLOADED)
     for node in (2, 1, 0):
@@ -176,8 +176,8 @@ def test_a_leader_that_answers_late_ends_its_stage() -> None:
     assert storing.answer(3) == ["delete N0", "retire", "finish"]
 
 
-def test_a_record_that_gives_up_its_sync_leader_may_have_all_its_leaders_else() -> None:
-    """E7: with no further leader wanted it ends at once."""
+def test_an_appender_may_end_as_soon_as_it_gives_up_its_sync_leader() -> None:
+    """E7: if no further leader is wanted, it ends at once."""
     storing = Storing(
         [3, 2, 1, 0],
         extras=1,
@@ -189,8 +189,8 @@ def test_a_record_that_gives_up_its_sync_leader_may_have_all_its_leaders_else() 
     assert storing.wait(10) == ["retire", "delete N3", "finish"]
 
 
-def test_copies_too_many_are_deleted_the_right_most_first() -> None:
-    """E10, E11: the three stages of the description, with all answers in a row."""
+def test_surplus_copies_are_deleted_the_right_most_first() -> None:
+    """E10, E11: all three stages, with one answer after the other."""
     storing = Storing([3, 2, 1, 0, 4], extras=2)
     storing.answer(2)
     storing.answer(0)
@@ -199,8 +199,8 @@ def test_copies_too_many_are_deleted_the_right_most_first() -> None:
     assert storing.answer(1) == ["delete N0", "finish"]
 
 
-def test_a_delete_names_the_wave_it_belongs_to() -> None:
-    """E10: a copy of a later wave is not meant."""
+def test_a_delete_names_its_wave() -> None:
+    """E10: it must not delete a copy of a later wave."""
     storing = Storing([3, 2, 1, 0], extras=1)
     storing.wait(10)
     for node in (3, 2, 1, 0):
@@ -208,8 +208,8 @@ def test_a_delete_names_the_wave_it_belongs_to() -> None:
     assert storing.deletes == [Tell(NodeId(0), Delete(LOG, LSN, 2))]
 
 
-def test_who_has_not_answered_in_the_end_is_told_to_delete() -> None:
-    """E11: its store may still be on its way; who refused has nothing to delete."""
+def test_nodes_that_have_not_answered_in_the_end_are_told_to_delete() -> None:
+    """E11: their stores may still be on their way. A node that refused has nothing to delete."""
     storing = Storing([3, 2, 1, 0, 4], extras=2)
     storing.answer(4, OVERLOADED)
     storing.answer(3)
@@ -219,7 +219,7 @@ def test_who_has_not_answered_in_the_end_is_told_to_delete() -> None:
     assert storing.lose(0) == []
 
 
-def test_a_seal_ends_the_wave_when_everybody_has_spoken() -> None:
+def test_a_seal_ends_the_wave_when_all_nodes_have_answered() -> None:
     """E8, E9: a copy is on N1, so the outcome is not known."""
     storing = Storing([1, 2, 3])
     assert storing.answer(2, PREEMPTED) == []
@@ -229,7 +229,7 @@ def test_a_seal_ends_the_wave_when_everybody_has_spoken() -> None:
 
 
 def test_a_seal_ends_the_wave_at_the_time_out() -> None:
-    """E8, E9: N1 may have stored it without being able to say so."""
+    """E8, E9: N1 may have stored it although its answer did not come."""
     storing = Storing([1, 2, 3])
     storing.answer(2, PREEMPTED)
     storing.answer(3, PREEMPTED)
@@ -237,7 +237,7 @@ def test_a_seal_ends_the_wave_at_the_time_out() -> None:
     assert storing.machine.may_be_stored
 
 
-def test_a_record_that_everybody_refused_is_certainly_not_stored() -> None:
+def test_a_record_that_every_node_refused_is_certainly_not_stored() -> None:
     """E9: a store that never left counts as refused."""
     storing = Storing([1, 2, 3])
     storing.answer(1, PREEMPTED)
@@ -246,7 +246,7 @@ def test_a_record_that_everybody_refused_is_certainly_not_stored() -> None:
     assert not storing.machine.may_be_stored
 
 
-def test_a_broken_disk_may_have_stored_what_it_failed_to_store() -> None:
+def test_a_failed_store_may_still_have_stored_the_record() -> None:
     """E9."""
     storing = Storing([1, 2, 3])
     storing.answer(1, PREEMPTED)
@@ -256,7 +256,7 @@ def test_a_broken_disk_may_have_stored_what_it_failed_to_store() -> None:
 
 
 def test_enough_copies_are_acknowledged_in_spite_of_a_seal() -> None:
-    """E8: recovery meets at least one of them; but the sequencer steps down."""
+    """E8: recovery finds at least one of them. The sequencer steps down all the same."""
     storing = Storing([1, 2, 3, 4], extras=1)
     storing.answer(1, PREEMPTED)
     storing.answer(2)
@@ -273,8 +273,8 @@ def test_a_seal_found_in_a_later_stage_ends_the_appender() -> None:
     assert storing.wait(1000) == []
 
 
-def test_a_soft_seal_does_not_stop_what_is_draining() -> None:
-    """E12: it is stored again, marked as what it is."""
+def test_a_soft_seal_does_not_stop_a_draining_record() -> None:
+    """E12: it is stored again, marked as draining."""
     storing = Storing([1, 2, 3])
     storing.machine.drain()
     assert storing.answer(1, PREEMPTED, soft=True) == ["store N1", "store N2", "store N3"]
@@ -282,7 +282,7 @@ def test_a_soft_seal_does_not_stop_what_is_draining() -> None:
     assert storing.copysets.health.avoided(0) == []
 
 
-def test_a_soft_seal_preempts_who_is_not_draining_and_a_real_one_everybody() -> None:
+def test_a_soft_seal_preempts_records_that_do_not_drain_and_a_real_seal_preempts_all() -> None:
     """E12."""
     for is_draining, soft in ((False, True), (True, False)):
         storing = Storing([1, 2, 3])

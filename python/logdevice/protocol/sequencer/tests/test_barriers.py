@@ -1,4 +1,4 @@
-"""Barriers of a sequencer: where its log stands, said when that is certain."""
+"""Barriers of a sequencer: it says where its log stands once that is certain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def confirm(sequencing: Sequencing, epoch: int | None, question: int = 1) -> Non
     sequencing.feed(EpochStoreRead(3, None if epoch is None else state(epoch), question))
 
 
-def test_a_barrier_without_a_time_ends_behind_all_that_was_given_out_once_it_is_released() -> None:
+def test_a_barrier_without_a_time_is_after_everything_given_out_and_waits_for_its_release() -> None:
     """T16, T19."""
     sequencing = active()
     sequencing.append_and_store()
@@ -51,7 +51,7 @@ def test_a_barrier_without_a_time_ends_behind_all_that_was_given_out_once_it_is_
     assert (found.end.entry_end, found.end.byte_end, found.clock_ms) == (104, 1008, 1000)
 
 
-def test_a_barrier_with_a_time_ends_behind_its_last_record_and_none_follows() -> None:
+def test_a_barrier_with_a_time_is_after_the_last_record_of_that_time_and_no_more_follow() -> None:
     """T13, T14."""
     sequencing = active()
     sequencing.append_and_store()
@@ -87,8 +87,8 @@ def test_a_time_too_far_ahead_is_refused() -> None:
     assert sequencing.stores()[0].request.record.timestamp_ms == 1100
 
 
-def test_before_the_past_is_recovered_nothing_is_said() -> None:
-    """T16: records of earlier epochs may be younger than it seems."""
+def test_no_barrier_is_answered_before_earlier_epochs_are_recovered() -> None:
+    """T16: records of earlier epochs may have later times than the sequencer knows."""
     sequencing = Sequencing()
     ask(sequencing)
     assert answer(sequencing).status is AppendStatus.NO_SEQUENCER
@@ -109,8 +109,8 @@ def test_the_time_of_a_tail_that_was_found_late_counts() -> None:
     assert sequencing.tail().clock_ms == 7000
 
 
-def test_whoever_wants_to_be_sure_waits_for_the_epoch_store() -> None:
-    """T18: which is asked after the barrier came, once for all that wait."""
+def test_a_barrier_that_must_be_confirmed_waits_for_the_epoch_store() -> None:
+    """T18: it is asked after the barrier came, once for all that wait."""
     sequencing = active()
     ask(sequencing, confirm=True)
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 1)]
@@ -127,7 +127,7 @@ def test_whoever_wants_to_be_sure_waits_for_the_epoch_store() -> None:
     assert list(sequencing.replies(BarrierIs)) == [51, 52]
 
 
-def test_one_that_was_replaced_answers_nothing_and_steps_down() -> None:
+def test_a_sequencer_that_was_replaced_refuses_barriers_and_steps_down() -> None:
     """T18, as in U4."""
     sequencing = active()
     ask(sequencing, confirm=True)
@@ -150,8 +150,8 @@ def test_an_epoch_store_that_cannot_be_asked_confirms_nothing() -> None:
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
 
 
-def test_nobody_waits_for_ever() -> None:
-    """T19: neither for the release nor for the epoch store, which is asked anew."""
+def test_no_barrier_waits_for_ever() -> None:
+    """T19: neither for the release nor for the epoch store, which is asked again."""
     sequencing = active(barrier_timeout_ms=500)
     ask(sequencing, confirm=True, request=50)
     sequencing.append()
@@ -163,7 +163,7 @@ def test_nobody_waits_for_ever() -> None:
     assert sequencing.wanted(ReadEpochStore) == [ReadEpochStore(LOG, 2)]
 
 
-def test_those_who_wait_are_told_when_somebody_takes_over() -> None:
+def test_waiting_barriers_are_answered_when_another_node_takes_over() -> None:
     """T19."""
     sequencing = active()
     sequencing.append()
@@ -172,7 +172,7 @@ def test_those_who_wait_are_told_when_somebody_takes_over() -> None:
     assert (answer(sequencing).status, answer(sequencing).node) == (AppendStatus.REDIRECTED, NodeId(3))
 
 
-def test_no_more_wait_than_there_is_room_for() -> None:
+def test_the_number_of_waiting_barriers_is_limited() -> None:
     """T19."""
     sequencing = active(barriers_max=1)
     sequencing.append()

@@ -43,7 +43,7 @@ RACKS = st.lists(st.integers(0, 3), min_size=1, max_size=9)
 def test_a_copyset_satisfies_the_replication_wherever_that_is_possible(
     racks: list[int], copies: int, rack_count: int, extras: int, seed: int
 ) -> None:
-    """K1, K4: against nothing but the definition."""
+    """K1, K4: compared with the definition."""
     replication = Replication.parse(f"node: {max(copies, rack_count)}, rack: {rack_count}")
     locations = {NodeId(index): Location.parse(f"r.d.c.w.k{rack}") for index, rack in enumerate(racks)}
     chosen = choose_copyset(Candidates(locations=locations), replication, extras, (), random.Random(seed))
@@ -103,7 +103,7 @@ def test_a_copyset_stays_until_enough_time_has_passed() -> None:
 
 
 def test_a_failed_wave_ends_the_block_it_belonged_to() -> None:
-    """K7: and only that one."""
+    """K7: and no other block."""
     copysets = sticky()
     first = copysets.current(1, 0)
     assert first is not None
@@ -154,7 +154,7 @@ def test_the_longer_of_two_penalties_counts() -> None:
 
 
 def test_when_many_nodes_were_slow_all_are_forgiven() -> None:
-    """K6: then it is not the nodes."""
+    """K6: then the cause is not the nodes."""
     health = NodeHealth(8, WriteSettings())
     for node in (N1, N2):
         health.penalise(node, Cause.TIMEOUT, 0)
@@ -172,7 +172,7 @@ def test_a_node_that_is_back_is_forgiven() -> None:
 
 
 def test_a_slow_node_is_taken_before_a_record_waits() -> None:
-    """K4: slow is better than nowhere; a node that cannot store is not taken."""
+    """K4: a slow node is better than none; a node that cannot store is not used."""
     three = Candidates(locations=dict.fromkeys(nodes(range(3)), Location()))
     copysets = sticky(three, settings=WriteSettings(slow_nodes_share_max=1.0))
     copysets.health.penalise(N1, Cause.TIMEOUT, 0)
@@ -181,8 +181,8 @@ def test_a_slow_node_is_taken_before_a_record_waits() -> None:
     assert copysets.current(1, 0) is None
 
 
-def test_a_node_that_is_away_is_not_chosen_while_others_will_do() -> None:
-    """K9: however long it is away, and however many records tried it before."""
+def test_a_node_that_is_away_is_not_chosen_while_others_are_enough() -> None:
+    """K9: however long it is away, and however many records have tried it before."""
     copysets = sticky(FIVE)
     first = copysets.current(1, 0)
     assert first is not None
@@ -193,7 +193,7 @@ def test_a_node_that_is_away_is_not_chosen_while_others_will_do() -> None:
     assert len(copysets.current(1, 0) or ()) == 3
 
 
-def test_full_disks_are_told_from_other_reasons() -> None:
+def test_full_disks_are_distinguished_from_other_reasons() -> None:
     """K8."""
     three = Candidates(locations=dict.fromkeys(nodes(range(3)), Location()))
     copysets = sticky(three)

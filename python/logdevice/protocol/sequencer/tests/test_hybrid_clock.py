@@ -1,4 +1,4 @@
-"""The clock of a log: what it stamps, and where it says that cuts lie."""
+"""The clock of a log: the times of records, and the places of cuts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lsn(number: int) -> Lsn:
     return Lsn.of(1, number)
 
 
-def test_time_is_never_behind_the_node_its_records_or_what_a_writer_has_seen() -> None:
+def test_time_is_never_lower_than_that_of_the_node_its_records_or_what_a_writer_has_seen() -> None:
     """T11."""
     times = clock()
     assert times.stamp(100, 0, lsn(1), TAIL) == 100
@@ -32,7 +32,7 @@ def test_time_is_never_behind_the_node_its_records_or_what_a_writer_has_seen() -
 
 
 def test_a_log_goes_on_from_the_time_of_its_last_record() -> None:
-    """T12: and knows nothing of cuts before that."""
+    """T12: and knows no cuts before that."""
     times = clock()
     times.begin_at(500)
     assert times.stamp(100, 0, lsn(1), TAIL) == 500
@@ -40,7 +40,7 @@ def test_a_log_goes_on_from_the_time_of_its_last_record() -> None:
     assert times.place_after(500, lsn(2), TAIL) == LogPoint(lsn(2), 10, 100)
 
 
-def test_after_a_barrier_every_record_is_younger() -> None:
+def test_after_a_barrier_every_record_has_a_later_time() -> None:
     """T13."""
     times = clock()
     times.pass_by(200)
@@ -51,7 +51,7 @@ def test_after_a_barrier_every_record_is_younger() -> None:
 
 
 def test_a_time_too_far_ahead_is_not_followed() -> None:
-    """T15: unless the log itself is there already."""
+    """T15: unless the log itself has reached that time already."""
     times = clock(clock_ahead_ms_max=50)
     assert not times.is_too_far(150, 100)
     assert times.is_too_far(151, 100)
@@ -60,8 +60,8 @@ def test_a_time_too_far_ahead_is_not_followed() -> None:
     assert times.is_too_far(401, 100)
 
 
-def test_what_somebody_else_numbered_is_not_taken_for_ones_own() -> None:
-    """T14: after another node had the log, nothing of the past is remembered."""
+def test_a_clock_does_not_place_cuts_among_records_of_another_sequencer() -> None:
+    """T14: after another node had the log, it remembers no earlier places."""
     times = clock()
     times.stamp(100, 0, lsn(1), TAIL)
     times.stamp(200, 0, lsn(2), TAIL)
@@ -76,10 +76,10 @@ def test_what_somebody_else_numbered_is_not_taken_for_ones_own() -> None:
     st.integers(-1, 80),
     st.integers(1, 12),
 )
-def test_a_cut_lies_behind_the_last_record_of_its_time(
+def test_a_cut_is_after_the_last_record_of_its_time(
     steps: list[tuple[int, int]], time_ms: int, places: int
 ) -> None:
-    """T14: exactly there, or it says that it does not know; it knows of as many times as it may remember."""
+    """T14: exactly there, or the clock does not know; it remembers as many times as it may."""
     times = clock(clock_places_max=places)
     stamped: list[int] = []
     for number, (now_ms, seen_ms) in enumerate(steps, start=1):

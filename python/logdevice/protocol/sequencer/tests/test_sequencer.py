@@ -43,7 +43,7 @@ REDIRECTED, OVERLOADED = AppendStatus.REDIRECTED, AppendStatus.OVERLOADED
 
 
 def test_an_append_activates_the_node_that_should_own_the_log() -> None:
-    """U1: and waits until there is an epoch to put it in."""
+    """U1: and waits until there is an epoch for it."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
     request = sequencing.append()
@@ -62,7 +62,7 @@ def test_an_append_to_another_nodes_log_is_redirected() -> None:
     assert (sequencing.status(request), sequencing.answers[request].node) == (REDIRECTED, NodeId(3))
 
 
-def test_an_append_to_a_log_that_nobody_can_own_has_no_sequencer() -> None:
+def test_an_append_to_a_log_that_no_node_can_own_has_no_sequencer() -> None:
     """U1."""
     sequencing = Sequencing()
     assert sequencing.status(sequencing.append()) is NO_SEQUENCER
@@ -77,7 +77,7 @@ def test_the_next_epoch_is_taken_by_compare_and_set() -> None:
     assert sequencing.wanted(WriteEpochStore) == [WriteEpochStore(LOG, 3, wanted)]
 
 
-def test_who_loses_the_race_for_an_epoch_pauses_longer_each_time() -> None:
+def test_a_node_that_loses_the_race_for_an_epoch_pauses_longer_each_time() -> None:
     """U2, U3."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
@@ -101,8 +101,8 @@ def test_a_log_that_was_never_provisioned_has_no_sequencer() -> None:
     assert sequencing.status(request) is NO_SEQUENCER
 
 
-def test_an_epoch_store_that_does_not_answer_is_given_up() -> None:
-    """U3: and what it says later is not heard."""
+def test_an_activation_ends_when_the_epoch_store_does_not_answer() -> None:
+    """U3: and a later answer is ignored."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
     request = sequencing.append()
@@ -112,7 +112,7 @@ def test_an_epoch_store_that_does_not_answer_is_given_up() -> None:
     assert sequencing.feed(EpochStoreWritten(True)) == []
 
 
-def test_an_activation_that_runs_is_not_begun_twice() -> None:
+def test_only_one_activation_runs_at_a_time() -> None:
     """U3."""
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
@@ -142,7 +142,7 @@ def test_appends_that_wait_for_an_epoch_are_limited() -> None:
     assert [sequencing.status(request) for request in requests] == [None, None, OVERLOADED]
 
 
-def test_a_client_that_saw_a_higher_epoch_makes_the_sequencer_look() -> None:
+def test_a_client_that_saw_a_higher_epoch_makes_the_sequencer_ask_the_epoch_store() -> None:
     """U4: it steps down when the epoch store says so."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
@@ -168,7 +168,7 @@ def test_a_new_nodeset_needs_a_new_epoch() -> None:
     assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, metadata)]
 
 
-def test_a_changed_configuration_waits_while_nobody_needs_the_sequencer() -> None:
+def test_a_changed_configuration_waits_while_the_sequencer_is_not_needed() -> None:
     """U5."""
     sequencing = Sequencing()
     assert sequencing.feed(SequencerConfigChanged(replace(CONFIG, replication=Replication.parse("2")))) == []
@@ -183,7 +183,7 @@ def test_a_node_that_left_the_configuration_gets_no_new_records() -> None:
     assert sorted(store.node for store in sequencing.stores()) == [0, 1, 2]
 
 
-def test_nodes_that_are_away_get_no_new_records_while_others_will_do() -> None:
+def test_nodes_that_are_away_get_no_new_records_while_others_are_enough() -> None:
     """K9: those that are away when the epoch begins, and those that go later."""
     sequencing = Sequencing(config=replace(CONFIG, away=frozenset([CONFIG.nodeset[0]])))
     sequencing.activate(state(1))
@@ -199,7 +199,7 @@ def test_nodes_that_are_away_get_no_new_records_while_others_will_do() -> None:
 
 
 def test_records_are_numbered_from_one_with_growing_times_and_counters() -> None:
-    """U6: counters go on where the log stood; a clock that goes back does not take times back."""
+    """U6: counters go on where the log stood; times never go back, even if the node's clock does."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
     tag = WriterTag(writer=1, incarnation=2, first_seq=3, count=1, stable_upto=3)
@@ -214,8 +214,8 @@ def test_records_are_numbered_from_one_with_growing_times_and_counters() -> None
     assert (second.entry_end, second.byte_end, second.tag) == (105, 1013, None)
 
 
-def test_the_first_appends_wait_for_the_tail_of_an_epoch_that_somebody_left() -> None:
-    """U6: until an f-majority is sealed, what it wrote last is not known."""
+def test_the_first_appends_wait_for_the_tail_of_an_epoch_of_another_node() -> None:
+    """U6: until an f-majority is sealed, the last record of that epoch is not known."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
     request = sequencing.append()
@@ -232,7 +232,7 @@ def test_the_first_appends_wait_for_the_tail_of_an_epoch_that_somebody_left() ->
 
 
 def test_appends_do_not_wait_for_a_tail_that_does_not_come() -> None:
-    """U6: write availability comes first; a tail that comes later lifts the counters that follow."""
+    """U6: availability comes first. A tail that comes later raises the counters from then on."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
     sequencing.append()
@@ -268,7 +268,7 @@ def test_answers_come_in_any_order_and_the_window_moves_in_order() -> None:
 
 
 def test_a_full_window_refuses_appends() -> None:
-    """U8: in records, and in bytes; what was stored makes room."""
+    """U8: in records, and in bytes; records that were stored make room."""
     for settings in (WriteSettings(window_records_max=2), WriteSettings(window_bytes_max=100)):
         sequencing = Sequencing(settings)
         sequencing.activate()
@@ -288,7 +288,7 @@ def test_a_body_that_is_too_big_is_refused() -> None:
 
 
 def test_appends_are_refused_while_disks_are_full() -> None:
-    """K8: before they get a number; what has one goes on trying."""
+    """K8: before they get a number; records that have one are tried again."""
     sequencing = Sequencing(config=replace(CONFIG, nodeset=nodes([0, 1, 2])))
     sequencing.activate()
     request = sequencing.append()
@@ -297,8 +297,8 @@ def test_appends_are_refused_while_disks_are_full() -> None:
     assert sequencing.status(sequencing.append()) is AppendStatus.NO_SPACE
 
 
-def test_the_store_time_out_of_a_record_is_kept() -> None:
-    """E2, through the sequencer's one alarm."""
+def test_a_record_is_sent_again_at_its_time_out() -> None:
+    """E2, through the sequencer's single deadline."""
     sequencing = Sequencing()
     sequencing.activate()
     sequencing.append()
@@ -367,7 +367,7 @@ def test_the_tail_says_how_far_the_log_has_come() -> None:
     assert (tail.end.timestamp_ms, tail.end.entry_end, tail.end.byte_end) == (1000, 104, 1008)
 
 
-def test_who_asks_for_the_tail_elsewhere_is_redirected_and_at_home_activates() -> None:
+def test_a_question_for_the_tail_is_redirected_or_activates_the_owner() -> None:
     """U16, U1."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(NodeId(3)))

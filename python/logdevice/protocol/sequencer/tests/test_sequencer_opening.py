@@ -47,7 +47,7 @@ def test_recovery_starts_when_the_history_is_known() -> None:
     assert sequencing.feed(MetadataLogRead((METADATA,))) == []
 
 
-def test_what_the_metadata_log_told_an_earlier_epoch_is_not_believed() -> None:
+def test_an_answer_of_the_metadata_log_to_an_earlier_epoch_is_ignored() -> None:
     """U20: seed 179 of a chain log: recovery looked for acknowledged records on nodes that never had them."""
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
@@ -72,7 +72,7 @@ def test_a_metadata_log_that_fails_or_is_silent_is_asked_again() -> None:
 
 
 def test_nothing_is_released_before_the_metadata_is_written_and_recovery_is_complete() -> None:
-    """U12, U13: in either order; then all nodes hear of it."""
+    """U12, U13: in either order; then all nodes get the release."""
     for metadata_first in (True, False):
         sequencing = Sequencing()
         sequencing.feed(ActivationAsked())
@@ -94,7 +94,7 @@ def test_events_of_the_metadata_log_and_of_recovery_without_an_epoch_are_dropped
     assert sequencing.feed(Woken()) == []
 
 
-def test_metadata_of_another_epoch_that_was_written_is_not_taken_for_this_one() -> None:
+def test_writing_the_metadata_of_another_epoch_does_not_count_for_this_one() -> None:
     """U12."""
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
@@ -108,7 +108,7 @@ def test_metadata_of_another_epoch_that_was_written_is_not_taken_for_this_one() 
 
 
 def moving(epoch: int) -> Sequencing:
-    """A sequencer that has read the epoch store and wants another nodeset than it found there."""
+    """A sequencer that has read the epoch store and wants another nodeset than the one there."""
     sequencing = Sequencing(config=replace(CONFIG, nodeset=nodes([5, 6, 7])))
     sequencing.feed(ActivationAsked())
     sequencing.feed(EpochStoreRead(3, state(epoch)))
@@ -116,7 +116,7 @@ def moving(epoch: int) -> Sequencing:
 
 
 def test_a_nodeset_is_in_the_metadata_log_before_it_is_replaced() -> None:
-    """U17: the epoch store forgets it, and recovery has to find who stored the epoch."""
+    """U17: the epoch store forgets it, and recovery must find the nodes that stored the epoch."""
     sequencing = moving(1)
     assert sequencing.wanted(WriteMetadataLog) == [WriteMetadataLog(LOG, METADATA)]
     assert sequencing.wanted(WriteEpochStore) == []
@@ -139,7 +139,7 @@ def test_a_nodeset_that_could_not_be_recorded_is_not_replaced() -> None:
 
 
 def test_a_nodeset_that_changes_while_an_epoch_is_taken_gets_the_one_after_it() -> None:
-    """U5: nobody would say it a second time."""
+    """U5: the change is not reported a second time."""
     sequencing = Sequencing()
     sequencing.activate(state(1))
     sequencing.feed(SequencerConfigChanged(replace(CONFIG, nodeset=nodes([5, 6, 7]))))
@@ -174,14 +174,14 @@ def test_a_new_nodeset_is_tried_for_again_after_a_pause() -> None:
 
 
 def test_the_nodeset_of_a_log_without_epochs_may_be_replaced_at_once() -> None:
-    """U17: nobody has stored anything."""
+    """U17: no node has stored anything."""
     sequencing = moving(0)
     assert sequencing.wanted(WriteMetadataLog) == []
     assert [write.state.epoch for write in sequencing.wanted(WriteEpochStore)] == [1]
 
 
-def test_a_wake_up_call_that_comes_early_does_not_ask_for_another() -> None:
-    # Else a shell that calls too often is made to call more and more often.
+def test_an_early_wake_up_does_not_ask_for_another() -> None:
+    # Otherwise a shell that wakes the machine too often would do so more and more often.
     sequencing = Sequencing()
     sequencing.activate()
     sequencing.append()

@@ -1,4 +1,4 @@
-"""The sequencer when it is succeeded: preemption, draining, releases over epochs."""
+"""The sequencer and its successor: preemption, draining, releases over epochs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG_WITH_EXTRA = replace(CONFIG, extras=1)
 
 
 def test_a_seal_makes_the_sequencer_step_down_and_redirect() -> None:
-    """U11: what nobody stored may be sent elsewhere, the rest is up to recovery."""
+    """U11: appends that no node stored may be sent elsewhere; recovery decides about the others."""
     sequencing = Sequencing()
     sequencing.activate()
     unknown = sequencing.append()
@@ -54,7 +54,7 @@ def test_a_seal_makes_the_sequencer_step_down_and_redirect() -> None:
 
 
 def test_a_record_that_was_acknowledged_is_not_answered_twice() -> None:
-    """U11: its leader is still missing a copy when the seal comes."""
+    """U11: its leader still has no copy when the seal comes."""
     sequencing = Sequencing(config=CONFIG_WITH_EXTRA)
     sequencing.activate()
     request = sequencing.append()
@@ -66,7 +66,7 @@ def test_a_record_that_was_acknowledged_is_not_answered_twice() -> None:
 
 
 def test_a_preempted_node_that_should_own_the_log_takes_it_back_after_a_pause() -> None:
-    """U3, U11: who preempted it may be dead."""
+    """U3, U11: the node that preempted it may be dead."""
     sequencing = Sequencing()
     sequencing.activate()
     sequencing.feed(RecoveryPreempted(Epoch(2), Epoch(8), NodeId(4)))
@@ -78,7 +78,7 @@ def test_a_preempted_node_that_should_own_the_log_takes_it_back_after_a_pause() 
 
 
 def test_recovery_that_is_preempted_makes_the_sequencer_step_down() -> None:
-    """U11: of another epoch it does not."""
+    """U11: a recovery of another epoch does not."""
     sequencing = Sequencing()
     sequencing.activate()
     assert sequencing.feed(RecoveryPreempted(Epoch(1), Epoch(8), NodeId(4))) == []
@@ -101,13 +101,13 @@ def test_preemption_during_an_activation_ends_both() -> None:
 
 
 def reactivate(sequencing: Sequencing) -> None:
-    """From epoch 2 to epoch 3, of its own will."""
+    """Goes from epoch 2 to epoch 3 by itself, without preemption."""
     sequencing.feed(ActivationAsked())
     sequencing.take_epoch(state(2, 1))
     sequencing.feed(MetadataLogRead((METADATA,)))
 
 
-def test_an_epoch_that_is_left_may_finish_before_it_is_recovered() -> None:
+def test_an_epoch_that_its_sequencer_leaves_drains_before_it_is_recovered() -> None:
     """U10: the new epoch takes appends at once, with the counters of the old one."""
     sequencing = Sequencing()
     sequencing.activate()
@@ -123,8 +123,8 @@ def test_an_epoch_that_is_left_may_finish_before_it_is_recovered() -> None:
     assert [start.epoch for start in sequencing.wanted(StartRecovery)] == [3]
 
 
-def test_what_is_draining_is_stored_as_such() -> None:
-    """U10, E12: a store of the new epoch came first; that is no preemption."""
+def test_stores_of_a_draining_epoch_are_marked_as_draining() -> None:
+    """U10, E12: a store of the new epoch came first; this does not preempt the draining one."""
     sequencing = Sequencing()
     sequencing.activate()
     sequencing.append()
@@ -148,7 +148,7 @@ def test_an_epoch_that_does_not_drain_in_time_is_left_to_recovery() -> None:
     assert len(sequencing.wanted(StartRecovery)) == 1
 
 
-def test_an_epoch_that_drained_is_not_bothered_by_its_deadline() -> None:
+def test_the_deadline_of_an_epoch_that_has_drained_does_nothing() -> None:
     """U10."""
     sequencing = Sequencing()
     sequencing.activate()
@@ -184,7 +184,7 @@ def test_an_epoch_that_drains_is_released_until_the_new_one_is() -> None:
     assert set(sequencing.released().values()) == {Lsn.of(3, 1)}
 
 
-def test_an_epoch_that_was_never_released_is_not_while_it_drains() -> None:
+def test_an_epoch_that_was_never_released_is_not_released_while_it_drains() -> None:
     """U13: an earlier epoch is still unclean."""
     sequencing = Sequencing()
     sequencing.feed(ActivationAsked())
@@ -212,7 +212,7 @@ def test_a_seal_while_draining_preempts_both_epochs() -> None:
 # Releases.
 
 
-def test_all_nodes_of_all_nodesets_hear_of_a_release() -> None:
+def test_all_nodes_of_all_nodesets_get_a_release() -> None:
     """U14."""
     sequencing = Sequencing()
     older = EpochMetadata(Epoch(1), nodes([6, 7]), METADATA.replication)
@@ -244,7 +244,7 @@ def test_the_last_release_is_repeated() -> None:
     assert len(sequencing.released()) == 5
 
 
-def test_a_node_that_connects_hears_at_once_and_is_forgiven() -> None:
+def test_a_node_that_connects_gets_the_release_at_once_and_is_forgiven() -> None:
     """U15, K5."""
     sequencing = Sequencing()
     assert sequencing.feed(NodeConnected(NodeId(3))) == []

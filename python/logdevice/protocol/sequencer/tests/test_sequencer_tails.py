@@ -1,4 +1,4 @@
-"""Questions for the tail that make sure that the log has no other sequencer."""
+"""Questions for the confirmed tail: the answer is sure that the log has no other sequencer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def confirm(sequencing: Sequencing, epoch: int | None, question: int = 1) -> Non
     sequencing.feed(EpochStoreRead(3, None if epoch is None else state(epoch), question))
 
 
-def test_the_tail_waits_for_the_epoch_store_and_is_told_as_it_is_then() -> None:
+def test_the_answer_waits_for_the_epoch_store_and_has_the_tail_of_that_time() -> None:
     """U19."""
     sequencing = active()
     ask(sequencing)
@@ -45,8 +45,8 @@ def test_the_tail_waits_for_the_epoch_store_and_is_told_as_it_is_then() -> None:
     assert (tail.status, tail.end.lsn, tail.released_end) == (AppendStatus.OK, Lsn.of(2, 2), Lsn.of(2, 2))
 
 
-def test_one_question_to_the_epoch_store_serves_all_who_came_before_it() -> None:
-    """U19: tails and barriers alike, and never one that came after it was asked."""
+def test_one_question_to_the_epoch_store_serves_all_requests_that_came_before_it() -> None:
+    """U19: tails and barriers alike, and never a request that came after the question was sent."""
     sequencing = active()
     ask(sequencing, 50)
     ask(sequencing, 51)
@@ -63,7 +63,7 @@ def test_one_question_to_the_epoch_store_serves_all_who_came_before_it() -> None
     assert not sequencing.wanted(ReadEpochStore)
 
 
-def test_one_that_was_replaced_tells_no_tail_and_steps_down() -> None:
+def test_a_sequencer_that_was_replaced_tells_no_tail_and_steps_down() -> None:
     """U19, as in U4."""
     sequencing = active()
     ask(sequencing)
@@ -86,7 +86,7 @@ def test_a_tail_that_cannot_be_confirmed_is_not_told() -> None:
     assert answers(sequencing)[50].status is AppendStatus.NO_SEQUENCER
 
 
-def test_an_epoch_that_the_same_node_has_left_meanwhile_is_asked_about_again() -> None:
+def test_a_tail_is_refused_if_the_same_node_has_begun_another_epoch_meanwhile() -> None:
     """U19."""
     sequencing = active()
     ask(sequencing)
@@ -99,7 +99,7 @@ def test_an_epoch_that_the_same_node_has_left_meanwhile_is_asked_about_again() -
     assert answers(sequencing)[50].end.lsn == Lsn.of(3, 1)
 
 
-def test_nobody_waits_for_ever_and_a_silent_epoch_store_is_asked_anew() -> None:
+def test_no_request_waits_for_ever_and_a_silent_epoch_store_is_asked_again() -> None:
     """U19."""
     sequencing = active(barrier_timeout_ms=500)
     ask(sequencing, 50)
@@ -116,8 +116,8 @@ def test_nobody_waits_for_ever_and_a_silent_epoch_store_is_asked_anew() -> None:
     assert answers(sequencing)[51].status is AppendStatus.OK
 
 
-def test_those_who_wait_hear_who_has_taken_the_log() -> None:
-    """U19; what the epoch store then says is for nobody."""
+def test_waiting_requests_are_told_which_node_has_taken_the_log() -> None:
+    """U19: a later answer of the epoch store is ignored."""
     sequencing = active()
     ask(sequencing)
     sequencing.feed(RecoveryPreempted(Epoch(2), Epoch(8), NodeId(3)))
@@ -127,7 +127,7 @@ def test_those_who_wait_hear_who_has_taken_the_log() -> None:
     assert not answers(sequencing)
 
 
-def test_no_more_tails_wait_than_there_is_room_for() -> None:
+def test_the_number_of_waiting_tails_is_limited() -> None:
     """U19."""
     sequencing = active(barriers_max=1)
     ask(sequencing, 50)

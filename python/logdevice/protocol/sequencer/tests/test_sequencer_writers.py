@@ -50,7 +50,7 @@ def send(sequencing: Sequencing, tagged: WriterTag) -> tuple[int, list[Ask[Store
     return request, sequencing.stores()
 
 
-def test_a_duplicate_of_what_is_stored_is_answered_at_once() -> None:
+def test_a_duplicate_of_a_stored_append_is_answered_at_once() -> None:
     """O1."""
     sequencing = active()
     first, stores = send(sequencing, tag(0))
@@ -62,8 +62,8 @@ def test_a_duplicate_of_what_is_stored_is_answered_at_once() -> None:
     assert (answer.incarnation, answer.expected) == (1, 1)
 
 
-def test_a_duplicate_of_what_is_on_its_way_waits_for_it() -> None:
-    """O1: whoever sends it, and shares its fate."""
+def test_a_duplicate_of_an_append_on_its_way_waits_for_it() -> None:
+    """O1: it gets the same outcome, no matter which client sends it."""
     sequencing = active()
     first, stores = send(sequencing, tag(0))
     again, more = send(sequencing, tag(0))
@@ -109,8 +109,8 @@ def test_an_unordered_writer_and_one_without_a_tag_are_answered_as_they_are_stor
     assert list(sequencing.answers) == [second, plain]
 
 
-def test_what_was_not_answered_when_a_higher_epoch_comes_is_unknown() -> None:
-    """O9: also what is stored and waited for another one; everybody who waits is told."""
+def test_appends_not_answered_when_a_higher_epoch_comes_are_unknown() -> None:
+    """O9: also those that are stored and waited for another one; every waiting request is answered."""
     sequencing = active()
     first, stores_of_first = send(sequencing, tag(0))
     second, stores = send(sequencing, tag(1))
@@ -142,8 +142,8 @@ def test_tagged_appends_wait_until_all_earlier_epochs_are_recovered() -> None:
     assert sequencing.answers[new].lsn == Lsn.of(3, 2)
 
 
-def test_those_who_wait_for_a_recovery_leave_room_for_others() -> None:
-    """O10, U8: writers send again what waits, and a recovery may take long."""
+def test_appends_that_wait_for_a_recovery_leave_room_for_others() -> None:
+    """O10, U8: writers send waiting appends again, and a recovery may take long."""
     sequencing = Sequencing(WriteSettings(release_interval_ms=0, window_records_max=4))
     sequencing.feed(OwnerChanged(ME))
     sequencing.feed(ActivationAsked())
@@ -157,7 +157,7 @@ def test_those_who_wait_for_a_recovery_leave_room_for_others() -> None:
 
 
 def test_a_new_epoch_of_the_same_sequencer_begins_by_waiting() -> None:
-    """O10: what it has in memory may count what recovery gives up."""
+    """O10: its table in memory may contain appends that recovery gives up."""
     sequencing = active()
     _, stores = send(sequencing, tag(0))
     sequencing.store(stores)
@@ -170,8 +170,8 @@ def test_a_new_epoch_of_the_same_sequencer_begins_by_waiting() -> None:
     assert len(sequencing.stores()) == 3
 
 
-def test_it_is_told_what_a_writer_has_in_the_log() -> None:
-    """O1: and elsewhere, who knows it."""
+def test_a_sequencer_says_what_a_writer_has_in_the_log() -> None:
+    """O1: another node names the sequencer."""
     sequencing = active()
     _, stores = send(sequencing, tag(0))
     sequencing.store(stores)
@@ -199,7 +199,7 @@ def sent(sequencing: Sequencing) -> dict[NodeId, KeepWriters]:
 
 
 def test_storage_nodes_are_told_of_writers_a_while_after_their_appends() -> None:
-    """O12: only of what is good."""
+    """O12: only up to the good end."""
     sequencing = active(writers_keep_ms=500, store_timeout_ms_min=10_000, store_timeout_ms_max=10_000)
     _, stores = send(sequencing, tag(0))
     _, others = send(sequencing, tag(1))
@@ -231,8 +231,8 @@ def test_many_tagged_appends_are_told_sooner() -> None:
     assert sent(sequencing) == {}
 
 
-def test_an_epoch_begins_with_telling_what_the_last_bridge_says() -> None:
-    """O12: a bridge may be trimmed. Nodes that connect are told, strangers are not."""
+def test_at_the_beginning_of_an_epoch_nodes_get_the_table_of_the_last_bridge() -> None:
+    """O12: the bridge may be trimmed. Nodes that connect get the table, other nodes do not."""
     sequencing = Sequencing()
     sequencing.feed(OwnerChanged(ME))
     sequencing.feed(ActivationAsked())

@@ -1,4 +1,4 @@
-"""What a received table has of a writer, in a few words."""
+"""Helpers that show what a received table knows about a writer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def find(table: ReceivedTable, writer: int, seq: int) -> tuple[bool, Lsn]:
 
 
 def progress(table: ReceivedTable, writer: int) -> tuple[int, int] | None:
-    """Its incarnation and the number of its next append."""
+    """The writer's incarnation and the number of its next append."""
     state = table.state_of(writer, 0)
     return (state.incarnation, state.next_seq) if state.is_known else None

@@ -1,4 +1,4 @@
-"""A writer's forward table: what it sends, in which order, and what it does about every answer."""
+"""A writer's forward table: what it sends, in which order, and what it does after every answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Writing:
         self.now_ms = 0
         self.requests = 0
         self.effects: list[Effect] = []
-        self.sent: dict[int, Ask[Append]] = {}  # the newest of each number
+        self.sent: dict[int, Ask[Append]] = {}  # the newest ask of each number
 
     def feed(self, event: Event) -> list[Effect]:
         self.effects = self.table.handle(event, self.now_ms)
@@ -92,15 +92,15 @@ class Writing:
         return [number_of(ask) for ask in self.asks()]
 
     def run_in(self) -> None:
-        """The sequencer is found, and the window is open."""
+        """Goes on until the sequencer is found and the window is open."""
         self.submit(3)
         self.feed(SequencerFound(N1))
         for seq in (1, 2, 3):
             self.answer(seq)
 
 
-def test_the_first_append_goes_alone_to_whoever_numbers_the_log() -> None:
-    """O14, O15: and says which ones need not be waited for."""
+def test_the_first_append_goes_alone_to_the_node_that_numbers_the_log() -> None:
+    """O14, O15: it says below which number everything is acknowledged."""
     writing = Writing(since=Lsn.of(2, 9))
     assert writing.submit() == [Numbered(1, 1), FindAnotherSequencer(None)]
     assert writing.submit() == [Numbered(2, 2)]
@@ -129,8 +129,8 @@ def test_every_answer_doubles_the_window_up_to_its_limit() -> None:
     assert writing.sent[7].request.seen_epoch == Epoch(3)
 
 
-def test_after_trouble_everything_is_sent_again_in_order_the_first_alone() -> None:
-    """O15: what an older attempt is told then, counts only if the append is in the log."""
+def test_after_a_failure_everything_is_sent_again_in_order_the_first_alone() -> None:
+    """O15: an answer to an older attempt counts only if it says that the append is in the log."""
     writing = Writing()
     writing.run_in()
     writing.submit(4)
@@ -151,8 +151,8 @@ def test_after_trouble_everything_is_sent_again_in_order_the_first_alone() -> No
     assert writing.answer_to(asks[3], answer_of(4)) == []
 
 
-def test_silence_sends_the_writer_looking_for_another_sequencer() -> None:
-    """O16: soon at first; who does not find one waits longer."""
+def test_without_an_answer_the_writer_looks_for_another_sequencer() -> None:
+    """O16: soon at first; if it does not find one, it waits longer."""
     writing = Writing()
     writing.run_in()
     writing.submit(2)
@@ -199,7 +199,7 @@ def test_a_redirect_is_followed_without_a_pause_the_first_time(status: AppendSta
 
 
 @pytest.mark.parametrize("status", [AppendStatus.NO_SEQUENCER, AppendStatus.UNKNOWN, AppendStatus.PREEMPTED])
-def test_without_a_word_who_to_ask_the_sequencer_is_looked_for(status: AppendStatus) -> None:
+def test_a_refusal_that_names_no_node_makes_the_writer_look_for_the_sequencer(status: AppendStatus) -> None:
     """O16."""
     writing = Writing()
     writing.run_in()
@@ -232,7 +232,7 @@ def test_an_answer_that_comes_while_the_writer_pauses_counts() -> None:
     assert writing.sends() == [5]
 
 
-def test_a_number_that_an_earlier_process_has_used_is_not_taken_for_this_ones() -> None:
+def test_an_append_under_a_number_that_an_earlier_process_has_used_is_not_acknowledged() -> None:
     """O17: until the log has an append of this process, only one is on its way."""
     writing = Writing()
     writing.submit(2)
@@ -247,7 +247,7 @@ def test_a_number_that_an_earlier_process_has_used_is_not_taken_for_this_ones() 
     assert writing.submit()[0] == Numbered(3, 11)
 
 
-def test_what_an_earlier_process_numbered_is_sent_first_and_may_be_there_already() -> None:
+def test_appends_of_an_earlier_process_are_sent_first_and_may_be_in_the_log_already() -> None:
     """O17."""
     writing = Writing(first_seq=6)
     assert writing.submit(seq=4)[0] == Numbered(1, 4)
@@ -262,7 +262,7 @@ def test_what_an_earlier_process_numbered_is_sent_first_and_may_be_there_already
 
 
 def test_a_taken_number_of_an_unordered_writer_moves_that_append_only() -> None:
-    """O17: others may get in under the numbers they were sent with."""
+    """O17: the others may get in under the numbers with which they were sent."""
     writing = Writing(ordered=False)
     writing.run_in()
     writing.submit(2)
@@ -273,7 +273,7 @@ def test_a_taken_number_of_an_unordered_writer_moves_that_append_only() -> None:
     assert not writing.sent[5].request.tag.is_ordered
 
 
-def test_an_unordered_writer_stays_within_the_window_of_what_is_not_settled() -> None:
+def test_an_unordered_writer_stays_within_the_window_of_unsettled_appends() -> None:
     """O14."""
     writing = Writing(ordered=False)
     writing.run_in()
@@ -285,7 +285,7 @@ def test_an_unordered_writer_stays_within_the_window_of_what_is_not_settled() ->
     assert writing.sends() == [8, 9, 10, 11]
 
 
-def test_a_record_that_is_too_big_does_not_hold_up_those_behind_it() -> None:
+def test_a_record_that_is_too_big_does_not_delay_those_after_it() -> None:
     """O18."""
     writing = Writing()
     writing.run_in()
@@ -298,7 +298,7 @@ def test_a_record_that_is_too_big_does_not_hold_up_those_behind_it() -> None:
 
 
 def test_a_writer_that_was_forgotten_goes_on_under_a_new_incarnation() -> None:
-    """O19: if nothing that it sent can be in the log. After a long pause it tries with one append."""
+    """O19: if none of its appends can be in the log. After a long pause it tries with one append."""
     writing = Writing()
     writing.run_in()
     writing.now_ms += 10_000

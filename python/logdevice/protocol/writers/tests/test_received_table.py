@@ -1,4 +1,4 @@
-"""The received table: what is new, what is not, and what it cannot know."""
+"""The received table: which appends are new, which are not, and which it cannot know."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def lsn(esn: int, epoch: int = 1) -> Lsn:
 
 
 def table(*seqs: int, writers_max: int = 10, window: int = 4) -> ReceivedTable:
-    """Of one writer, whose appends are at e1n1, e1n2, ..."""
+    """A table of one writer, whose appends are at e1n1, e1n2, ..."""
     made = ReceivedTable(writers_max=writers_max, window=window)
     for number, seq in enumerate(seqs, start=1):
         made.note(tag(seq, stable=seqs[0]), lsn(number))
     return made
 
 
-def test_an_append_that_is_sent_again_is_told_its_first_position() -> None:
+def test_an_append_that_is_sent_again_is_answered_with_its_first_position() -> None:
     """O1."""
     known = table(0, 1)
     expected = Appended(status=DUPLICATE, lsn=lsn(2), incarnation=1, expected=2)
@@ -46,7 +46,7 @@ def test_an_append_that_is_sent_again_is_told_its_first_position() -> None:
     assert find(known, W2, 0) == (False, Lsn(0))
 
 
-def test_an_old_duplicate_is_recognised_though_its_position_is_forgotten() -> None:
+def test_an_old_duplicate_is_recognised_although_its_position_is_forgotten() -> None:
     """O1, O6."""
     known = ReceivedTable(writers_max=10, window=2)
     for seq in range(40):
@@ -58,7 +58,7 @@ def test_an_old_duplicate_is_recognised_though_its_position_is_forgotten() -> No
     assert len(known.encode()) < 20 * 24 + 60
 
 
-def test_an_ordered_writer_that_leaves_one_out_is_told_which() -> None:
+def test_an_ordered_writer_that_leaves_a_number_out_is_told_which() -> None:
     """O2."""
     known = table(0, 1)
     assert known.judge(tag(3, stable=1)) == Appended(status=AppendStatus.OUT_OF_ORDER, expected=2)
@@ -66,7 +66,7 @@ def test_an_ordered_writer_that_leaves_one_out_is_told_which() -> None:
     assert ReceivedTable().judge(tag(2, stable=1)).expected == 1
 
 
-def test_numbers_that_a_writer_says_to_be_done_are_skipped_for_ever() -> None:
+def test_numbers_that_a_writer_calls_done_are_skipped_for_ever() -> None:
     """O3."""
     known = table(0)
     assert known.judge(tag(7)).status is OK
@@ -88,7 +88,7 @@ def test_an_unordered_writer_may_fill_its_gaps_later() -> None:
 
 
 def test_an_earlier_process_of_a_writer_is_fenced_off() -> None:
-    """O4: even with what it has in the log; the same process is not."""
+    """O4: even for appends that are in the log; the newest process is not."""
     known = table(0)
     known.note(tag(1, incarnation=3), lsn(2))
     fenced = Appended(status=AppendStatus.FENCED, incarnation=3, expected=2)
@@ -99,7 +99,7 @@ def test_an_earlier_process_of_a_writer_is_fenced_off() -> None:
     assert progress(known, W1) == (3, 3)
 
 
-def test_who_was_idle_longest_is_forgotten_and_only_tags_made_later_are_taken() -> None:
+def test_the_writer_idle_longest_is_forgotten_and_then_only_newer_tags_are_accepted() -> None:
     """O5."""
     known = ReceivedTable(writers_max=2, window=4)
     for number, writer in enumerate((W1, W2, W1, W3), start=1):
@@ -119,8 +119,8 @@ def test_a_writer_that_is_too_far_ahead_is_refused() -> None:
     assert known.judge(tag(4, stable=0)).status is AppendStatus.OVERLOADED
 
 
-def test_what_recovery_finds_behind_a_gap_has_to_go() -> None:
-    """O7: of an ordered writer."""
+def test_recovery_gives_up_records_after_a_gap() -> None:
+    """O7: those of an ordered writer."""
     known = table(0)
     assert not known.replay(tag(2, stable=0), lsn(3))
     assert known.replay(tag(2, stable=0, ordered=False), lsn(3))
@@ -130,8 +130,8 @@ def test_what_recovery_finds_behind_a_gap_has_to_go() -> None:
     assert known.replay(tag(1, writer=W2), lsn(6))
 
 
-def test_what_is_found_of_a_forgotten_writer_behind_a_gap_leaves_it_forgotten() -> None:
-    """O8: nobody can say whether what is missing was ever there."""
+def test_a_record_of_a_forgotten_writer_after_a_gap_leaves_it_forgotten() -> None:
+    """O8: it is not known whether the missing appends were ever in the log."""
     known = table(0)
     known.forget_all(lsn(5))
     assert (len(known), known.horizon) == (0, lsn(5))
@@ -142,19 +142,19 @@ def test_what_is_found_of_a_forgotten_writer_behind_a_gap_leaves_it_forgotten() 
 
 
 def test_a_number_that_a_later_process_used_again_shows_that_the_writer_was_forgotten() -> None:
-    """O20: an older table, by which a recovery begins, still knows its earlier numbers."""
+    """O20: the older table with which a recovery begins still knows its earlier numbers."""
     known = table(0, 1, 2, 3)
     assert known.replay(tag(0, incarnation=2), lsn(9))
     assert (progress(known, W1), known.horizon) == ((2, 1), lsn(5))
     assert known.judge(tag(1, incarnation=2)).status is OK
-    # A process that goes on with the numbers was not forgotten, nor one whose records are in the table.
+    # A process that goes on with the numbers was not forgotten; neither was one whose records are known.
     assert known.replay(tag(1, incarnation=3), lsn(10))
     assert known.replay(tag(0, incarnation=2), lsn(9))
     assert progress(known, W1) == (3, 2)
 
 
-def test_a_table_survives_being_written_down() -> None:
-    """O11: nothing is written for a table that never knew anything."""
+def test_a_table_survives_its_encoding() -> None:
+    """O11: a table that never knew anything is encoded as nothing."""
     assert ReceivedTable().encode() == b""
     assert ReceivedTable.decode(b"").is_blank
     known = table(0, 1)
@@ -166,7 +166,7 @@ def test_a_table_survives_being_written_down() -> None:
     assert (len(forgetful), forgetful.horizon) == (1, lsn(3))
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_of_a_table_is_independent() -> None:
     known = table(0)
     other = known.copy()
     other.note(tag(1), lsn(2))
@@ -175,7 +175,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 @given(st.integers(0, 10_000))
 def test_no_append_is_called_new_twice(seed: int) -> None:
-    """O1 to O6, against a plain set of everything that was ever taken."""
+    """O1 to O6, compared with a plain set of everything that was ever taken."""
     rng = random.Random(seed)
     known = ReceivedTable(writers_max=rng.choice([1, 2, 10]), window=rng.choice([1, 3, 8]))
     taken: set[tuple[int, int]] = set()
@@ -194,7 +194,7 @@ def test_no_append_is_called_new_twice(seed: int) -> None:
             known = ReceivedTable.decode(known.encode(), writers_max=10, window=8)
 
 
-def test_a_table_of_another_format_is_not_guessed_at() -> None:
+def test_a_table_of_another_format_is_refused() -> None:
     data = bytearray(table(0).encode())
     data[0] = 9
     with pytest.raises(AssertionError, match="format 9"):

@@ -1,8 +1,8 @@
 """The failure cases of JGroups' SEQUENCER tests: forward tables, a received table, coordinators that die.
 
-A group has one log, the coordinator's, which survives it as far as the test says. Messages between a
-sender and a coordinator wait until they are delivered, one by one or all. What every member would have
-received is the log itself: there is one order.
+A group has one log, that of the coordinator; the test says how much of it survives. Messages between a
+sender and a coordinator wait until they are delivered, one by one or all at once. The log shows what every
+member would have received: there is one order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ A, B, C = NodeId(0), NodeId(1), NodeId(2)
 
 @dataclass
 class Group:
-    """The log and who numbers it; `coordinator` None: nobody yet."""
+    """The log, and the coordinator that numbers it; None if there is none yet."""
 
     coordinator: NodeId | None = A
     epoch: int = 1
@@ -43,7 +43,7 @@ class Group:
     mail: deque[tuple[Sender, Ask[Append]]] = field(default_factory=deque)
 
     def fail_over(self, to: NodeId | None, *, lose: int = 0) -> None:
-        """The coordinator dies, with the last messages it took; the next one knows what is left."""
+        """The coordinator dies, and its last `lose` messages are lost; the next one knows the others."""
         self.coordinator = to
         self.epoch += 1
         self.log = self.log[: len(self.log) - lose]
@@ -68,7 +68,7 @@ class Group:
         )
 
     def deliver(self, count: int = 1_000, *, answers_arrive: bool = True, late: bool = False) -> None:
-        """Messages reach the nodes they were sent to; with `late`, the newest first."""
+        """Messages reach their nodes; with `late`, the newest first."""
         for _ in range(min(count, len(self.mail))):
             sender, sent = self.mail.pop() if late else self.mail.popleft()
             appended = self.take(sent.node, sent.request)
@@ -81,14 +81,14 @@ class Group:
             sender.feed(Lost(sent.node, sent.request, id=sent.id))
 
     def settle(self, *senders: Sender) -> None:
-        """Until everybody has what it sent in the log."""
+        """Goes on until every append of the senders is in the log."""
         for _ in range(200):
             self.deliver()
             if not any(sender.table.unsettled for sender in senders):
                 return
             for sender in senders:
                 sender.wait(50)
-        raise AssertionError("somebody never got through")
+        raise AssertionError("an append never got through")
 
     def received(self) -> list[str]:
         return [bytes(append.body).decode() for _, append in self.log]
@@ -142,7 +142,7 @@ def texts(name: str, count: int) -> list[str]:
 @pytest.mark.parametrize("lost", [0, 3])
 @pytest.mark.parametrize("answers_arrive", [False, True])
 def test_a_coordinator_that_dies_in_the_middle(answers_arrive: bool, lost: int) -> None:
-    """O15, O1: broadcastSequence, whoever the sender is. 50 messages, the same order for everybody."""
+    """O15, O1: broadcastSequence. 50 messages, the same order for all members."""
     group = Group()
     sender = Sender(group, 1)
     sender.send(*texts("m", 50))
@@ -169,7 +169,7 @@ def test_new_messages_do_not_overtake_those_that_are_sent_again() -> None:
     assert group.received() == ["1", "2", "3", "4", "5"]
 
 
-def test_five_senders_whose_second_messages_follow_all_first_ones() -> None:
+def test_the_second_messages_of_five_senders_follow_all_first_ones() -> None:
     """O15: failoverWithMultipleThreadsSendingMessages."""
     group = Group()
     senders = [Sender(group, writer) for writer in range(5)]
@@ -190,8 +190,8 @@ def test_five_senders_whose_second_messages_follow_all_first_ones() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_ten_senders_over_a_network_that_shuffles(seed: int) -> None:
-    """O2, O15: SequencerOrderTest. Each sender's own order is kept, and nothing is there twice."""
+def test_ten_senders_keep_their_order_over_a_network_that_shuffles(seed: int) -> None:
+    """O2, O15: SequencerOrderTest. Each sender's own order is kept, and no message is in the log twice."""
     chance = random.Random(seed)
     group = Group()
     senders = [Sender(group, writer) for writer in range(10)]
@@ -208,7 +208,7 @@ def test_ten_senders_over_a_network_that_shuffles(seed: int) -> None:
         assert own == texts(f"{writer}-", 50)
 
 
-def test_a_message_to_who_is_not_coordinator_yet_is_sent_again_until_somebody_is() -> None:
+def test_a_message_is_sent_again_until_a_node_is_the_coordinator() -> None:
     """O16: mergeAndSendOrdering, and NOT_COORD of FORWARD_TO_COORD."""
     group = Group()
     sender = Sender(group, 1)
@@ -224,7 +224,7 @@ def test_a_message_to_who_is_not_coordinator_yet_is_sent_again_until_somebody_is
     assert group.received() == ["1", "2"]
 
 
-def test_a_coordinator_that_leaves_with_the_message_on_its_way() -> None:
+def test_a_message_on_its_way_survives_the_loss_of_the_coordinator() -> None:
     """O16: FORWARD_TO_COORD, leave and crash."""
     group = Group()
     sender = Sender(group, 1)
@@ -239,8 +239,8 @@ def test_a_coordinator_that_leaves_with_the_message_on_its_way() -> None:
     assert group.received() == ["1"]
 
 
-def test_a_second_failover_in_the_middle_of_the_first() -> None:
-    """O15: the flush is interrupted by another view, again and again."""
+def test_failovers_in_the_middle_of_a_failover_lose_nothing() -> None:
+    """O15: each flush is interrupted by another view."""
     group = Group()
     sender = Sender(group, 1)
     sender.send(*texts("m", 20))
@@ -253,8 +253,8 @@ def test_a_second_failover_in_the_middle_of_the_first() -> None:
     assert group.received() == texts("m", 20)
 
 
-def test_more_duplicates_than_the_window_remembers_positions_of() -> None:
-    """O1, O6: what overflowed JGroups' delivery table is still recognised here."""
+def test_duplicates_are_recognised_beyond_the_remembered_positions() -> None:
+    """O1, O6: in JGroups this overflowed the delivery table."""
     group = Group()
     sender = Sender(group, 1)
     sender.send(*texts("m", 60))
@@ -264,13 +264,13 @@ def test_more_duplicates_than_the_window_remembers_positions_of() -> None:
     assert group.received() == texts("m", 60)
 
 
-def test_a_member_that_comes_back_under_its_old_name() -> None:
-    """O4, O17: a new incarnation begins where the old one ended; what the old one still sends is refused."""
+def test_a_member_that_comes_back_under_its_old_name_fences_its_old_process_out() -> None:
+    """O4, O17: a new incarnation begins where the old one ended; the old one's later messages are refused."""
     group = Group()
     old = Sender(group, 1)
     old.send("1", "2")
     group.settle(old)
-    new = Sender(group, 1, incarnation=2, first_seq=2)  # it has asked too early
+    new = Sender(group, 1, incarnation=2, first_seq=2)  # it asked for its first number too early
     new.send("3")
     group.settle(new)
     old.send("zombie")
@@ -280,7 +280,7 @@ def test_a_member_that_comes_back_under_its_old_name() -> None:
 
 
 def test_after_a_failover_messages_go_one_by_one_until_they_get_through() -> None:
-    """O15: the threshold, back to sending ahead and again to one at a time."""
+    """O15: the window grows, and after the failover it begins with one message again."""
     group = Group()
     sender = Sender(group, 1)
     sender.send(*texts("m", 30))
@@ -298,8 +298,8 @@ def test_after_a_failover_messages_go_one_by_one_until_they_get_through() -> Non
     assert group.received() == texts("m", 30)
 
 
-def test_mail_that_is_delayed_across_epochs_changes_nothing() -> None:
-    """O1: an old message meets a coordinator that has taken it already, on the same node."""
+def test_a_message_that_is_delayed_across_epochs_changes_nothing() -> None:
+    """O1: an old message reaches a new coordinator, on the same node, whose log has it already."""
     group = Group()
     sender = Sender(group, 1)
     sender.send("1")

@@ -1,4 +1,4 @@
-"""Runs of a cluster with a chain log: no promise broken, the same seed the same run, faults that happen."""
+"""Runs of a cluster with a chain log: no promise is broken, a seed gives the same run, faults occur."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_promise_is_broken(seed: int) -> None:
 
 
 def test_the_fixed_seeds_see_deaths_of_clients_wrong_suspicions_holes_and_short_chains() -> None:
-    # A simulator in which nothing ever goes wrong proves nothing.
+    # A simulator without faults proves nothing.
     lines: list[str] = []
     for seed in range(15):
         simulate_chain(seed, lines)
@@ -48,7 +48,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert simulate_chain(3, []) == simulate_chain(3)
 
 
-def test_plans_differ_in_what_chains_are_about() -> None:
+def test_plans_differ_in_the_settings_of_chains() -> None:
     plans = [ChainPlan.draw(seed) for seed in range(40)]
     assert {plan.chain.chains for plan in plans} == {1, 2, 3}
     assert {plan.chain.min_copies for plan in plans} == {1, 2}
@@ -69,7 +69,7 @@ def test_a_position_that_is_decided_twice_is_noticed() -> None:
     assert watching.decided_twice(record(b"", RecordFlags.HOLE)) is not None
 
 
-def test_a_position_that_is_filled_too_far_is_noticed() -> None:
+def test_a_write_to_a_position_that_was_not_given_out_is_noticed() -> None:
     watching = witness()
     assert watching.filled_too_far(record(b"one")) is not None
     watching.sending(ChainRead(LOG, Lsn.of(1, 3)))

@@ -1,4 +1,4 @@
-"""Each checker of the whole cluster notices a planted violation, and keeps quiet where there is none."""
+"""Each checker of the whole cluster notices a planted violation, and reports nothing where there is none."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_data_where_a_reader_was_told_of_a_bridge_is_noticed() -> None:
     assert checkers.changed_content(book, lsn(6), b"c") is not None
 
 
-def test_a_record_that_is_there_twice_refused_or_from_nowhere_is_noticed() -> None:
+def test_a_record_that_is_there_twice_or_was_refused_or_never_appended_is_noticed() -> None:
     book = ledger()
     assert checkers.strange_record(book, lsn(4), b"c") is None
     assert checkers.strange_record(book, lsn(4), b"a") is not None
@@ -95,7 +95,7 @@ def test_a_record_that_is_there_twice_refused_or_from_nowhere_is_noticed() -> No
     assert checkers.strange_record(book, lsn(4), b"c") is not None
 
 
-def test_an_acknowledged_record_that_is_something_else_or_nowhere_is_noticed() -> None:
+def test_an_acknowledged_record_that_is_changed_or_missing_is_noticed() -> None:
     book = ledger()
     assert checkers.broken_acknowledgement(book, lsn(1), b"a") is None
     assert checkers.broken_acknowledgement(book, lsn(2), None) is not None
@@ -116,22 +116,22 @@ def test_too_few_copies_are_noticed() -> None:
     assert checkers.too_few_copies(lsn(1), [N0, N1, N3], both, racks) is None
 
 
-def test_an_acknowledgement_of_what_came_after_the_seal_is_noticed() -> None:
+def test_an_acknowledgement_of_an_append_that_came_after_the_seal_is_noticed() -> None:
     attempt = AppendAttempt(Append(log=LOG, body=b"c", entries=1), AppendOutcome.PENDING, arrived_ms=100)
     assert checkers.late_acknowledgement(attempt, lsn(1), None) is None
     assert checkers.late_acknowledgement(attempt, lsn(1), 100) is None
     assert checkers.late_acknowledgement(attempt, lsn(1), 99) is not None
 
 
-def test_a_store_behind_the_seal_is_noticed() -> None:
+def test_a_store_after_the_seal_is_noticed() -> None:
     record = Record(lsn(1, 2), 0, (N0,), b"c")
-    assert checkers.stored_behind_seal(PutRecord(LOG, record), Epoch(1)) is None
-    assert checkers.stored_behind_seal(PutRecord(LOG, record), Epoch(2)) is not None
+    assert checkers.stored_after_seal(PutRecord(LOG, record), Epoch(1)) is None
+    assert checkers.stored_after_seal(PutRecord(LOG, record), Epoch(2)) is not None
     recovered = replace(record, flags=RECOVERED, wave=4)
-    assert checkers.stored_behind_seal(PutRecord(LOG, recovered), Epoch(4)) is None
-    assert checkers.stored_behind_seal(PutRecord(LOG, recovered), Epoch(5)) is not None
-    assert checkers.stored_behind_seal(AmendRecord(LOG, lsn(1, 2), (N0,), 0, 2), Epoch(2)) is not None
-    assert checkers.stored_behind_seal(PutState(LOG, "seal", b""), Epoch(9)) is None
+    assert checkers.stored_after_seal(PutRecord(LOG, recovered), Epoch(4)) is None
+    assert checkers.stored_after_seal(PutRecord(LOG, recovered), Epoch(5)) is not None
+    assert checkers.stored_after_seal(AmendRecord(LOG, lsn(1, 2), (N0,), 0, 2), Epoch(2)) is not None
+    assert checkers.stored_after_seal(PutState(LOG, "seal", b""), Epoch(9)) is None
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_an_epoch_store_that_goes_back_or_skips_is_noticed(after: EpochState) ->
     assert checkers.epoch_store_went_back(STATE, after) is not None
 
 
-def test_a_release_before_its_time_is_noticed() -> None:
+def test_an_early_release_is_noticed() -> None:
     book = ledger()
     assert checkers.early_release(book, Release(LOG, lsn(5, 2), N0), STATE, [METADATA]) is None
     assert checkers.early_release(book, Release(LOG, lsn(5, 3), N0), STATE, [METADATA]) is not None
@@ -189,7 +189,7 @@ def test_times_and_counters_that_go_back_are_noticed() -> None:
     assert checkers.went_back(book, before, replace(good, byte_end=10)) is not None
 
 
-def test_counters_of_an_epoch_that_could_not_know_are_excused() -> None:
+def test_counters_of_an_epoch_that_could_not_learn_the_tail_are_excused() -> None:
     book = ledger()
     before = Record(lsn(1), 100, (N0,), b"a", entries=1, entry_end=4)
     low = Record(lsn(1, 2), 100, (N0,), b"b", entries=1, entry_end=1, byte_end=9)
@@ -222,7 +222,7 @@ def test_an_epoch_without_its_one_bridge_is_noticed() -> None:
 
 
 def written(*made: tuple[int, int]) -> Ledger:
-    """A log with these appends of one ordered writer, by life and number, in this order."""
+    """A log with these appends of one ordered writer, given as life and number, in this order."""
     book = ledger()
     for number, each in enumerate(made, start=10):
         body = b"%d-%d" % each
@@ -234,12 +234,12 @@ def written(*made: tuple[int, int]) -> Ledger:
 def test_appends_of_a_writer_that_are_mixed_up_are_noticed() -> None:
     assert not list(checkers.mixed_up_writes(written((1, 1), (1, 2), (2, 3), (2, 4)), may_forget=False))
     assert list(checkers.mixed_up_writes(written((1, 2), (1, 1)), may_forget=True))
-    behind = written((1, 1), (2, 3), (1, 2))
-    assert list(checkers.mixed_up_writes(behind, may_forget=False))
-    assert not list(checkers.mixed_up_writes(behind, may_forget=True))
+    late = written((1, 1), (2, 3), (1, 2))
+    assert list(checkers.mixed_up_writes(late, may_forget=False))
+    assert not list(checkers.mixed_up_writes(late, may_forget=True))
 
 
-def test_an_append_that_is_said_to_be_somewhere_and_is_nowhere_is_noticed() -> None:
+def test_an_append_that_was_acknowledged_without_a_position_and_is_missing_is_noticed() -> None:
     book = written((1, 1))
     book.sent(Append(log=LOG, body=b"1-1", entries=1))
     book.settled(b"1-1", Lsn(0))
@@ -262,17 +262,17 @@ def table(*seqs: int) -> bytes:
     return made.encode()
 
 
-def test_a_received_table_that_is_not_that_of_the_log_is_noticed() -> None:
+def test_a_received_table_that_does_not_match_the_log_is_noticed() -> None:
     hole = int(RecordFlags.HOLE) | RECOVERED
     copies = [tagged(1, 0), tagged(2, 1), tagged(3, 2), tagged(3, 2, flags=hole, wave=4)]
     assert checkers.wrong_table(copies, table(0, 1)) is None
     assert checkers.wrong_table(copies, table(0)) is not None
     assert checkers.wrong_table(copies, table(0, 1, 2)) is not None
     assert checkers.wrong_table(copies, b"") is not None
-    behind = [*copies, Record(lsn(3), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=5), tagged(4, 2)]
-    assert checkers.wrong_table(behind, table(0, 1)) is None
+    bridged = [*copies, Record(lsn(3), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=5), tagged(4, 2)]
+    assert checkers.wrong_table(bridged, table(0, 1)) is None
     given_up = Record(lsn(5), 0, (N0,), flags=hole | int(RecordFlags.BRIDGE), wave=4)
-    assert checkers.wrong_table([*behind, given_up], table(0, 1)) is None
+    assert checkers.wrong_table([*bridged, given_up], table(0, 1)) is None
     forgotten = ReceivedTable()
     forgotten.forget_all(lsn(9))
     assert checkers.wrong_table(copies, forgotten.encode()) is None
@@ -284,7 +284,7 @@ def test_a_received_table_that_is_not_that_of_the_log_is_noticed() -> None:
     assert checkers.wrong_table(again, table(0, 1)) is not None
 
 
-def test_a_metadata_log_that_says_less_or_something_else_is_noticed() -> None:
+def test_a_metadata_log_with_a_missing_or_wrong_entry_is_noticed() -> None:
     newer = replace(METADATA, first_epoch=Epoch(2))
     assert checkers.missed_entry((METADATA,), (METADATA, newer)) is None
     assert checkers.missed_entry((METADATA, newer), (METADATA,)) is not None

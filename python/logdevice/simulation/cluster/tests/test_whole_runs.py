@@ -1,4 +1,4 @@
-"""Runs of the whole cluster: no promise broken, the same seed the same run, faults that really happen."""
+"""Runs of the whole cluster: no promise is broken, a seed always gives the same run, faults really happen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_promise_is_broken(seed: int) -> None:
 
 
 def test_the_fixed_seeds_see_crashes_hangs_failovers_purges_and_holes() -> None:
-    # A simulator in which nothing ever goes wrong proves nothing.
+    # A simulator without faults proves nothing.
     lines: list[str] = []
     for seed in range(24):
         simulate_cluster(seed, lines)
@@ -48,7 +48,7 @@ def test_writing_a_trace_does_not_change_the_run() -> None:
 
 @pytest.mark.parametrize("hash_seed", ["1", "12345"])
 def test_the_same_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
-    # Imported by its place: folders of tests are no packages.
+    # Imported by its path: test folders are not packages.
     code = (
         "import sys, hashlib\n"
         "from logdevice.simulation.cluster.run import simulate_cluster\n"

@@ -1,4 +1,4 @@
-"""Histories that branch: nobody is told that something holds which is gone. `make sim HISTORIES=1`."""
+"""Histories that branch: no consumer is told that records exist which are gone. `make sim HISTORIES=1`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def test_every_consumer_is_told_the_truth_about_what_it_holds() -> None:
     assert sum(outcome.rewinds for outcome in outcomes) > 100, "there was something to undo"
 
 
-def test_a_seed_tells_the_same_story_twice() -> None:
+def test_the_same_seed_is_the_same_run() -> None:
     first: list[str] = []
     again: list[str] = []
     simulate_histories(7, first)

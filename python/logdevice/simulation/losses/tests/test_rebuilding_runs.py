@@ -1,4 +1,4 @@
-"""Runs in which disks are lost and nodes drained: no promise broken, nothing called lost, all restored."""
+"""Runs with lost disks and drained nodes: no promise is broken, no record reported lost, all restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEEDS = range(16, 26)
 
 @cache
 def run(seed: int) -> tuple[RunOutcome, str]:
-    """How it ended, and its trace."""
+    """The outcome of a run, and its trace."""
     lines: list[str] = []
     return simulate_rebuilding(seed, lines), "\n".join(lines)
 

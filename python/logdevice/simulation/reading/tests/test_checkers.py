@@ -1,4 +1,4 @@
-"""Each checker notices a planted violation, and keeps quiet where there is none."""
+"""Each checker notices a planted violation, and reports nothing where there is none."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_record_on_nodes_that_count_is_never_lost() -> None:
     assert checkers.invented_loss(truth, view, loss(2, 3, GapType.TRIM)) is None
 
 
-def test_one_copy_is_enough_as_long_as_too_few_can_deny_it() -> None:
+def test_one_copy_proves_a_record_while_the_nodes_without_one_are_no_f_majority() -> None:
     truth, view = log(), reader()
     truth.lose(N0, lsn(2))
     truth.lose(N1, lsn(2))
@@ -167,7 +167,7 @@ def test_one_copy_is_enough_as_long_as_too_few_can_deny_it() -> None:
     assert checkers.invented_loss(truth, view, loss(2, 3)) is not None
 
 
-def test_a_spoiled_copy_is_no_witness_and_no_vote() -> None:
+def test_a_node_with_a_spoiled_copy_neither_has_the_record_nor_votes() -> None:
     truth, view = log(), reader()
     truth.spoil(N0, lsn(2))
     truth.spoil(N1, lsn(2))
@@ -210,7 +210,7 @@ def test_an_f_majority_leaves_no_room_for_a_copyset() -> None:
     assert not is_f_majority((N0, N1), nodes, three, places)
     assert is_f_majority((N0, N1, N2), nodes, three, places)
     assert is_f_majority((N0, N1), (N0, N1, N2, N3), three, places)
-    # Where no copyset fits at all, only the word of everybody counts.
+    # If no copyset fits into the nodes, only all nodes together are an f-majority.
     assert not is_f_majority((N0,), (N0, N1), three, places)
     assert is_f_majority((N0, N1), (N0, N1), three, places)
 
@@ -287,7 +287,7 @@ def test_a_reader_that_stops_short_has_not_converged() -> None:
     assert checkers.not_converged(truth, view) == "ended at e1n8 before e1n9"
 
 
-def test_a_copy_too_many_is_waste() -> None:
+def test_a_record_that_was_sent_twice_is_noticed() -> None:
     view = reader()
     view.records[lsn(1)] = log().slots[lsn(1)].record
     assert checkers.wasted_copies(view, {lsn(1): 1}, rewinds=0) is None
@@ -297,10 +297,10 @@ def test_a_copy_too_many_is_waste() -> None:
 
 def test_one_failing_node_is_no_reason_for_all_send_all() -> None:
     view = reader(ReadMode.SCD)
-    assert checkers.limped_badly(view, N1, copies=2) is None
+    assert checkers.left_scd_needlessly(view, N1, copies=2) is None
     view.reading.note(N0, start(mode=ReadMode.ALL_SEND_ALL), 20)
-    assert checkers.limped_badly(view, N1, copies=2) is not None
-    assert checkers.limped_badly(view, N1, copies=1) is None
+    assert checkers.left_scd_needlessly(view, N1, copies=2) is not None
+    assert checkers.left_scd_needlessly(view, N1, copies=1) is None
 
 
 def test_a_node_that_is_back_but_still_listed_is_noticed() -> None:
