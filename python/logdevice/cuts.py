@@ -22,8 +22,8 @@ class CutKind(Enum):
     contains, for every record in it, also every record that its writer had seen before.
     """
 
-    FRESH = "fresh"
-    CONSISTENT = "consistent"
+    FRESH = "fresh"  # everything that was acknowledged before
+    CONSISTENT = "consistent"  # with every record, all that its writer had seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class CutEnd:
     """The position of a cut in one log."""
 
     log: LogId
-    path: str
+    path: str  # of the log
     end: Lsn  # everything below is in the cut
     entry_end: int = 0  # how many entries were ever appended below `end`
     byte_end: int = 0  # how many body bytes were ever appended below `end`
@@ -44,7 +44,7 @@ class Cut:
 
     kind: CutKind
     time_ms: int  # a consistent cut contains exactly the records of this time or earlier
-    ends: tuple[CutEnd, ...]
+    ends: tuple[CutEnd, ...]  # one for each log
     cookie: str = ""  # a text that the caller chose; for a named cut, its name
 
     def of(self, log: LogId) -> CutEnd | None:

@@ -180,7 +180,7 @@ class Replication:
     ValueError if the scope `node` is missing, or if a wider scope asks for more than a narrower one.
     """
 
-    factors: tuple[tuple[Scope, int], ...]
+    factors: tuple[tuple[Scope, int], ...]  # from the node to the region
 
     def __post_init__(self) -> None:
         factors = dict(self.factors)
@@ -430,8 +430,8 @@ class TimeRange:
 class EpochMetadata:
     """Which nodes store a log, from `first_epoch` up to the next entry of the log's epoch metadata."""
 
-    first_epoch: Epoch
-    nodeset: tuple[NodeId, ...]
+    first_epoch: Epoch  # the first epoch it applies to
+    nodeset: tuple[NodeId, ...]  # the nodes that may be in copysets
     replication: Replication
     # Recovery ends every epoch with a bridge record. In a log without bridges (one that was imported, for
     # example) nodes send nothing at the end of an epoch, and readers must not take that for a loss.

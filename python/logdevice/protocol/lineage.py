@@ -24,7 +24,7 @@ BRANCHES_MAX: Final = 25
 class Branch:
     """One history of a log."""
 
-    id: int
+    id: int  # a random number
     first_epoch: Epoch  # the newest epoch when the branch began
     base: Lsn  # what was read below it holds; what was read from there on may be gone
 

@@ -130,13 +130,18 @@ def _code(text: str) -> list[str]:
 
 
 def _members(kind: type) -> list[str]:
+    """A table of attributes or members, without the column that would be empty in all rows."""
     if issubclass(kind, Enum):
-        return [*table(("member", "meaning"), [(f"`{each.name}`", each.text) for each in members(kind)]), ""]
-    own = _fields(kind)
-    if not own:
+        head, rows = ("member", "meaning"), [(f"`{each.name}`", each.text) for each in members(kind)]
+    else:
+        fields = _fields(kind)
+        head = ("attribute", "type", "meaning")
+        rows = [(f"`{each.name}`", f"`{each.type}`", each.text) for each in fields]
+    if not rows:
         return []
-    rows = [(f"`{each.name}`", f"`{each.type}`" if each.type else "", each.text) for each in own]
-    return [*table(("attribute", "type", "meaning"), rows), ""]
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    return [*table(head, rows), ""]
 
 
 def _fields(kind: type) -> list[Member]:

@@ -45,8 +45,8 @@ class Backup:
     path: str  # of the log that was backed up
     start: Lsn  # of its first record
     end: Lsn  # everything below was backed up
-    records: int
-    entries: int
+    records: int  # how many it holds
+    entries: int  # how many they hold
     bytes: int  # of bodies
     lost: tuple[Gap, ...]  # the ranges that the log had lost before it was backed up
 

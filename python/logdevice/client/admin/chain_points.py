@@ -30,10 +30,10 @@ class Filled(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is at one position of a log. `records` has the entries of its record if `status` is WRITTEN."""
+    """What is at one position of a log."""
 
     status: PointStatus
-    records: RecordsBatch | None = None
+    records: RecordsBatch | None = None  # the entries of the record, if the status is WRITTEN
 
 
 class Points:

@@ -42,14 +42,10 @@ Attributes = Mapping[str, str]  # of one entry
 
 @dataclass(frozen=True, slots=True)
 class TaggedAppend:
-    """The outcome of `append_tagged`: where the append is in the log.
+    """The outcome of `append_tagged`: where the append is in the log."""
 
-    `is_duplicate` says that it was in the log already; `lsn` is then that of the first append with the tag,
-    or 0 if the log no longer knows it.
-    """
-
-    lsn: Lsn
-    is_duplicate: bool
+    lsn: Lsn  # of the first append with the tag; 0: the log no longer knows it
+    is_duplicate: bool  # the append was in the log already
 
 
 class Appending:

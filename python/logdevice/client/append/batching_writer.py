@@ -30,8 +30,8 @@ from logdevice.types import LogId, Lsn
 class Position(NamedTuple):
     """Where an entry is: the LSN of its record, and its place in the record, from 0."""
 
-    lsn: Lsn
-    batch_offset: int
+    lsn: Lsn  # of the entry's record
+    batch_offset: int  # the entry's place in its record, from 0
 
 
 class Receipt:

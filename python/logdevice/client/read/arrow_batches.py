@@ -36,9 +36,9 @@ _Decoded = tuple[Record, pa.RecordBatch]
 class Entry(NamedTuple):
     """One entry as a tuple of plain values: convenient, but slow for large logs."""
 
-    lsn: Lsn
-    batch_offset: int
-    timestamp_ms: int
+    lsn: Lsn  # of the entry's record
+    batch_offset: int  # the entry's place in its record, from 0
+    timestamp_ms: int  # when the record was appended
     key: bytes | None
     payload: bytes
     attributes: dict[str, str] | None

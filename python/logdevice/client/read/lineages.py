@@ -34,8 +34,8 @@ class Checkpoint:
     It has plain values, to be saved anywhere.
     """
 
-    path: str
-    log: LogId
+    path: str  # of the log that was read
+    log: LogId  # its number
     next: Lsn  # the first LSN that was not read
     lineage: str | None  # the id of the history; None: not known, so that no rollback can be found
     since: Lsn = LSN_OLDEST  # where the consumer began to read
@@ -45,7 +45,7 @@ class Checkpoint:
 class Checked:
     """The result of `check`: whether everything that was read is still in the log, and where to continue."""
 
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint  # the one that was checked
     log: LogId  # the log with that path now: another number if the log was removed and created again
     lineage: str | None  # save it with the position from now on
     safe: Lsn  # everything that was read below it is still in the log; continue reading here

@@ -30,9 +30,9 @@ _LENGTHS: Final = Struct("<Ii")  # of the key and of the value before; -1: there
 class Change(NamedTuple):
     """A key that the record at `lsn` changed, and the key's value before; None if it had none."""
 
-    lsn: Lsn
+    lsn: Lsn  # of the record that changed the key
     key: bytes
-    before: bytes | None
+    before: bytes | None  # the value that the change replaced; None: there was none
 
 
 class UndoRing:

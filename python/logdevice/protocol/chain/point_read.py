@@ -26,8 +26,8 @@ class PointStatus(Enum):
     UNWRITTEN = "UNWRITTEN"  # the position was given out, and its chain is not completely written
     WRITTEN = "WRITTEN"  # a record is there
     HOLE = "HOLE"  # there is no record and never will be
-    TRIMMED = "TRIMMED"
-    LOST = "LOST"
+    TRIMMED = "TRIMMED"  # the position lies below the trim point
+    LOST = "LOST"  # a record may have been there, and no copy is left
 
 
 @dataclass(frozen=True, slots=True)

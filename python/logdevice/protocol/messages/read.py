@@ -172,12 +172,12 @@ class GetEpochMetadata(Request["EpochMetadataIs"]):
 
 @dataclass(frozen=True, slots=True)
 class EpochMetadataIs:
-    """Answer to GetEpochMetadata: the metadata of `epoch`, which is the one in the question."""
+    """The metadata of an epoch, and up to where they hold. Answer to GetEpochMetadata."""
 
-    epoch: Epoch
+    epoch: Epoch  # the one that was asked for
     metadata: EpochMetadata
     last_epoch: Epoch  # inclusive; the metadata is known to hold up to this epoch
-    source: MetadataSource
+    source: MetadataSource  # how much this says about later epochs
 
 
 ToNode = Start | Window | Stop

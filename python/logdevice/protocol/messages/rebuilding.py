@@ -73,10 +73,10 @@ class GetCopies(Request["CopiesAre"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiesAre:
-    """Answer to GET COPIES: all copies held of [start, next), without their bodies."""
+    """All copies of [start, next) that a node has, without their bodies. Answer to GET COPIES."""
 
-    next: Lsn
+    next: Lsn  # the end of what this answer covers
     records: tuple[Record, ...]
     checksums: tuple[int, ...]  # of the bodies; -1 where a body cannot be read
-    trim_end: Lsn
-    released_end: Lsn
+    trim_end: Lsn  # everything below was removed on purpose, as the node knows it
+    released_end: Lsn  # records below are released, as the node knows it

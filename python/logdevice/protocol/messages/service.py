@@ -55,19 +55,19 @@ class NodeView:
     """A node, as the node that answers sees it."""
 
     node: NodeId
-    address: str
+    address: str  # host:port, where other processes reach it
     location: Location
-    is_storage: bool
-    is_sequencer: bool
-    is_alive: bool
+    is_storage: bool  # whether it keeps records
+    is_sequencer: bool  # whether it may be the sequencer of logs
+    is_alive: bool  # whether it answers pings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """Answer to GetCluster."""
+    """The nodes of the cluster. Answer to GetCluster."""
 
-    cluster: str
-    asked: NodeId
+    cluster: str  # its name
+    asked: NodeId  # the node that answered
     version: int  # of the configuration
     nodes: tuple[NodeView, ...]
 
@@ -79,10 +79,10 @@ class GetStatus(Request["NodeStatus"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """Answer to GetStatus; both texts are JSON objects."""
+    """The state of one node; both texts are JSON objects. Answer to GetStatus."""
 
     node: NodeId
-    started_ms: int
+    started_ms: int  # when its process started
     logs: str  # by path: role here, epoch, released LSN, trim point, read streams
     metrics: str  # name -> value, the same numbers as on the Prometheus page
 
@@ -115,18 +115,18 @@ class NodeState:
     """What the event log says of a node that lacks data or is drained."""
 
     node: NodeId
-    mode: CaseMode
-    status: AuthoritativeStatus
-    is_recoverable: bool
-    is_ready: bool
-    is_settled: bool
+    mode: CaseMode  # whether its copies are restored on other nodes or on itself, or it is drained
+    status: AuthoritativeStatus  # what its silence proves to readers
+    is_recoverable: bool  # its data may come back; false: an operator gave it up
+    is_ready: bool  # restored: it runs again and takes copies; drained: the donors are done with it
+    is_settled: bool  # everything that can be copied has been copied
     donors: int  # nodes that have records to copy for the current rebuilding
     donors_done: int  # how many of them are done
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStates:
-    """Answer to GetNodeStates and ChangeNode; nodes that are not listed have their data."""
+    """The nodes that lack data or are drained. Answer to GetNodeStates and ChangeNode."""
 
     version: int  # of the event log
     nodes: tuple[NodeState, ...]
@@ -154,7 +154,7 @@ class LogView:
     """A log (or, with `log` None, a directory) and its effective attributes, as text."""
 
     path: str
-    log: LogId | None
+    log: LogId | None  # None: a directory
     attributes: tuple[tuple[str, str, str], ...]  # name, value, path where it was set ('': default)
 
 

@@ -112,16 +112,16 @@ class GetWriter(Request["WriterIs"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterIs:
-    """Answer to GET WRITER. If the status is not OK, only `node` is set."""
+    """What a log knows of a tagged append and its writer. If the status is not OK, only `node` is set."""
 
-    status: AppendStatus
+    status: AppendStatus  # whether the node could answer
     is_known: bool = False  # whether the log remembers the writer
     is_stored: bool = False  # the append is in the log, or has a number and is on its way there
     lsn: Lsn = Lsn(0)  # of the append; 0: not stored, or so old that its LSN is no longer known
-    incarnation: int = 0
+    incarnation: int = 0  # of the writer's newest process that the log knows
     next_seq: int = 0  # the number that the writer's next append should have
     horizon: Lsn = Lsn(0)  # writers that were forgotten have nothing from here on
-    node: NodeId | None = None
+    node: NodeId | None = None  # the node to ask instead
 
 
 @dataclass(frozen=True, slots=True)

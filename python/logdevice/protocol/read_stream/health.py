@@ -29,22 +29,22 @@ class Waiting(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamHealth:
-    """A snapshot; `str()` of it is one line for a person."""
+    """How a reader reads and what it waits for, at one moment; `str()` of it is one line for a person."""
 
-    mode: ReadMode
-    head: Lsn
-    released_end: Lsn  # 0: not known
-    waiting: Waiting
+    mode: ReadMode  # single-copy delivery (SCD) or all-send-all
+    head: Lsn  # the next LSN to be delivered
+    released_end: Lsn  # records below are released; 0: not known
+    waiting: Waiting  # why the head does not move
     waiting_for: str  # names the nodes, the epoch or the rewind reasons
     waiting_since_ms: int
     is_healthy: bool  # enough nodes are connected, or were a moment ago
-    known_down: tuple[NodeId, ...]
-    slow: tuple[NodeId, ...]
-    rewinds: int
-    rewind_reasons: Mapping[str, int]
+    known_down: tuple[NodeId, ...]  # nodes whose records other nodes send
+    slow: tuple[NodeId, ...]  # nodes found much slower than their peers
+    rewinds: int  # how often all nodes were started again at the head
+    rewind_reasons: Mapping[str, int]  # how often each reason was among the causes
     bytes_by_node: Mapping[NodeId, int]
     records_by_node: Mapping[NodeId, int]
-    duplicates: int
+    duplicates: int  # copies of records that were there already
     violations: int  # messages that broke the protocol and were dropped
 
     def __str__(self) -> str:

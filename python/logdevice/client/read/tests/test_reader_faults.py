@@ -190,7 +190,7 @@ def test_a_node_that_takes_a_start_and_says_nothing_is_asked_over_a_new_connecti
         node.tamper = swallow
         got: list[Lsn] = []
         async with client.read("/log", lsns[0], window_lsns=4, follow=True) as reader:
-            # Other nodes may send everything before the reader asks the silent node again: go on until it does.
+            # Others may send everything before the reader asks the silent node again: read until then.
             while unanswered or got != lsns:
                 if got == lsns:
                     lsns.append(await client.append("/log", b"more"))
