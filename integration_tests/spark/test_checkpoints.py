@@ -96,12 +96,17 @@ def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
         return str(caught.value)
 
     complaint = stopped(endingOffsets="latest")
-    assert "option endingOffsets is for batch reads; a stream has no end, leave it out" in complaint
+    assert "option endingOffsets is for batch reads; leave it out, a stream has no end" in complaint
     edit_offsets(tmp_path, cluster="other")
-    assert f"CheckpointClusterError: the checkpoint is of cluster 'other'; {source.endpoint}" in stopped()
+    assert (
+        f"CheckpointClusterError: the checkpoint belongs to cluster 'other', but {source.endpoint}"
+        in stopped()
+    )
     edit_offsets(tmp_path, version=3)
     complaint = stopped()
-    assert "CheckpointFormatError: the checkpoint is of version 3; this program reads up to" in complaint
+    assert (
+        "CheckpointFormatError: the checkpoint has version 3; this program reads versions up to" in complaint
+    )
     assert "Run the version that wrote it or a newer one" in complaint
 
 

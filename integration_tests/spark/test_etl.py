@@ -121,13 +121,16 @@ def test_without_a_schema_payloads_stay_bytes(
         (
             {"schema": "user strnig"},
             "the schema 'user strnig' cannot be read: [UNSUPPORTED_DATATYPE] Unsupported data type "
-            '"STRNIG". SQLSTATE: 0A000 (line 1, pos 5); write it like: user string, at timestamp',
+            '"STRNIG". SQLSTATE: 0A000 (line 1, pos 5); write it as in: user string, at timestamp',
         ),
-        ({"schema": "log_lsn long"}, "the schema may not have a column log_lsn: tables here have one"),
+        (
+            {"schema": "log_lsn long"},
+            "the schema must not have a column log_lsn: the tables use this name; rename the column",
+        ),
         (
             {"partition_by": ("day",)},
-            "no column day to partition by; there are: log_path, log_lsn, log_batch_offset, log_timestamp, "
-            "log_date, user, amount",
+            "there is no column day to partition by; choose from: log_path, log_lsn, log_batch_offset, "
+            "log_timestamp, log_date, user, amount",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_every_entry_is_in_the_table_once_whatever_is_killed(
             etl.wait_until(process, lambda: rows.now() >= more, "another row")
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0, etl.said[-5000:]
-    assert "stopped; the next run goes on from here" in etl.said
+    assert "stopped, the next run continues from here" in etl.said
     drain(spark, etl)
     check(etl.table, ledger)
 

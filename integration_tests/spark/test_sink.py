@@ -129,7 +129,7 @@ def test_batches_that_begin_again_under_the_same_name_are_refused(
     spark: SparkSession, cluster: Cluster, client: Client, log: str
 ) -> None:
     write(numbers(spark, 5, 1), cluster, log=log, writerId="etl", batchId="7")
-    with pytest.raises(PySparkException, match=r"has appended batch 7 to .* and begins batch 0 again"):
+    with pytest.raises(PySparkException, match=r"has already appended batch 7 to .*, and now begins batch 0"):
         write(numbers(spark, 5, 1), cluster, log=log, writerId="etl", batchId="0")
     assert len(payloads(client, log)) == 5
 
@@ -144,15 +144,15 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
             {"log": log, "recordBites": "5"},
             "there is no option 'recordbites'; the nearest is 'recordBytes'",
         ),
-        (rows, {}, "nothing says where to write: give option log, or a column log"),
+        (rows, {}, "no log to write to is given: give option log, or a column log"),
         (rows.selectExpr("payload text"), {"log": log}, "column text cannot be written to a log"),
-        (rows.selectExpr("cast(null as string) payload"), {"log": log}, "rows have no payload"),
+        (rows.selectExpr("cast(null as string) payload"), {"log": log}, "the column payload is null in 1 of"),
     ]
     for frame, options, message in wrong:
         with pytest.raises(PySparkException, match=message):
             write(frame, cluster, **options)
-    with pytest.raises(PySparkException, match="only be appended to"):
+    with pytest.raises(PySparkException, match="only appended to"):
         rows.write.format(FORMAT).mode("overwrite").options(endpoint=cluster.endpoint, log=log).save()
     said = failed(copying(source.stream(log), cluster, tmp_path, log=log, batchId="1").start())
-    assert "option batchId is for df.write; a stream numbers its batches by itself" in said
+    assert "option batchId is for df.write; leave it out, a stream numbers its batches" in said
     assert not payloads(client, log)

@@ -1,4 +1,4 @@
-"""Batches that end at cuts: everything up to one time in all logs, as far as limits allow."""
+"""Batches that end at consistent cuts: everything up to one time in all logs, within the limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = st.lists(st.integers(0, 2), max_size=12)
 
 
 class Logs:
-    """Records of one entry each, by their times; LSNs leave gaps, as real ones do."""
+    """Records of one entry each, by their times. As in real logs, LSNs are not consecutive."""
 
     def __init__(self, steps: list[list[int]]) -> None:
         self.times = {LogId(log): list(accumulate(found)) for log, found in enumerate(steps)}
