@@ -1,6 +1,6 @@
-"""A source of the name `logdevice` without a cluster, which can go wrong in the ways that workers do.
+"""A source with the name `logdevice` and without a cluster, whose workers can be told to fail.
 
-Registered in a session of its own it takes the place of the real one behind both surfaces.
+Registered in its own session, it replaces the real source on both surfaces.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StandIn(DataSource):
 
 
 class StandInReader(BatchReader):
-    """Two partitions of some batches of rows; in the second batch something may happen."""
+    """Reads two partitions of some batches of rows. In the second batch it fails or hangs if told to."""
 
     def __init__(self, options: dict[str, str], names: list[str]) -> None:
         self._said, self._names = options, names

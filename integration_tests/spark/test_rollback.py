@@ -1,4 +1,4 @@
-"""A query that has copied records which the log then loses for good: stopped, or equal to the log again."""
+"""A query copies records that the log then loses: it fails, or makes its table equal to the log again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def given_up(client: Client, node: NodeId) -> bool:
     try:
         client.mark_unrecoverable(node)
     except InvalidArgumentError:
-        return False  # it is still taken for alive
+        return False  # the cluster still takes the node for alive
     return True
 
 
