@@ -36,8 +36,8 @@ TRIES_MAX = 2 * KILLS + 4
 HAS_EXECUTORS = os.environ.get("EXECUTORS") == "1"
 MASTER = "local-cluster[2,1,1024]" if HAS_EXECUTORS else "local[2]"
 APPEND_PAUSE_S = 0.05
-# Spark gives a Python process ten seconds to start, and has no setting for that. A busy machine may need more:
-# then the driver ends with this error, and is started again like a killed one.
+# Spark gives a Python process ten seconds to start, and has no setting for that. If it needs more, the
+# driver ends with this error, and is started again like a killed one.
 TOO_SLOW = "Python worker failed to connect back"
 Rows = list[tuple[str, int, int, str]]
 

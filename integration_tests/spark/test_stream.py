@@ -37,8 +37,8 @@ def offsets(checkpoint: Path, batch: int) -> dict[str, object]:
 
 
 def forget_commit(checkpoint: Path) -> int:
-    """Changes the checkpoint as if the driver had died just before it committed the last batch, and returns the
-    number of that batch.
+    """Changes the checkpoint as if the driver had died just before it committed the last batch; returns its
+    number.
     """
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
     (checkpoint / "commits" / str(last)).unlink()

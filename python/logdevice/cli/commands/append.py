@@ -39,7 +39,9 @@ def add_commands(group: declaring.Commands) -> None:
         details="`logdevice cat` prints the same lines.",
     )
     declaring.add_log(parser)
-    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="its lines; - (default): standard input")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="the input (default -, standard input)"
+    )
     parser.add_argument(
         "--writer",
         metavar="NAME",
