@@ -48,7 +48,7 @@ def test_a_broken_promise_is_noticed(entries: list[tuple[Lsn, int, bytes]], comp
 
 
 def test_an_invented_loss_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="called lost"):
+    with pytest.raises(AssertionError, match="reported as lost"):
         check(reading(GOOD, Gap(GapType.DATALOSS, LSN_OLDEST, A)), ACKNOWLEDGED, set())
 
 

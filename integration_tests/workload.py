@@ -33,7 +33,7 @@ class Writer:
 
     client: Client
     log: str
-    others: Sequence[Client] = ()  # with them every hand may have a client of its own
+    others: Sequence[Client] = ()  # with these, every hand may have its own client
     acknowledged: dict[bytes, Lsn] = field(default_factory=dict)
     unknown: set[bytes] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)

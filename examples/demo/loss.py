@@ -82,7 +82,7 @@ def block_inside(holders: Holders) -> frozenset[NodeId]:
 
 
 def blocks(holders: Holders) -> list[frozenset[NodeId]]:
-    """The nodes of each record; without sets of which another record has a copy elsewhere, too."""
+    """The nodes of each record, unless another record on them has one more copy, which would survive."""
     copies = min(map(len, holders.values()))
     return [
         nodes

@@ -22,7 +22,7 @@ from pyspark_logdevice.source import BatchReader
 SCHEMA = "lsn bigint, timestamp timestamp, payload binary, attributes map<string,string>, gap string"
 HANGS_S = 600
 ROWS = 6_000  # of two partitions of three batches
-MUCH = Amount(1 << 40, 1 << 40)  # too much to be broadcast
+MUCH = Amount(1 << 40, 1 << 40)  # too much for Spark to broadcast
 
 
 class StandIn(DataSource):

@@ -143,7 +143,7 @@ def test_all_gaps_can_be_seen(source: Source, client: Client, cluster: Cluster, 
     client.create_log(log)
     before = append_numbers(client, log, records=2)
     cluster.kill(cluster.sequencer_of(log))
-    # One that was connected to the dead node may have to say that it does not know what became of an append.
+    # A new client: one that was connected to the dead node may get OutcomeUnknownError for an append.
     with cluster.client() as other:
         after = append_numbers(other, log, records=2)
     rows = source.batch(log, gaps="all").collect()

@@ -192,7 +192,8 @@ class Planner:
         start, tail = end.since if before is None else before.next, self._client.tail(log)
         if end.next > tail.next:
             raise CheckpointAheadError(
-                f"the checkpoint says that {end.path} was read up to {end.next}, but it ends at {tail.next}",
+                f"the checkpoint says that {end.path} was read up to {end.next}, but the log ends at "
+                f"{tail.next}",
                 log=log,
                 lsn=end.next,
             )

@@ -112,7 +112,7 @@ def test_sparks_garbage_collection_visits_few_objects_after_any_work(cluster: Sm
     }
     assert seen.keys() == {"create", "plan", "read", "append"}
     for name, (left, frozen) in seen.items():
-        assert left < _MANY < frozen, f"after {name} the collector looks at {left} objects; frozen: {frozen}"
+        assert left < _MANY < frozen, f"after {name} the collector visits {left} objects; frozen: {frozen}"
 
 
 def test_a_worker_without_new_imports_freezes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

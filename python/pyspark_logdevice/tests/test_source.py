@@ -138,8 +138,8 @@ def test_an_idle_stream_answers_at_once_and_asks_seldom(
     at = through_spark(reader.latestOffset(reader.initialOffset(), limit))
     assert reader.latestOffset(at, limit) is at
     client.append("/log", b"new")
-    assert reader.latestOffset(at, limit) is at, "the answer of before"
-    assert reader.latestOffset(at, ReadAllAvailable()) is not at, "all there is, is asked for"
+    assert reader.latestOffset(at, limit) is at, "the last answer is given again"
+    assert reader.latestOffset(at, ReadAllAvailable()) is not at, "a read of everything asks the cluster"
     at = through_spark(reader.latestOffset(at, limit))
     assert reader.latestOffset(at, limit) is at
     assert reader.idle_ms() == PAUSE_MS_MIN

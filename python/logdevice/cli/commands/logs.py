@@ -37,7 +37,8 @@ def add_commands(group: declaring.Commands) -> None:
         "time",
         type=arguments.timestamp,
         metavar="TIME",
-        help="2026-01-31T12:00:00Z; or 30s, 5m, 1h, 2d for that long ago; or milliseconds since 1970",
+        help="2026-01-31T12:00:00Z; or 30s, 5m, 1h, 2d for that long ago; or now; or seconds or "
+        "milliseconds since 1970",
     )
 
 

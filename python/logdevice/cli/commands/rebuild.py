@@ -40,14 +40,14 @@ def add_commands(group: declaring.Commands) -> None:
             "rebuild",
             run_rebuild,
             "restore the copies of a node that is down or came back empty",
-            "Waits until this is done. If you interrupt the command, the cluster goes on.",
+            "Waits until this is done. If you interrupt the command, the work continues.",
         ),
         (
             "drain",
             run_drain,
             "move everything a node holds to other nodes",
-            "Readers and writers go on. Waits until this is done. If you interrupt the command, the cluster "
-            "goes on.",
+            "Readers and writers go on. Waits until this is done. If you interrupt the command, the work "
+            "continues.",
         ),
     ):
         parser = declaring.add(group, name, run, help, details=details)

@@ -133,7 +133,7 @@ def test_batches_that_end_at_cuts(client: Client) -> None:
     assert ends[-1] == {"/a": a[2].next, "/b": b[5].next}
     for found in ends:
         seen = {path: sum(lsn < found[path] for lsn in lsns) for path, lsns in (("/a", a), ("/b", b))}
-        assert seen["/a"] == min(3, seen["/b"]), "everything up to one time, and nothing else"
+        assert seen["/a"] == min(3, seen["/b"]), "a batch does not end at one time in all logs"
 
 
 def test_a_batch_read_ends_at_a_cut(client: Client) -> None:
@@ -363,7 +363,7 @@ def test_a_checkpoint_past_the_end_of_the_log_is_refused(client: Client) -> None
     with pytest.raises(CheckpointAheadError) as caught:
         planner(client).next_end(ahead, limited=True)
     assert caught.value.message == (
-        f"the checkpoint says that /a was read up to e7n1, but it ends at {lsns[0].next}"
+        f"the checkpoint says that /a was read up to e7n1, but the log ends at {lsns[0].next}"
     )
 
 
