@@ -69,15 +69,19 @@ class LagListener(StreamingQueryListener):
     def __init__(self, report: Callable[[SourceProgress], None]) -> None:
         self._report = report
 
-    def onQueryStarted(self, event: Any) -> None: ...
+    def onQueryStarted(self, event: Any) -> None:
+        """Does nothing."""
 
     def onQueryProgress(self, event: Any) -> None:
+        """Calls `report` for each source of the query that reads logs."""
         for progress in of_progress(event.progress):
             self._report(progress)
 
-    def onQueryIdle(self, event: Any) -> None: ...
+    def onQueryIdle(self, event: Any) -> None:
+        """Does nothing."""
 
-    def onQueryTerminated(self, event: Any) -> None: ...
+    def onQueryTerminated(self, event: Any) -> None:
+        """Does nothing."""
 
 
 def observe_gaps(frame: DataFrame) -> DataFrame:

@@ -140,6 +140,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.hold_target()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch, or `start` if nothing is new."""
         limited = not isinstance(limit, ReadAllAvailable)
         if limited and start == self._idle_at and self.idle_ms():
             return start

@@ -67,10 +67,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def exit_code(error: LogDeviceError) -> int:
+    """The exit code for an error: 1, unless its kind has another."""
     return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. `arguments` are by default those of the process."""
     options = parser().parse_args(arguments)
     output = Output.standard(is_json=options.json)
     try:

@@ -13,6 +13,8 @@ _INTERVAL_S: Final = 0.2
 
 
 class ProgressLine:
+    """One line on standard error that is overwritten a few times a second."""
+
     def __init__(self, output: Output) -> None:
         self._is_shown = sys.stderr.isatty() and not output.is_json
         self._next_s = 0.0

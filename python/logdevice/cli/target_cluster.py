@@ -51,6 +51,10 @@ def add_data_option(parser: argparse._ActionsContainer) -> None:
 
 
 def find(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> TargetCluster:
+    """The cluster that the options, the environment or the current directory name, in this order.
+
+    Raises InvalidArgumentError if none of them does.
+    """
     if options.endpoint:
         return TargetCluster(options.endpoint)
     if options.data is not None:

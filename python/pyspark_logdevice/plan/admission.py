@@ -43,6 +43,7 @@ class Amount:
         return Amount(max(0, self.entries - less.entries), max(0, self.bytes - less.bytes))
 
     def fits(self, limit: Amount) -> bool:
+        """Whether neither entries nor bytes exceed the limit."""
         return self.entries <= limit.entries and self.bytes <= limit.bytes
 
 
@@ -61,6 +62,7 @@ class Span:
 
     @property
     def amount(self) -> Amount:
+        """The entries and bytes between the two points."""
         entries = self.end.entry_end - self.start.entry_end
         return Amount(max(0, entries), max(0, self.end.byte_end - self.start.byte_end))
 

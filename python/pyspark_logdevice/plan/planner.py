@@ -95,6 +95,7 @@ class Planner:
 
     @property
     def has_target(self) -> bool:
+        """Whether `hold_target` was called."""
         return self._target is not None
 
     def next_end(self, start: Offsets, *, limited: bool) -> Offsets | None:

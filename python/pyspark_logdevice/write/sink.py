@@ -47,6 +47,7 @@ class Attempt:
     partition: int
 
     def tag(self, number: int) -> WriterTag:
+        """The tag of the record with this number among those of the task for one log."""
         if number >= RECORDS_MAX:
             raise InvalidOptionError(
                 f"a task has more than {RECORDS_MAX} records for one log in a batch: raise the options "

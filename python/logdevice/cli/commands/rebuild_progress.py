@@ -28,6 +28,8 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildProgress:
+    """The progress of all rebuildings and drainings together."""
+
     what: str  # the kind of work, and for which nodes
     share: float  # of the work that is done: 0 to 1, averaged over the donors that answer
     left_s: float | None  # until the last donor is done; None while it is too early to tell

@@ -65,6 +65,7 @@ class LocalNode:
         return process.state if process else ProcessState.DOWN
 
     def last_words(self) -> str:
+        """The last line of the node's log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return lines[-1] if lines else "its log is empty"
 
@@ -119,6 +120,7 @@ class LocalCluster:
 
     @classmethod
     def load(cls, data: Path) -> Self:
+        """The cluster in a directory; InvalidArgumentError if there is none, or its file is damaged."""
         data = data.absolute()
         try:
             plain = json.loads((data / CLUSTER_FILE).read_text())
@@ -146,6 +148,7 @@ class LocalCluster:
         return list(self._children)
 
     def find(self, node: int) -> LocalNode:
+        """The node with this number; InvalidArgumentError if there is none."""
         if NodeId(node) not in self.nodes:
             there = ", ".join(str(other) for other in self.nodes)
             raise InvalidArgumentError(
@@ -158,6 +161,7 @@ class LocalCluster:
         return self.find(node).state
 
     def start(self, node: int) -> None:
+        """Starts the process of a node, unless it runs already. Does not wait until it is ready."""
         entry = self.find(node)
         if self.state(node) is not ProcessState.DOWN:
             return
@@ -188,6 +192,7 @@ class LocalCluster:
         self._switch(node, signal.SIGSTOP, ProcessState.PAUSED)
 
     def resume(self, node: int) -> None:
+        """Lets a paused node continue, by SIGCONT."""
         self._switch(node, signal.SIGCONT, ProcessState.RUNNING)
 
     def reap(self) -> dict[NodeId, int]:
