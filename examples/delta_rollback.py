@@ -5,7 +5,7 @@
 
 prints
 
-    2000 entries in the table, 0 times something was taken back
+    2000 entries in the table, rollbacks: 0
 
 If a log loses more disks than it has copies, some records that this job has copied may be gone. The source
 then emits a row with gap = ROLLBACK that names the range to undo, and reads again what is left of that range.
@@ -48,7 +48,7 @@ def main(spark: SparkSession, endpoint: str, lake: str, log: str = "/shop/clicks
     writer.foreachBatch(copy).trigger(availableNow=True).start().awaitTermination()
 
     entries, times = (spark.read.format("delta").load(name).count() for name in (table, undone))
-    print(f"{entries} entries in the table, {times} times something was taken back")
+    print(f"{entries} entries in the table, rollbacks: {times}")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def main(spark: SparkSession, endpoint: str, lake: str) -> None:
 
 
 def query_id(spark: SparkSession) -> str:
-    """The checkpoint keeps it, and the batch numbers: with a new checkpoint, batches begin at 0 again."""
+    """The id of the query. With a new checkpoint it is new, and batch numbers begin at 0 again."""
     return next(str(query.id) for query in spark.streams.active if query.name == QUERY)
 
 

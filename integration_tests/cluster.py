@@ -1,4 +1,4 @@
-"""The cluster that integration tests break: `logdevice.cli.local.local_cluster` with what only tests need."""
+"""The cluster that integration tests break: a LocalCluster with methods that only tests need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logdevice.cli.local.processes import ProcessState, wait_until
 from logdevice.client.blocking import Client
 from logdevice.types import NodeId
 
-PATIENCE_MS = 60_000  # for anything that is expected to happen; a test that waits so long has failed
+PATIENCE_MS = 60_000  # the wait for anything that is expected to happen; after it the test has failed
 
 
 class Cluster(LocalCluster):
@@ -35,7 +35,7 @@ class Cluster(LocalCluster):
             yield client
 
     def up(self) -> None:
-        """Everything that is down is started, and everybody sees everybody."""
+        """Starts all nodes that are down, and waits until every node sees all others."""
         clusters.start(self)
 
     def mend(self) -> None:
@@ -49,14 +49,14 @@ class Cluster(LocalCluster):
         """The node that numbers the log's records now."""
         with self.client() as client:
             node = client.sequencer(log)
-        assert node is not None, f"nobody sequences {log}"
+        assert node is not None, f"no node is the sequencer of {log}"
         return node
 
     def other_than(self, *nodes: NodeId) -> list[NodeId]:
         return [node for node in self.nodes if node not in nodes]
 
     def wait_until_seen_dead(self, node: NodeId) -> None:
-        """Until all the others have noticed."""
+        """Waits until all other nodes take the node for dead."""
         others = [entry.address for other, entry in self.nodes.items() if other != node]
 
         def is_seen_dead() -> bool:
@@ -69,7 +69,7 @@ class Cluster(LocalCluster):
         assert wait_until(is_seen_dead, PATIENCE_MS), f"{node} is still taken for alive"
 
     def wait_until_answering(self, nodes: list[NodeId]) -> None:
-        """Until these nodes answer, and see each other alive."""
+        """Waits until these nodes answer, and see each other alive."""
         addresses = [self.nodes[node].address for node in nodes]
         self.wait_until_ready(
             lambda: ask_each_node.is_whole(ask_each_node.views(self.name, addresses).values(), nodes),
@@ -77,7 +77,7 @@ class Cluster(LocalCluster):
         )
 
     def metrics(self, node: NodeId) -> dict[str, float]:
-        """What a running node counts, as soon as it answers."""
+        """The metrics of a running node, as soon as it answers."""
         address = self.nodes[node].address
         metrics: dict[str, float] = {}
 

@@ -1,4 +1,4 @@
-"""The `logdevice` command as tests run it: inside this process where that will do, else as a process."""
+"""Runs the `logdevice` command for tests: in this process if that is enough, else as its own process."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Said:
 
 
 class CommandLine:
-    """Runs commands about one cluster."""
+    """Runs commands on one cluster."""
 
     def __init__(self, cluster: Cluster, capture: pytest.CaptureFixture[bytes]) -> None:
         self._cluster, self._capture = cluster, capture
 
     def __call__(self, *words: str) -> Said:
-        """What the command says, for every outcome."""
+        """Runs a command, and returns its output and exit code, whatever they are."""
         self._capture.readouterr()
         code = main([*words, "--data", str(self._cluster.data)])
         out, err = self._capture.readouterr()
         return Said(code, out, err.decode())
 
     def done(self, *words: str) -> Said:
-        """The same, for a command that must succeed."""
+        """Runs a command that must succeed."""
         said = self(*words)
         assert said.code == 0, f"{words} ended with {said.code}: {said.err}"
         return said
@@ -55,7 +55,7 @@ class CommandLine:
 
 
 def process(*words: str) -> subprocess.Popen[bytes]:
-    """A command as a process of its own, without a cluster in its environment."""
+    """Starts a command as its own process, without a cluster in its environment."""
     environment = {name: value for name, value in os.environ.items() if name != ENDPOINT_VARIABLE}
     return subprocess.Popen(
         [*COMMAND, *words],

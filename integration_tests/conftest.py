@@ -1,8 +1,8 @@
 """One cluster of real processes for all tests of a run; every test finds it whole and makes its own log.
 
-With LOGDEVICE_REPLICATION_MODE=chain all logs that do not say otherwise are written along chains: the same
-tests, those with Spark included, then hold for the other kind of log (`make test-chain`). Tests that are
-marked `both_kinds` are run with both kinds of log at any time.
+With LOGDEVICE_REPLICATION_MODE=chain, logs are chain logs unless a test sets another mode. So the same tests,
+also those with Spark, run with the other kind of log (`make test-chain`). Tests that are marked `both_kinds`
+always run with both kinds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPLICATION = 3
 TEST_TIMEOUT_S = 300
 HERE = Path(__file__).parent
 PLACES = ("spark", "cluster", "drivers")
-# Half of the time that tests with Spark take: those that start Sparks of their own, and some that share one.
+# These take half of the time of all tests with Spark: those that start Spark themselves, and some others.
 DRIVERS = frozenset(
     {
         "test_checkpoints.py",
@@ -49,11 +49,13 @@ DRIVERS = frozenset(
 
 
 class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
-    """Three places: their tests share a cluster, those of two a Spark, so one worker has all of a place.
-    They take longest and are begun first. The rest goes to whoever has time, file by file: one by one it
-    would be the scheduler who is waited for. Only tests that simulate go one by one, and come last, as units
-    of one test do: some of those files take half a minute.
-    xdist_group would say the same, but xdist 3.8 does not see groups with pytest 9.
+    """Gives all tests of a place to one worker. There are three places: the tests of each share a cluster,
+    and those of two also share Spark. They take longest, so they begin first.
+
+    All other files go to the next free worker, file by file: one by one, workers would wait for the
+    scheduler. Only simulations go one by one, and last, because some of their files take half a minute.
+
+    xdist_group would do the same, but xdist 3.8 ignores groups with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -81,11 +83,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    limit = config.getoption("timeout") or TEST_TIMEOUT_S  # who says --timeout means it
+    limit = config.getoption("timeout") or TEST_TIMEOUT_S  # --timeout, if given, decides
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.integration)
-            # Longer than anything is waited for inside, so that a test says itself what did not happen.
+            # Longer than any wait inside a test, so that the test itself can say what did not happen.
             item.add_marker(pytest.mark.timeout(limit))
 
 
@@ -119,8 +121,8 @@ SHARED = pytest.StashKey[Cluster]()
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """A cluster costs something when nobody uses it, too: it does not run beside unit tests. Should another
-    test want it after all, `mend` starts it again.
+    """Stops the cluster after its last test, because an idle cluster would slow down unit tests. If another
+    test needs it later, `mend` starts it again.
     """
     if nextitem is not None and HERE not in nextitem.path.parents and SHARED in item.config.stash:
         item.config.stash[SHARED].kill_all()
@@ -134,14 +136,14 @@ def cluster(shared_cluster: Cluster) -> Cluster:
 
 @pytest.fixture
 def cluster_to_damage(tmp_path: Path) -> Iterator[Cluster]:
-    """For this test alone: a node that has lost records for good is not mended by starting it again."""
+    """A cluster for one test: a node that has lost records for good is not whole after a restart."""
     with running(tmp_path / "data") as cluster:
         yield cluster
 
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest) -> str:
-    """The path of a log that belongs to this test alone."""
+    """The path of a log that only this test uses."""
     name: str = request.node.name
     directory = getattr(request, "param", "tests")  # one of KINDS, if the test is run for several
     return f"/{directory}/" + re.sub(r"[^\w-]+", "-", name).strip("-")[:100]

@@ -1,6 +1,6 @@
-"""Chain logs on real processes: every failure case of the design, in its order.
+"""Chain logs on real processes: every failure case of the design, in the same order.
 
-The log is on three of the five nodes, so that a chain that loses a node gets shorter.
+The log is on three of the five nodes, so a chain that loses a node gets shorter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class Hand:
-    """A client that does single steps of an append, and may stop after any of them."""
+    """A client that does the steps of an append one at a time, and may stop after any of them."""
 
     client: AsyncClient
     log: LogId
@@ -47,7 +47,7 @@ class Hand:
         return issued.position
 
     async def store(self, position: WritePosition, nodes: int, body: bytes) -> list[StoreStatus]:
-        """On the first so many nodes of the chain; what each answered."""
+        """Stores a record on the first `nodes` nodes of the chain, and returns their answers."""
         walk = Walk(self.log, position, record_at(position, body, 1))
         request: Store = walk.store()
         return [
@@ -64,14 +64,14 @@ def by_hand(cluster: Cluster, log: str, work: Callable[[Hand], Awaitable[Result]
     async def run(client: AsyncClient) -> Result:
         return await work(Hand(client, await client.context.number(log), token))
 
-    # In the loop that all clients of the process share: gRPC does not bear loops that come and go.
+    # In the loop that all clients of the process share: gRPC breaks if one loop closes while others run.
     with cluster.client() as client:
         engine = client.engine()
         return engine.loop.run(run(engine.client))
 
 
 def look(cluster: Cluster, log: str) -> WritePosition:
-    """A position like those that appends get now: its chain, its sequencer."""
+    """A position as appends get it now, with its chain and its sequencer."""
 
     async def look(hand: Hand) -> WritePosition:
         position = await hand.position()
@@ -103,8 +103,8 @@ def test_work_goes_on_when_the_head_the_middle_or_the_tail_is_killed(cluster: Cl
     with working(cluster, log, CHAIN, clients=4) as work:
         while left:
             position = whole_chain(cluster, log)
-            # The sequencer is one of the three. Every epoch begins one node further on, so each role of it
-            # comes, also where another one has to be killed first.
+            # The sequencer is one of the three. Every epoch begins one node further on, so it comes to have
+            # each role, even if another node must be killed first.
             roles = {
                 (role, node == position.sequencer): node
                 for role, node in zip(ROLES, position.chain, strict=True)
@@ -125,7 +125,7 @@ def test_two_of_three_gone_leave_one_and_a_warning(cluster: Cluster, log: str) -
         assert chain_of(cluster, log) == chain[2:]
         assert cluster.metrics(cluster.sequencer_of(log))["logdevice_short_chains"] >= 1
         cluster.start(chain[0])
-        work.goes_on(5)  # what one node alone can tell is not enough for readers
+        work.goes_on(5)  # readers need answers of more than one node
         cluster.start(chain[1])
         whole_chain(cluster, log)
         work.goes_on(5)
@@ -155,7 +155,7 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
         client.append(log, b"first")
 
         async def leave(hand: Hand) -> tuple[WritePosition, WritePosition]:
-            """One position that is not written at all, one that only the head has."""
+            """Leaves one position that is not written on any node, and one that only the head has."""
             unwritten = await hand.position()
             hand.token = 1 << 20
             partial = await hand.position()
@@ -181,7 +181,7 @@ def test_positions_that_clients_leave_are_filled_or_completed(cluster: Cluster, 
 
 
 def test_a_node_that_comes_back_has_what_the_others_decided(cluster: Cluster, log: str) -> None:
-    """It has a record that nobody else has, and is away while recovery decides without it."""
+    """The node has a record that no other node has, and is down while recovery decides without it."""
     with cluster.client() as client:
         client.create_log(log, CHAIN)
         client.append(log, b"first")
@@ -200,7 +200,7 @@ def test_a_node_that_comes_back_has_what_the_others_decided(cluster: Cluster, lo
         whole_chain(cluster, log)
         assert client.append(log, b"with it again") > left.lsn
         reading = read_all(cluster, log)
-        # On a slow machine the sequencer may have completed it before the head was gone.
+        # On a slow machine the sequencer may have completed the record before the head was down.
         is_there = left.lsn in {lsn for lsn, _, _ in reading.entries}
 
         def head_agrees() -> bool:

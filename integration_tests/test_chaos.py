@@ -1,7 +1,7 @@
 """Nodes die, hang and restart while a log is written and read; `working` checks all promises at its end.
 
-Every episode of the menu happens once, in an order drawn from a seed, to one log of each kind. The seed
-fixes the plan, not what the processes make of it. To look for trouble, run more seeds:
+Every episode happens once, in an order drawn from a seed, to one log of each kind. The seed decides the plan,
+but not how the processes interleave. To search for errors, run more seeds:
 LOGDEVICE_CHAOS_SEEDS=20 pytest integration_tests/test_chaos.py
 """
 
@@ -89,7 +89,7 @@ def at_most_two_nodes_are_broken_at_a_time(cluster: Cluster, work: Work, chance:
             break_one(cluster, chance.choice(cluster.other_than(*down)), chance)
         else:
             mend_one(cluster, chance.choice(down))
-            # A node that starts counts as broken until the others rely on it again.
+            # A node that starts counts as broken until the others use it again.
             if len(down) == BROKEN_MAX:
                 cluster.wait_until_answering(cluster.other_than(*broken(cluster)))
         work.goes_on(3)
@@ -139,8 +139,8 @@ def test_work_goes_on_whatever_happens_to_nodes(cluster: Cluster, log: str, seed
             work.goes_on(5)
 
 
-def test_a_sequencer_that_hung_does_not_tell_an_old_tail(cluster: Cluster, log: str) -> None:
-    """U19: though nobody appends any more, which would tell it that it was replaced."""
+def test_a_sequencer_that_hung_does_not_answer_with_an_old_tail(cluster: Cluster, log: str) -> None:
+    """U19: although no client appends any more, by which it would notice that it was replaced."""
     with cluster.client() as client:
         client.create_log(log)
         client.append(log, b"before")
@@ -148,7 +148,7 @@ def test_a_sequencer_that_hung_does_not_tell_an_old_tail(cluster: Cluster, log: 
         cluster.pause(sequencer)
         last = None
         while last is None:
-            with suppress(OutcomeUnknownError, UnavailableError):  # until another has taken over
+            with suppress(OutcomeUnknownError, UnavailableError):  # until another sequencer has taken over
                 last = client.append(log, b"by another")
         cluster.resume(sequencer)
     with cluster.client() as another:

@@ -1,4 +1,4 @@
-"""Commands against a real cluster: what goes in comes out, and every mistake has its answer."""
+"""Commands on a real cluster: what is appended is read, and every mistake gets a clear error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_last_entries_are_found(logdevice: CommandLine, log: str, tmp_path: 
     assert len(logdevice.done("tail", "-n", "1000", log).out.splitlines()) == 40
 
 
-def test_following_shows_what_comes_until_it_is_interrupted(
+def test_following_prints_new_entries_until_it_is_interrupted(
     logdevice: CommandLine, log: str, tmp_path: Path
 ) -> None:
     logdevice.done("logs", "create", log)
@@ -95,7 +95,7 @@ def test_a_reader_of_the_output_may_stop(logdevice: CommandLine, log: str, tmp_p
         assert printing.stderr.read() == b""
 
 
-def test_attributes_are_set_inherited_and_taken_back(logdevice: CommandLine, log: str) -> None:
+def test_attributes_are_set_inherited_and_removed(logdevice: CommandLine, log: str) -> None:
     path = f"{log}-directory/inner"
     # Extras are about copysets; chains have none.
     logdevice.done("logs", "create", path, "extras=1", "replication_mode=copyset")
@@ -114,7 +114,7 @@ def test_attributes_are_set_inherited_and_taken_back(logdevice: CommandLine, log
     assert logdevice("logs", "show", path).code == 2
 
 
-def test_times_and_sizes_are_told(logdevice: CommandLine, log: str, tmp_path: Path) -> None:
+def test_times_and_sizes_are_shown(logdevice: CommandLine, log: str, tmp_path: Path) -> None:
     logdevice.done("logs", "create", log)
     assert logdevice.done("info", log, "--json").objects[0]["is_empty"] is True
     append(logdevice, log, b"one\n", tmp_path)
@@ -124,7 +124,9 @@ def test_times_and_sizes_are_told(logdevice: CommandLine, log: str, tmp_path: Pa
     assert Lsn.parse(long_ago) < Lsn.parse(now)
 
 
-def test_status_shows_who_is_dead_and_who_hangs(logdevice: CommandLine, cluster: Cluster, log: str) -> None:
+def test_status_shows_which_nodes_are_dead_or_hang(
+    logdevice: CommandLine, cluster: Cluster, log: str
+) -> None:
     logdevice.done("logs", "create", log)
     logdevice.done("kill-node", "2")
     logdevice.done("pause-node", "N3")
@@ -132,7 +134,7 @@ def test_status_shows_who_is_dead_and_who_hangs(logdevice: CommandLine, cluster:
     states = {row["node"]: row["state"] for row in status["nodes"]}
     assert states == {"N1": "alive", "N2": "down", "N3": "paused", "N4": "alive", "N5": "alive"}
     logdevice.done("resume-node", "3")
-    # As a process, because who starts a node is its parent.
+    # As its own process, because the process that starts a node becomes its parent.
     starting = logdevice.process("start-node", "2")
     assert b"N2 is running" in starting.communicate(timeout=PATIENCE_MS / 1000)[0]
     assert [cluster.state(node) for node in (2, 3)] == [ProcessState.RUNNING] * 2
@@ -175,7 +177,7 @@ def test_an_oversized_line_is_refused_and_the_cluster_lives_on(
     assert logdevice.done("cat", log).out == b"small\n"
 
 
-def test_an_address_where_nobody_is_can_be_tried_again(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_address_without_a_node_is_an_error_that_can_be_retried(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["nodes", "--endpoint", "127.0.0.1:1"]) == 3
     assert "127.0.0.1:1" in capfd.readouterr().err
 

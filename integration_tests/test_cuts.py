@@ -1,6 +1,6 @@
-"""Cuts over real processes: never an effect without its cause, under load and whoever dies.
+"""Cuts with real processes: never an effect without its cause, under load and when nodes die.
 
-LOGDEVICE_CUTS=10000 takes as many; `make soak-cuts` does.
+LOGDEVICE_CUTS=10000 takes that many cuts, as `make soak-cuts` does.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from logdevice.errors import LogDeviceError
 from logdevice.types import Lsn
 
 CUTS = int(os.environ.get("LOGDEVICE_CUTS", "300"))
-AHEAD_MS = 3_000  # clocks of nodes on one machine do not differ: some causes are put ahead instead
+AHEAD_MS = 3_000  # nodes on one machine share a clock, so some causes get a later time instead
 SETTINGS = {"append_timeout_ms": 30_000}
 
 
 @dataclass
 class Traffic:
-    """Causes go to one log; whoever reads one appends its effect to another. Several at a time."""
+    """Causes are appended to one log. Readers of a cause append its effect to another log."""
 
     causes_log: str
     effects_log: str
@@ -62,7 +62,7 @@ class Traffic:
                     self.known = self.known[0], max(self.known[1], effect)
 
     def wrong(self, cuts: list[Cut]) -> list[Cut]:
-        """Those in which there is an effect whose cause is not."""
+        """The cuts that have an effect without its cause."""
         effects, causes = zip(*sorted(self.effects), strict=True)
         newest = list(accumulate(causes, max))  # the newest cause of all effects up to one
 
@@ -127,7 +127,7 @@ def test_no_effect_without_its_cause(cluster: Cluster, log: str) -> None:
 
     traffic = run_traffic(cluster, log, work)
     consistent = [cut for cut in cuts if cut.kind is CutKind.CONSISTENT]
-    assert len(traffic.effects) > 10, "there was something to get wrong"
+    assert len(traffic.effects) > 10, "too few effects for the test to mean anything"
     assert traffic.wrong(consistent) == []
     times = [cut.time_ms for cut in consistent]
     assert times == sorted(times)
@@ -150,7 +150,7 @@ def test_cuts_go_on_when_a_sequencer_dies(cluster: Cluster, log: str) -> None:
     assert traffic.wrong(consistent) == []
 
 
-def test_cookies_come_back_to_a_reader_over_a_failover(cluster: Cluster, log: str) -> None:
+def test_a_reader_gets_cookies_back_over_a_failover(cluster: Cluster, log: str) -> None:
     passed: list[str] = []
 
     async def work(client: AsyncClient, traffic: Traffic) -> None:

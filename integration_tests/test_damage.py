@@ -1,4 +1,4 @@
-"""Damaged disks: readers get every record from the copies that are whole, and are told of no loss."""
+"""Damaged disks: readers get every record from the whole copies, and no loss is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTOR = 512
 
 
 def damage(file: Path, start_share: float = 0.0, end_share: float = 1.0) -> None:
-    """Turns over a bit in every 61st byte of a part of what is written behind the file's header."""
+    """Flips a bit in every 61st byte of a part of what is written after the file's header."""
     data = bytearray(file.read_bytes())
     written = written_bytes(file)
     assert written > 20 * SECTOR, f"{file} holds too little to be damaged"
@@ -47,7 +47,7 @@ def written(cluster: Cluster, log: str) -> Writer:
 
 
 def storage_node(cluster: Cluster, log: str) -> NodeId:
-    """The node that holds most, of those that do not sequence the log. One that was slow may hold little."""
+    """The node that holds most, except the log's sequencer. A node that was slow may hold little."""
     others = cluster.other_than(cluster.sequencer_of(log))
     return max(others, key=lambda node: sum(written_bytes(file) for file in segments(cluster, node)))
 
@@ -57,7 +57,7 @@ def segments(cluster: Cluster, node: NodeId) -> list[Path]:
 
 
 def written_bytes(file: Path) -> int:
-    """Without the space that is only reserved."""
+    """The bytes written to a file, without the space that is only reserved."""
     return len(file.read_bytes().rstrip(b"\0"))
 
 
@@ -68,7 +68,7 @@ def test_damaged_segments_of_a_running_node_lose_nothing(cluster_to_damage: Clus
     for file in segments(cluster, node):
         damage(file)
     verify(cluster, log, writer)
-    if MODE == "copyset":  # of a chain only the tail sends, which need not be this node
+    if MODE == "copyset":  # in a chain log only the tail sends, and this node may not be the tail
         assert cluster.metrics(node)["logdevice_store_corrupt_records"] > 0
 
 
@@ -86,15 +86,13 @@ def test_damaged_segments_found_at_start_lose_nothing(cluster_to_damage: Cluster
 
 
 @pytest.mark.parametrize("harm", [damage_index, delete_index])
-def test_an_index_that_is_gone_is_made_again(
-    cluster: Cluster, log: str, harm: Callable[[Path], None]
-) -> None:
+def test_an_index_that_is_gone_is_rebuilt(cluster: Cluster, log: str, harm: Callable[[Path], None]) -> None:
     writer = written(cluster, log)
     node = storage_node(cluster, log)
     cluster.kill(node)
     harm(cluster.find(node).directory / "store")
     cluster.up()
-    # With two others gone, some records are on this node alone.
+    # With two other nodes gone, some records are only on this node.
     for other in cluster.other_than(node)[:2]:
         cluster.stop(other, PATIENCE_MS)
     verify(cluster, log, writer)

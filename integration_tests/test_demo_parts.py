@@ -1,4 +1,4 @@
-"""The demo's judges: they must notice what they are there for. The demo itself is `make demo`."""
+"""The checks of the demo find the errors that they must find. `make demo` runs the demo itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from examples.shop import CLICKS, NOON_MS, ORDERS, Shop
 
 
 def table(path: Path, clicks: list[str], orders: list[tuple[str, str]]) -> Path:
-    """The table of events, as the ETL leaves it."""
+    """A table of events as the ETL writes it."""
     rows = [{"log_path": CLICKS, "click_id": click, "order_id": None} for click in clicks]
     rows += [{"log_path": ORDERS, "click_id": click, "order_id": order} for order, click in orders]
     columns = pa.schema([(name, pa.string()) for name in ("log_path", "click_id", "order_id")])
@@ -33,7 +33,7 @@ def verdict(path: Path, acknowledged: str, unknown: str = "") -> Verdict:
     return prove_events(path, "click_id", book)
 
 
-def test_what_was_acknowledged_must_be_there_once(tmp_path: Path) -> None:
+def test_acknowledged_entries_must_be_in_the_table_once(tmp_path: Path) -> None:
     events = table(tmp_path / "events", ["a", "b", "b", "u"], [("o1", "a")])
     assert verdict(events, "a b", "u v").duplicated == 1
     assert verdict(events, "a b", "u v").lost == 0
@@ -45,7 +45,7 @@ def test_what_was_acknowledged_must_be_there_once(tmp_path: Path) -> None:
     assert not verdict(right, "a b", "v").is_right
 
 
-def test_the_join_must_be_that_of_the_tables(tmp_path: Path) -> None:
+def test_the_joined_table_must_equal_the_join_of_the_tables(tmp_path: Path) -> None:
     events = table(tmp_path / "events", ["a", "b"], [("o1", "a"), ("o2", "b"), ("o3", "gone")])
     for joined, is_right in ((["o1", "o2"], True), (["o1"], False), (["o1", "o2", "o2"], False)):
         path = tmp_path / f"joined{len(joined)}"
@@ -61,7 +61,7 @@ def test_rows_are_counted_from_the_transaction_log(tmp_path: Path) -> None:
         assert rows.now() == 3 * number
 
 
-def test_a_loss_is_as_made_only_if_exactly_that_is_reported() -> None:
+def test_a_loss_is_right_only_if_exactly_what_was_destroyed_is_reported() -> None:
     def loss(reported: list[tuple[int, int]], found: list[int]) -> bool:
         return Loss(["N1"], {5, 6}, reported, kept={4, 7}, found=found).is_as_made
 
@@ -74,7 +74,7 @@ def test_a_loss_is_as_made_only_if_exactly_that_is_reported() -> None:
     assert not loss([(5, 7)], [4])
 
 
-def test_the_picture_is_a_picture() -> None:
+def test_the_picture_is_valid_svg() -> None:
     samples = [Sample(number / 2, number * 100, max(0, number - 4) * 100) for number in range(40)]
     root = ElementTree.fromstring(svg(samples, [Mark(5, "N1 & N2 killed", is_fault=True)]))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -96,7 +96,7 @@ def test_a_shop_is_the_same_for_the_same_seed_and_orders_follow_clicks() -> None
     assert shops[0].orders(NOON_MS + 60_000) == []
 
 
-def test_who_waits_is_told_when_there_is_no_point_in_it() -> None:
+def test_a_wait_ends_with_an_error_when_the_watched_process_has_ended() -> None:
     def check() -> None:
         raise RuntimeError("it has ended")
 

@@ -35,9 +35,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def read(client: Client, log: str) -> tuple[dict[bytes, bytes], int, set[GapType]]:
-    """What a new consumer has in the end, how many entries it took, and the gaps it met.
+    """What a new consumer has in the end, how many entries it has read, and the gaps it has met.
 
-    It starts over when it is told to: deletions may be removed while it reads.
+    It starts over if the reader says so, because deletions may be removed while it reads.
     """
     while True:
         with suppress(RebuildError):
@@ -59,7 +59,7 @@ def read_once(client: Client, log: str) -> tuple[dict[bytes, bytes], int, set[Ga
 
 
 class Writer:
-    """Puts and deletes random keys, and knows what should be there."""
+    """Puts and deletes random keys, and knows which values the log should have."""
 
     def __init__(self, client: Client, log: str) -> None:
         self.client, self.log = client, log
@@ -73,7 +73,7 @@ class Writer:
             key = b"key-%d" % self._random.randrange(10)
             value = b"" if self._random.random() < 0.2 else b"%d" % self._number
             while True:
-                # Twice does no harm here: it is the same value of the same key.
+                # Appending it twice does no harm: it is the same value of the same key.
                 with suppress(OutcomeUnknownError):
                     self.client.append(self.log, value, key=key)
                     break
@@ -101,7 +101,7 @@ def test_the_newest_of_every_key_survives_kills_and_a_lost_disk(
         assert read(client, log)[0] == writer.values
         cluster.up()
         assert wait_until(lambda: not client.node_states().nodes, PATIENCE_MS), client.node_states()
-        # Everybody is back: nothing is left but the newest, and in the end not even deletions.
+        # All nodes are up: only the newest entries are left, and in the end no deletions either.
         assert wait_until(lambda: read(client, log)[1] == len(writer.values), PATIENCE_MS), read(client, log)
         state, _, gaps = read(client, log)
         assert state == writer.values
@@ -115,7 +115,7 @@ def test_a_view_of_the_latest_values_survives_crashes_rollbacks_and_missed_delet
 ) -> None:
     example = runpy.run_path(str(EXAMPLE))
     with cluster.client() as client:
-        # At first nothing is dropped, so that one can look what the history was.
+        # At first nothing is dropped, so that the history can be read.
         found = client.create_log(log)
         assert found.log is not None
         writer = Writer(client, log)
@@ -134,7 +134,7 @@ def test_a_view_of_the_latest_values_survives_crashes_rollbacks_and_missed_delet
         writer.write(10)
         example["main"](cluster.endpoint, str(tmp_path), log)
         assert capsys.readouterr().out == f"{log}: {len(writer.values)} keys\n"
-        # A deletion comes and goes while nobody looks.
+        # A deletion is appended and removed while no consumer reads.
         client.set_attributes(log, {"compaction": "keyed", "tombstone_grace_ms": 0})
         gone = min(writer.values)
         position = client.tail(log).next

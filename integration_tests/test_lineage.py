@@ -1,4 +1,4 @@
-"""Histories of logs with real processes: lost disks end one, failovers never do."""
+"""Histories of logs with real processes: lost disks end a history, failovers never do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_done(command: CommandLine, *words: str) -> bool:
 def test_a_block_that_is_lost_for_good_is_a_rollback_to_where_it_began(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """L29, L30, L34: more than R - 1 nodes of a block, its sequencer among them if need be."""
+    """L29, L30, L34: more than R - 1 nodes of a block are lost, even if the sequencer is one of them."""
     with running(tmp_path / "data", nodes=5, replication=COPIES) as cluster, cluster.client() as client:
         command = CommandLine(cluster, capfdbinary)
         log = "/lineage/lost"
@@ -47,7 +47,7 @@ def test_a_block_that_is_lost_for_good_is_a_rollback_to_where_it_began(
         assert not client.check(kept).is_rollback
         for node in sorted(gone):
             lose_disk(cluster, node)
-        # For good: the nodes stay away, and somebody says so.
+        # The nodes stay down, and an operator gives up their data.
         give_up = ("mark-unrecoverable", "--yes", *(str(node) for node in sorted(gone)))
         assert wait_until(partial(is_done, command, *give_up), PATIENCE_MS)
         assert wait_until(partial(takes_appends, client, log), PATIENCE_MS)
@@ -58,7 +58,7 @@ def test_a_block_that_is_lost_for_good_is_a_rollback_to_where_it_began(
             client.read(log, kept.next, lineage=kept.lineage, follow=True).next()
         shown = command.done("logs", "lineage", log, "--json").objects
         assert shown[0]["id"] == kept.lineage
-        # One that takes over a second time may have to add another.
+        # A sequencer that takes over a second time may have to add another branch.
         assert checked.lineage in [row["id"] for row in shown[1:]]
         assert min(Lsn.parse(row["base"]) for row in shown[1:]) <= lost[0]
         below = all_read(client, log, lost[0])
@@ -96,4 +96,4 @@ def append(client: Client, log: str) -> Lsn:
         try:
             return client.append(log, b"x")
         except OutcomeUnknownError:
-            continue  # it may be there twice; none may be missing
+            continue  # an entry may be in the log twice, but none may be missing

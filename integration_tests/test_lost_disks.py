@@ -1,4 +1,4 @@
-"""Disks that are lost for good: readers wait until somebody gives them up, then learn what is gone."""
+"""Disks that are lost for good: readers wait until an operator gives them up, then learn what is gone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lose_disk(cluster: Cluster, node: NodeId) -> None:
 
 
 def written(client: Client, log: str) -> loss.Holders:
-    """A log of several blocks, and who holds each record."""
+    """Writes a log of several blocks, and returns which nodes hold each record."""
     client.create_log(log, {"replication": str(COPIES), "sticky_copyset_bytes_max": str(BLOCK_BYTES)})
     # Bodies that do not compress, so that there is more than one block.
     lsns = [client.append(log, Random(number).randbytes(900)) for number in range(RECORDS)]
@@ -74,7 +74,7 @@ def read_on(reader: BlockingReader) -> tuple[set[Lsn], list[Gap]]:
 
 
 def is_waiting(reader: BlockingReader, nodes: frozenset[NodeId]) -> bool:
-    """Whether the reader stands still, and says that it is because of these nodes."""
+    """Whether the reader makes no progress, and says that it waits for these nodes."""
     health = reader.health()
     return (
         health is not None
@@ -96,7 +96,7 @@ def test_a_reader_waits_for_lost_disks_until_they_are_given_up_and_then_learns_w
     with cluster.client() as client:
         holders = written(client, log)
         first, end = min(holders), Lsn(max(holders) + 1)
-        # A record may have a copy too many for a moment, where the first nodes were slow.
+        # A record may have extra copies for a moment, if the first nodes were slow.
         blocks = Counter(nodes for nodes in holders.values() if len(nodes) == COPIES)
         gone = blocks.most_common(1)[0][0]
         for node in gone:
@@ -111,7 +111,7 @@ def test_a_reader_waits_for_lost_disks_until_they_are_given_up_and_then_learns_w
             words = {row["node"]: row["data"] for row in command.done("nodes", "--json").objects}
             assert {words[str(node)] for node in gone} == {"lost"}
             assert wait_until(lambda: is_waiting(reader, gone), PATIENCE_MS), reader.health()
-            assert not found, "a loss was reported before anybody gave the disks up"
+            assert not found, "a loss was reported before the disks were given up"
             command.done("mark-unrecoverable", "--yes", *(str(node) for node in gone))
             reading.join(60)
         assert found, "the reader still waits"

@@ -1,6 +1,6 @@
 """Lost data is restored, and nodes are emptied, while logs of both kinds are written and read.
 
-`working` checks all promises at its end. One cluster of six for all tests; each leaves it whole.
+`working` checks all promises at its end. All tests share one cluster of six nodes, and each leaves it whole.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def data_of(command: CommandLine, node: NodeId) -> str:
 
 
 def wait_until_whole(cluster: Cluster) -> None:
-    """Until every node counts, and everybody has had a last look."""
+    """Waits until every node has all its data, and the final check of every rebuilding is done."""
     with cluster.client() as client:
         assert wait_until(lambda: not client.node_states().nodes, PATIENCE_MS), client.node_states()
 
@@ -53,7 +53,7 @@ def assert_clean(command: CommandLine, *logs: str) -> None:
 
 @contextmanager
 def both_kinds(cluster: Cluster, log: str) -> Iterator[tuple[Work, Work]]:
-    """Two logs that are worked on, the second one a chain log; every node stores some of both."""
+    """Two logs that are written and read, the second one a chain log. Every node stores some of both."""
     with working(cluster, log) as work, working(cluster, chained(log), CHAIN) as chain_work:
         work.goes_on(10)
         chain_work.goes_on(10)
@@ -61,7 +61,7 @@ def both_kinds(cluster: Cluster, log: str) -> Iterator[tuple[Work, Work]]:
             held = {
                 node: client.copies(chained(log), node, Lsn(0), LSN_MAX).records for node in cluster.nodes
             }
-        assert all(held.values()), "a node that stores nothing shows nothing"
+        assert all(held.values()), f"a node stores nothing, so the test proves nothing: {held}"
         yield work, chain_work
 
 
@@ -149,7 +149,7 @@ def test_a_drained_node_that_is_stopped_can_be_removed_from_the_cluster(
         command.done("decommission", str(node))
         work.goes_on(5)
         assert str(node) not in {row["node"] for row in command.done("nodes", "--json").objects}
-        cluster.start(node)  # a node that is started again joins again
+        cluster.start(node)  # a node that is started again joins the cluster again
         cluster.up()
         work.goes_on(5)
     wait_until_whole(cluster)

@@ -28,8 +28,8 @@ def steps() -> list[tuple[str, list[str]]]:
 
 
 def pattern(lines: list[str]) -> str:
-    """Matches what a command prints. In the page "…" stands for any value, as a line for any number of lines.
-    Columns may be wider than in the page.
+    """A regular expression for what a command prints. On the page, "…" stands for any value, and a line "…"
+    for any number of lines. Columns may be wider than on the page.
     """
     return "".join("(?:.*\n)*?" if line == "…" else f"{_of_line(line)}\n" for line in lines)
 
@@ -39,12 +39,12 @@ def _of_line(line: str) -> str:
 
 
 class Shell:
-    """Runs commands as a user of the tutorial would, one after the other in one directory."""
+    """Runs commands one after the other in one directory, as a user of the tutorial does."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.said: list[tuple[str, str]] = []  # commands and their output
-        # As after `make setup` and the export of PATH.
+        # The environment after `make setup` and the export of PATH.
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path} | {"LOGDEVICE_ENDPOINT": ""}
 

@@ -1,4 +1,4 @@
-"""The checks of the integration tests notice what they are there for; no cluster is involved."""
+"""The checks of the integration tests find broken promises. These tests need no cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def reading(entries: list[tuple[Lsn, int, bytes]], *gaps: Gap) -> Reading:
     return Reading(entries, list(gaps), C.next)
 
 
-def test_what_is_right_is_not_complained_about() -> None:
+def test_a_right_reading_passes_the_checks() -> None:
     check(reading(GOOD, BRIDGE), ACKNOWLEDGED, set())
 
 
@@ -38,7 +38,7 @@ def test_an_append_of_unknown_outcome_may_be_there_or_not() -> None:
         ([GOOD[1], GOOD[0], *GOOD[2:]], "positions do not increase"),
         ([*GOOD, (Lsn.of(1, 4), 0, b"w1")], "not in their place"),
         ([(Lsn.of(0, 1), 0, b"w1"), *GOOD], "more than once"),
-        ([*GOOD[:3], (B, 1, b"w9"), GOOD[3]], "nobody appended"),
+        ([*GOOD[:3], (B, 1, b"w9"), GOOD[3]], "never appended"),
         ([(A, 0, b"w2"), (A, 1, b"w1"), *GOOD[2:]], "order of the appends"),
     ],
 )
@@ -48,7 +48,7 @@ def test_a_broken_promise_is_noticed(entries: list[tuple[Lsn, int, bytes]], comp
 
 
 def test_an_invented_loss_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="called lost"):
+    with pytest.raises(AssertionError, match="reported as lost"):
         check(reading(GOOD, Gap(GapType.DATALOSS, LSN_OLDEST, A)), ACKNOWLEDGED, set())
 
 

@@ -1,8 +1,8 @@
-"""Writers with a name while the sequencers of their log are killed and paused, one after the other.
+"""Named writers while the sequencers of their log are killed and paused, one after the other.
 
-Every acknowledged record is in the log once, in the order of its writer, nothing is doubled. How long
-nobody was acknowledged is reported at the end, per writer and failover; it decides nothing here.
-`make soak-writers` does it fifty times.
+Every acknowledged record must be in the log exactly once, in the order of its writer. For each writer and
+failover, the test prints the longest time without an acknowledgement, but does not check it.
+`make soak-writers` does fifty failovers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from logdevice.types import Lsn
 FAILOVERS = int(os.environ.get("LOGDEVICE_WRITER_FAILOVERS", "5"))
 WRITERS = 4
 UNSETTLED_MAX = 20
-PAUSE_S = 0.01  # between two appends of a writer: it should not be the disk that is waited for
+PAUSE_S = 0.01  # between two appends of a writer, so that the disk does not become the bottleneck
 
 
 class Numbering:
@@ -63,7 +63,7 @@ class Numbering:
 
 
 class Writing:
-    """All writers, in an event loop of their own."""
+    """All writers, in their own event loop."""
 
     def __init__(self, cluster: Cluster, log: str) -> None:
         self.writers = [Numbering(f"writer{number}") for number in range(WRITERS)]
@@ -82,7 +82,7 @@ class Writing:
             self._problem = problem
 
     def wait_for(self, more: int) -> None:
-        """Until every writer has had so many more appends acknowledged."""
+        """Waits until every writer has had `more` more appends acknowledged."""
         wanted = [len(writer.acknowledged) + more for writer in self.writers]
 
         def is_there() -> bool:
@@ -168,7 +168,7 @@ def test_writers_lose_and_double_nothing_whatever_their_sequencers_do(
 
 
 LIVES = 3
-# Appends until it is killed, and says what it knows to be in the log.
+# Appends until it is killed, and prints what was acknowledged.
 PROCESS = """
 import sys, logdevice
 endpoint, log, life, journal = sys.argv[1:]
@@ -210,7 +210,9 @@ def test_a_writer_that_is_killed_goes_on_where_its_journal_ends(
     for _, _, payload in read_all(cluster, log).entries:
         life_text, _, number = payload.decode().partition("-")
         found[int(life_text)].append(int(number))
-        assert not any(found[int(life_text) + 1 :]), "something of a process is behind its successor's"
+        assert not any(found[int(life_text) + 1 :]), (
+            "an entry of a process is after an entry of its successor"
+        )
     for life, numbers in enumerate(found):
         assert numbers == list(range(len(numbers))), f"process {life}"
     assert all(len(numbers) >= count for numbers, count in zip(found, acknowledged, strict=False))

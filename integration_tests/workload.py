@@ -1,8 +1,8 @@
-"""Writers and readers that run while a cluster is being broken, and what must be true afterwards.
+"""Writers and readers that run while a cluster is being broken, and the checks afterwards.
 
-A writer has several hands; each appends numbered payloads, one batch after the other, and notes what
-became of them: acknowledged at an LSN, or outcome unknown. A follower reads along from the beginning.
-`verify` then reads everything again with a client of its own and holds both readers to the promises.
+A writer has several hands. Each hand appends numbered payloads, one batch after the other, and notes the
+result: acknowledged at an LSN, or outcome unknown. A follower reads the log from its beginning meanwhile.
+`verify` then reads everything again with a new client, and checks the promises for both readers.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from logdevice.errors import OutcomeUnknownError, UnavailableError
 from logdevice.types import LSN_OLDEST, Gap, GapType, Lsn
 
 BATCH = 3  # payloads of one append
-PAUSE_S = 0.02  # of a hand between two appends, so that processes that start have a processor, too
-HANDS = "abcd"  # as many appends of a writer are on their way at a time; payloads begin with the hand
+PAUSE_S = 0.02  # of a hand between two appends, so that processes that start get a processor too
+HANDS = "abcd"  # each has one append in flight; payloads begin with the letter of their hand
 END = b"the end"
 
 
 @dataclass
 class Writer:
-    """Appends until it is stopped. What was refused for the moment is offered again."""
+    """Appends until it is stopped. Appends that are refused for the moment are tried again."""
 
     client: Client
     log: str
-    others: Sequence[Client] = ()  # with them every hand may have a client of its own
+    others: Sequence[Client] = ()  # with these, every hand may have its own client
     acknowledged: dict[bytes, Lsn] = field(default_factory=dict)
     unknown: set[bytes] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -59,11 +59,11 @@ class Writer:
         self._is_stopped = True
 
     def say_the_end(self) -> None:
-        """Once all hands rest."""
+        """Called when all hands have stopped."""
         self._append([END], self.client)
 
     def wait_for(self, batches: int) -> None:
-        """Until so many more batches have been acknowledged."""
+        """Waits until this many more batches have been acknowledged."""
         with self._changed:
             wanted = len(self.acknowledged) + batches * BATCH
             done = self._changed.wait_for(
@@ -84,7 +84,7 @@ class Writer:
                 self.unknown.update(payloads)
                 if payloads != [END]:
                     return
-                payloads = [END + b" indeed"]  # there must be one that is certainly there
+                payloads = [END + b" indeed"]  # one append after the last must be certain to be in the log
             except UnavailableError:
                 continue  # nothing was changed
             else:
@@ -96,7 +96,7 @@ class Writer:
 
 @dataclass
 class Reading:
-    """What a reader was given, in order."""
+    """What a reader has delivered, in order."""
 
     entries: list[tuple[Lsn, int, bytes]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Reading:
         if isinstance(item, RecordsBatch):
             self.entries += [(entry.lsn, entry.batch_offset, entry.payload) for entry in item.entries()]
         elif self.gaps and (self.gaps[-1].type, self.gaps[-1].end) == (item.type, item.start):
-            # How a stretch of nothing is cut into pieces is nobody's promise.
+            # No promise says how a gap is divided into pieces.
             self.gaps[-1] = Gap(item.type, self.gaps[-1].start, item.end)
         else:
             self.gaps.append(item)
@@ -120,7 +120,7 @@ class Reading:
 
 @dataclass
 class Follower:
-    """Reads along, from the beginning to the writer's last word."""
+    """Reads the log from its beginning to the writer's last append, while it is written."""
 
     client: Client
     log: str
@@ -142,7 +142,7 @@ class Follower:
             self._problem = problem
 
     def wait_for(self, lsn: Lsn) -> None:
-        """Until the record there has been read."""
+        """Waits until the record at this LSN has been read."""
         with self._changed:
             done = self._changed.wait_for(
                 lambda: self._problem is not None or self.reading.position > lsn, PATIENCE_MS / 1000
@@ -164,13 +164,13 @@ class Work:
     follower: Follower
 
     def goes_on(self, batches: int) -> None:
-        """Until so many more batches have been acknowledged, and read, whatever is broken now."""
+        """Waits until this many more batches have been acknowledged and read, although nodes are broken."""
         self.writer.wait_for(batches)
         self.follower.wait_for(max(self.writer.acknowledged.copy().values()))
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """Everybody works while the block runs, and comes to an orderly end after it."""
+        """Runs writer and readers while the block runs, and ends them in order after it."""
         hands = [threading.Thread(target=self.writer.run, args=(hand,), daemon=True) for hand in HANDS]
         following = threading.Thread(target=self.follower.run, daemon=True)
         for thread in (*hands, following):
@@ -194,10 +194,10 @@ def _join(threads: Iterable[threading.Thread], name: str) -> None:
 def working(
     cluster: Cluster, log: str, attributes: Mapping[str, int | str] | None = None, *, clients: int = 1
 ) -> Iterator[Work]:
-    """A new log that is written and read while the block runs; afterwards the promises are checked."""
+    """A new log that is written and read while the block runs. Checks the promises afterwards."""
     with ExitStack() as stack:
         writing, following, *others = [stack.enter_context(cluster.client()) for _ in range(1 + clients)]
-        # A copyset for every record, so that every node matters.
+        # Every record has its own copyset, so that every node stores some records.
         writing.create_log(log, {"sticky_copyset_bytes_max": 0} | dict(attributes or {}))
         work = Work(Writer(writing, log, others), Follower(following, log))
         with work.begun():
@@ -207,7 +207,7 @@ def working(
 
 
 def verify(cluster: Cluster, log: str, writer: Writer, *others: Reading) -> None:
-    """Reads everything once more, and holds all readers to the promises."""
+    """Reads everything once more, and checks the promises for all readers."""
     reading = read_all(cluster, log)
     check(reading, writer.acknowledged, writer.unknown)
     for other in others:
@@ -215,25 +215,27 @@ def verify(cluster: Cluster, log: str, writer: Writer, *others: Reading) -> None
 
 
 def check(reading: Reading, acknowledged: dict[bytes, Lsn], unknown: set[bytes]) -> None:
-    """Every acknowledged record once, in order and in its place; nothing invented, nothing called lost."""
+    """Checks that every acknowledged record was read once, in order and at its LSN, and that no record was
+    invented or reported as lost.
+    """
     payloads = [payload for _, _, payload in reading.entries]
     positions = [(lsn, offset) for lsn, offset, _ in reading.entries]
     assert positions == sorted(set(positions)), "positions do not increase"
     found = {payload: lsn for lsn, _, payload in reading.entries}
     missing = acknowledged.items() - found.items()
-    assert not missing, f"acknowledged and not in their place: {sorted(missing)[:5]}"
+    assert not missing, f"acknowledged, but not in their place: {sorted(missing)[:5]}"
     twice = [payload for payload, count in Counter(payloads).items() if count > 1]
     assert not twice, f"there more than once: {twice[:5]}"
     invented = found.keys() - acknowledged.keys() - unknown
-    assert not invented, f"nobody appended these: {sorted(invented)[:5]}"
+    assert not invented, f"these were never appended: {sorted(invented)[:5]}"
     by_hand = sorted(payloads, key=lambda payload: payload[:1])  # keeps the order within a hand
     assert by_hand == sorted(payloads), "not in the order of the appends"
     lost = [gap for gap in reading.gaps if gap.type is GapType.DATALOSS]
-    assert not lost, f"called lost: {lost}"
+    assert not lost, f"reported as lost: {lost}"
 
 
 def check_same(reading: Reading, other: Reading) -> None:
-    """Two readers agree about everything that both have passed."""
+    """Checks that two readers agree about everything that both have read."""
     common = min(reading.position, other.position)
     for one, two in ((reading, other), (other, reading)):
         strangers = {entry for entry in one.entries if entry[0] < common} - set(two.entries)
@@ -244,7 +246,7 @@ def check_same(reading: Reading, other: Reading) -> None:
 
 
 def read_all(cluster: Cluster, log: str) -> Reading:
-    """Everything that is in the log now, by a client of its own."""
+    """Reads everything that is in the log now, with a new client."""
     reading = Reading()
     with cluster.client() as client, client.read(log, LSN_OLDEST) as reader:
         try:

@@ -18,7 +18,7 @@ from logdevice.cli.local.processes import start, wait_until
 
 END_TIMEOUT_MS = 120_000
 KILL_TIMEOUT_MS = 10_000
-RESTARTS_MAX = 3  # of a driver that ended by itself, as Spark does if a busy machine starts it too slowly
+RESTARTS_MAX = 3  # of a driver that ended without being told to, as Spark does if it starts too slowly
 
 
 class Driver:
@@ -37,14 +37,14 @@ class Driver:
         self._process = start(command, self.log)
 
     def check(self) -> None:
-        """Restarts the driver if it has ended by itself, as a supervisor would, up to RESTARTS_MAX times."""
+        """Restarts the driver if it has ended without being told to, up to RESTARTS_MAX times."""
         if self._process is None or self._process.poll() is None:
             return
         words = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         if self._restarts == RESTARTS_MAX:
-            raise RuntimeError("\n".join(["the Spark driver has ended by itself too often:", *words[-15:]]))
+            raise RuntimeError("\n".join(["the Spark driver has failed too often:", *words[-15:]]))
         self._restarts += 1
-        print(f"          Spark ended by itself and is started again: {reason(words)}", flush=True)
+        print(f"          Spark has failed and is started again: {reason(words)}", flush=True)
         self.kill()
         self.start()
 
@@ -70,7 +70,7 @@ class Driver:
 
 
 def reason(words: list[str]) -> str:
-    """The line with the exception, if there is one."""
+    """The last line with an exception if there is one, else the last line."""
     return next((line for line in reversed(words) if "Exception: " in line), words[-1] if words else "?")
 
 

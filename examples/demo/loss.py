@@ -55,7 +55,7 @@ class Loss:
 
 def append(client: Client) -> Holders:
     """Creates a log of several blocks; returns which nodes hold each record."""
-    # Also where other logs are chain logs: only a copyset log has blocks.
+    # Even if the other logs are chain logs, because only a copyset log has blocks.
     kind = {"replication_mode": "copyset"}
     client.create_log(LOG, {**kind, "replication": COPIES, "sticky_copyset_bytes_max": BLOCK_BYTES})
     bodies = (json.dumps({"number": number, "text": "x" * 900}).encode() for number in range(RECORDS))
@@ -82,7 +82,7 @@ def block_inside(holders: Holders) -> frozenset[NodeId]:
 
 
 def blocks(holders: Holders) -> list[frozenset[NodeId]]:
-    """The nodes of each record, except where a record of theirs has another copy, which would survive."""
+    """The nodes of each record, unless another record on them has one more copy, which would survive."""
     copies = min(map(len, holders.values()))
     return [
         nodes

@@ -1,4 +1,4 @@
-"""One Spark for all tests of a run, beside the cluster they share; every test makes its own log."""
+"""One Spark session and one cluster for all tests of a run; every test makes its own log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from integration_tests.spark import session
 from integration_tests.spark.reading import Source
 from logdevice.client.blocking import Client
 
-# Tests of the JVM surface alone, left out like its half of the others.
+# Tests of only the JVM surface. Without it they are left out, as are its runs of the other tests.
 collect_ignore_glob = [] if "jvm" in session.SURFACES else ["test_jvm_*.py"]
 
 
@@ -25,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(params=session.SURFACES)
 def source(request: pytest.FixtureRequest, spark: SparkSession, cluster: Cluster) -> Source:
-    """A test that reads through it is run once for each of the two ways in which Spark can read."""
+    """Reads logs through Spark. A test that uses it runs once for each surface."""
     if request.param == "jvm":
         session.require_jar()
     return Source(spark, cluster.endpoint, request.param)

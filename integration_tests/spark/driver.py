@@ -2,10 +2,10 @@
 
     python -m integration_tests.spark.driver ENDPOINT PATTERN COPY DIRECTORY --master MASTER [--drain]
 
-One query writes files by Spark's own sink, which takes a batch once. The other has a function for each
-batch, which Spark may call again: it leaves one file for each batch, and fails if a batch comes back with
-other rows. The third appends everything to the log COPY. With --drain they read what is there and end;
-without, they go on until the process ends.
+The first query writes files with Spark's own sink, which takes each batch once. The second has a function for
+each batch, which Spark may call again: it writes one file for each batch, and fails if a batch is run again
+with other rows. The third appends everything to the log COPY. With --drain the queries read what the logs
+have now and end; otherwise they run until the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(endpoint: str, pattern: str, copy: str, directory: Path, *, master: str
     for name, start in ((FILES, "earliest"), (BATCHES, "latest"), (COPIES, "earliest")):
         rows = _rows(spark, endpoint, pattern, start, drain=drain)
         queries.append(_start(rows, endpoint, copy, directory, name, drain=drain))
-        # Spark gives the process of a source ten seconds to start: one after the other, then.
+        # One after the other, because Spark gives the process of a source only ten seconds to start.
         while queries[-1].isActive and "Initializing" in queries[-1].status["message"]:
             time.sleep(0.05)
     for query in queries:
@@ -47,7 +47,7 @@ def _rows(spark: SparkSession, endpoint: str, pattern: str, start: str, *, drain
         endpoint=endpoint,
         logsPattern=pattern,
         startingOffsets=start,
-        # Small batches, so that there are many to be killed in.
+        # Small batches, so that the driver can be killed in many of them.
         maxRecordsPerTrigger="5000" if drain else "40",
         minPartitions="2",
         surface="python",
@@ -68,7 +68,7 @@ def _start(
     if name == FILES:
         return writer.format("json").start(str(directory / name))  # type: ignore[no-any-return]
     if name == COPIES:
-        # Several records in a task, so that some of them are there and some not when it is killed.
+        # Several records in a task, so that a killed task has appended only some of them.
         writer = writer.format("logdevice").options(endpoint=endpoint, log=copy, recordEntries="7")
         return writer.start()  # type: ignore[no-any-return]
     (directory / name).mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def checkpoint(directory: Path, name: str) -> Path:
 
 
 def _keep(directory: Path, part: DataFrame, number: int) -> None:
-    """Leaves the rows of a batch in a file of its own, whole or not at all."""
+    """Writes the rows of a batch to its own file, completely or not at all."""
     rows = json.dumps([row.asDict() for row in part.collect()])
     file, new = directory / f"{number}.json", directory / f"{number}.new"
     if file.exists() and file.read_text(encoding="utf-8") != rows:

@@ -1,7 +1,7 @@
-"""A program: a query on an executor that is killed while its Python workers hang in a read.
+"""A program that runs a query on an executor, and kills it while its Python workers hang in a read.
 
-Prints how many rows were counted in the end, by another executor, and how many workers of the killed one are
-left. A program of its own, because a process has one Spark.
+Prints how many rows another executor has counted in the end, and how many workers of the killed executor are
+left. It is a separate program, because a process has only one Spark.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from integration_tests.spark import session
 from integration_tests.spark.stand_in import StandIn
 
 WAIT_S = 120
-# Such a short life is not worth an optimizing compiler.
+# The program is too short for an optimizing compiler to pay off.
 CHANGES = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def parent(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
+    except (FileNotFoundError, ProcessLookupError):  # ProcessLookupError if it ends while it is read
         return 0
 
 

@@ -1,4 +1,4 @@
-"""A program of its own that reads a log with executors in other processes, and prints what they read.
+"""A program that reads a log with executors in other processes, and prints what they read.
 
 python -m integration_tests.spark.other_executors ENDPOINT LOG SCRATCH SURFACE...
 """

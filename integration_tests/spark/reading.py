@@ -1,4 +1,4 @@
-"""What tests append and read through Spark, and how the two are compared."""
+"""Appends entries for tests, reads them through Spark, and makes both comparable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM_TIMEOUT_S = 120
 
 
 class Appended(NamedTuple):
-    """An entry, and where it must be found."""
+    """An entry, and the place where a reader must find it."""
 
     log: str
     lsn: int
@@ -49,7 +49,7 @@ def append(
 
 
 def append_numbers(client: Client, log: str, records: int, entries: int = 3) -> list[Appended]:
-    """Appends so many records of entries that count up, each different."""
+    """Appends records whose entries count up, so that all are different."""
     return [
         entry
         for record in range(records)
@@ -59,7 +59,7 @@ def append_numbers(client: Client, log: str, records: int, entries: int = 3) -> 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where tests read from: a cluster, by a Spark, in one of the ways it can."""
+    """Reads the logs of a cluster with a Spark session, on one of the two surfaces."""
 
     spark: SparkSession
     endpoint: str
@@ -70,7 +70,7 @@ class Source:
         return (reader if schema is None else reader.schema(schema)).load()
 
     def stream(self, log: str, schema: str | None = None, **options: str) -> DataFrame:
-        """From the beginning of the log, unless the options say otherwise."""
+        """A stream that begins with the first record of the log, unless the options say otherwise."""
         options = {"startingOffsets": "earliest", **options}
         reader = self.spark.readStream.format(FORMAT).options(**self._options(log, options))
         return (reader if schema is None else reader.schema(schema)).load()
@@ -81,7 +81,7 @@ class Source:
 
 
 def entries_of(rows: Iterable[Row]) -> list[Appended]:
-    """Rows as what was appended, in the order in which they came."""
+    """The rows as entries, in the order in which they were read."""
     return [
         Appended(
             row.log,
@@ -101,7 +101,7 @@ def gaps_of(rows: Iterable[Row]) -> list[tuple[str, Lsn, Lsn]]:
 
 
 def run_available(frame: DataFrame, checkpoint: Path) -> list[list[Row]]:
-    """Runs the stream up to what is there now; the rows of every batch, in the order in which they came."""
+    """Reads what the stream's logs have now; returns the rows of each batch, in the order they were read."""
     batches: list[list[Row]] = []
     query = (
         frame.writeStream.foreachBatch(lambda part, _: batches.append(part.collect()))
@@ -114,7 +114,7 @@ def run_available(frame: DataFrame, checkpoint: Path) -> list[list[Row]]:
 
 
 def finish(query: StreamingQuery) -> None:
-    """Until the query ends by itself; raises what it failed with."""
+    """Waits until the query ends; raises the error if it failed."""
     try:
         assert query.awaitTermination(STREAM_TIMEOUT_S), f"the query goes on: {query.status}"
     finally:

@@ -1,4 +1,4 @@
-"""A Spark for tests: small, quick with small batches, and with nothing outside of its own directory."""
+"""A Spark session for tests: small, quick with small batches, and with all files in its own directory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pyspark.sql import SparkSession
 
 from pyspark_logdevice import delta, jvm
 
-# `make test JVM=0` leaves the JVM surface out, knowingly; without a jar its tests fail.
+# Only `make test JVM=0` leaves out the JVM surface; otherwise its tests fail without a jar.
 SURFACES: Final = ("python",) if os.environ.get("JVM") == "0" else ("jvm", "python")
 
 # Two cores, and three tries for a task, as on a real cluster.
 MASTER: Final = "local[2,3]"
-# A JVM that lives for a minute does better without the compiler and collector that are made for days.
+# A JVM that runs for a minute is faster without the compiler and collector for long runs.
 JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def configuration(scratch: Path) -> dict[str, str]:
-    """Confs that make small batches quick; docs/spark.md says which of them suit production."""
+    """Settings that make small batches quick; docs/spark.md says which of them suit production."""
     return {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": JVM_OPTIONS,
@@ -42,7 +42,7 @@ def configuration(scratch: Path) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
-        # transformWithState takes no other.
+        # transformWithState works with no other state store.
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
@@ -51,7 +51,7 @@ def configuration(scratch: Path) -> dict[str, str]:
 
 
 def require_jar() -> None:
-    """The tests of the JVM surface say so when they cannot run, instead of passing without it."""
+    """Fails if the jar is missing, so that the tests of the JVM surface never pass without it."""
     try:
         jvm.jar_path()
     except jvm.JarMissingError as missing:
@@ -60,8 +60,8 @@ def require_jar() -> None:
 
 
 def quick_python(scratch: Path) -> Path:
-    """The caller's Python for the processes that Spark starts, without the zip that Spark puts first in their
-    path: Python compiles what is in there anew in every process, which takes three quarters of its start.
+    """A script that runs this Python without the zip that Spark puts first in the path: every process would
+    compile the modules in the zip again, which takes three quarters of its start.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     script = scratch / "python"
@@ -74,7 +74,7 @@ def quick_python(scratch: Path) -> Path:
 def plain_builder(
     scratch: Path, master: str = MASTER, changes: Mapping[str, str] | None = None
 ) -> SparkSession.Builder:
-    """For a session without any jar, and with workers that use the same Python as the caller."""
+    """The builder of a session without any jar, whose workers use the same Python as the caller."""
     os.environ["PYSPARK_PYTHON"] = str(quick_python(scratch))
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     chosen = SparkSession.Builder().master(master).appName("logdevice-tests")
@@ -86,7 +86,7 @@ def plain_builder(
 def builder(
     scratch: Path, master: str = MASTER, changes: Mapping[str, str] | None = None
 ) -> SparkSession.Builder:
-    """For a session that knows Delta, and our own jar."""
+    """The builder of a session with Delta and the jar of the JVM surface."""
     return jvm.configure(delta.configure(plain_builder(scratch, master, changes)))
 
 
@@ -97,8 +97,8 @@ def start(scratch: Path, master: str = MASTER, changes: Mapping[str, str] | None
 
 
 def cluster_environment(home: Path) -> dict[str, str]:
-    """For a Spark whose executors are processes of their own: all of it stays on this machine, and its
-    workers have a directory, `home`, into which they may write.
+    """The environment for a Spark whose executors are other processes: everything stays on this machine, and
+    workers may write to the directory `home`.
     """
     if not home.exists():
         home.mkdir()

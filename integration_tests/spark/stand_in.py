@@ -1,6 +1,6 @@
-"""A source of the name `logdevice` without a cluster, which can go wrong in the ways that workers do.
+"""A source with the name `logdevice` and without a cluster, whose workers can be told to fail.
 
-Registered in a session of its own it takes the place of the real one behind both surfaces.
+Registered in its own session, it replaces the real source on both surfaces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_logdevice.source import BatchReader
 SCHEMA = "lsn bigint, timestamp timestamp, payload binary, attributes map<string,string>, gap string"
 HANGS_S = 600
 ROWS = 6_000  # of two partitions of three batches
-MUCH = Amount(1 << 40, 1 << 40)  # too much to be broadcast
+MUCH = Amount(1 << 40, 1 << 40)  # too much for Spark to broadcast
 
 
 class StandIn(DataSource):
@@ -38,7 +38,7 @@ class StandIn(DataSource):
 
 
 class StandInReader(BatchReader):
-    """Two partitions of some batches of rows; in the second batch something may happen."""
+    """Reads two partitions of some batches of rows. In the second batch it fails or hangs if told to."""
 
     def __init__(self, options: dict[str, str], names: list[str]) -> None:
         self._said, self._names = options, names

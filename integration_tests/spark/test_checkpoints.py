@@ -1,4 +1,4 @@
-"""What a user is told, by Spark, when options are wrong or a checkpoint does not fit what is there now."""
+"""The errors that a user of Spark gets if options are wrong or a checkpoint does not fit the cluster."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def edit_offsets(checkpoint: Path, **changes: Any) -> None:
 
 
 def rewrite_offsets(checkpoint: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Changes the last offsets that the source has left in a checkpoint."""
+    """Changes the last offsets of the source in a checkpoint."""
     last = max(int(path.name) for path in (checkpoint / "offsets").iterdir() if path.name.isdecimal())
     file = checkpoint / "offsets" / str(last)
     *head, ours = file.read_text(encoding="utf-8").splitlines()
@@ -62,7 +62,7 @@ def rewrite_offsets(checkpoint: Path, change: Callable[[dict[str, Any]], dict[st
 
 
 def as_first_version(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same offsets as they were written before they said where tasks end."""
+    """The offsets in version 1, which did not say where tasks end."""
     logs = {}
     for log, found in plain["logs"].items():
         marks = [[found["from"], "0", "0"], [found["next"], found["entries"], found["bytes"]]]
@@ -70,7 +70,9 @@ def as_first_version(plain: dict[str, Any]) -> dict[str, Any]:
     return {"version": 1, "cluster": plain["cluster"], "logs": logs}
 
 
-def test_a_checkpoint_of_version_1_goes_on(source: Source, client: Client, log: str, tmp_path: Path) -> None:
+def test_a_query_continues_from_a_checkpoint_of_version_1(
+    source: Source, client: Client, log: str, tmp_path: Path
+) -> None:
     client.create_log(log)
     first = append_numbers(client, log, records=6)
     (rows,) = run_available(source.stream(log, startingOffsets="earliest"), tmp_path)
@@ -83,7 +85,7 @@ def test_a_checkpoint_of_version_1_goes_on(source: Source, client: Client, log: 
     assert (entries_of(again), entries_of(more)) == (first, later)
 
 
-def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
+def test_a_checkpoint_that_does_not_fit_fails_the_query_with_the_reason(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -96,16 +98,21 @@ def test_a_checkpoint_that_does_not_fit_stops_the_query_and_says_why(
         return str(caught.value)
 
     complaint = stopped(endingOffsets="latest")
-    assert "option endingOffsets is for batch reads; a stream has no end, leave it out" in complaint
+    assert "option endingOffsets is for batch reads; leave it out, a stream has no end" in complaint
     edit_offsets(tmp_path, cluster="other")
-    assert f"CheckpointClusterError: the checkpoint is of cluster 'other'; {source.endpoint}" in stopped()
+    assert (
+        f"CheckpointClusterError: the checkpoint belongs to cluster 'other', but {source.endpoint}"
+        in stopped()
+    )
     edit_offsets(tmp_path, version=3)
     complaint = stopped()
-    assert "CheckpointFormatError: the checkpoint is of version 3; this program reads up to" in complaint
+    assert (
+        "CheckpointFormatError: the checkpoint has version 3; this program reads versions up to" in complaint
+    )
     assert "Run the version that wrote it or a newer one" in complaint
 
 
-def test_what_was_trimmed_or_removed_while_the_query_was_stopped_is_told(
+def test_an_error_names_what_was_trimmed_or_removed_while_the_query_was_stopped(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -123,7 +130,7 @@ def test_what_was_trimmed_or_removed_while_the_query_was_stopped_is_told(
 
     complaint = stopped(failOnDataLoss="true")
     assert (
-        f"CheckpointTrimmedError: {log} was trimmed up to {Lsn(kept[0].lsn)}, and the query goes on"
+        f"CheckpointTrimmedError: {log} was trimmed up to {Lsn(kept[0].lsn)}, but the query must continue"
         in complaint
     )
     (rows,) = run_available(source.stream(log), tmp_path)

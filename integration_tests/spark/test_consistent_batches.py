@@ -1,4 +1,4 @@
-"""Streams whose batches end at consistent cuts, and reads that end at named ones, over a real cluster."""
+"""Streams whose batches end at consistent cuts, and reads that end at named cuts, on a real cluster."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from integration_tests.spark.reading import Source, append_numbers, entries_of, 
 from logdevice.client import RecordsBatch
 from logdevice.client.blocking import Client
 
-# Both ways into Spark plan by the same code.
+# Both surfaces plan with the same code.
 pytestmark = pytest.mark.parametrize("source", ["python"], indirect=True)
-AHEAD_MS = 5_000  # clocks of nodes on one machine do not differ: causes are put ahead instead
+AHEAD_MS = 5_000  # nodes on one machine share a clock, so causes get a later time instead
 
 PAUSE_S = 0.02  # so that limited batches keep up
 
 
 class Traffic:
-    """Causes go to one log; another client reads them and appends their effects to a second one."""
+    """Causes are appended to one log. Another client reads them and appends their effects to a second log."""
 
     def __init__(self, cluster: Cluster, log: str) -> None:
         self.causes, self.effects = f"{log}/causes", f"{log}/effects"
@@ -74,7 +74,7 @@ def test_after_every_batch_there_is_no_effect_without_its_cause(
                 for entry in entries_of(rows):
                     (causes if entry.log == traffic.causes else effects).add(entry.payload)
                 assert effects <= causes
-    assert effects, "there was something to get wrong"
+    assert effects, "no effects were written, so the test proves nothing"
 
 
 def test_a_batch_read_ends_at_a_named_cut(source: Source, client: Client, log: str, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_batch_read_ends_at_a_named_cut(source: Source, client: Client, log: s
             append_numbers(client, path, records=5)
         before = source.batch(",".join(logs), endingOffsets=f"cut:{name}").collect()
         assert sorted(entries_of(before)) == sorted(appended)
-        behind = source.batch(",".join(logs), startingOffsets=f"cut:{name}").collect()
-        assert len(entries_of(behind)) == 30
+        rest = source.batch(",".join(logs), startingOffsets=f"cut:{name}").collect()
+        assert len(entries_of(rest)) == 30
     finally:
         client.remove_cut(name)

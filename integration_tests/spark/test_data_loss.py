@@ -1,4 +1,4 @@
-"""Records that are lost for good: rows that say which, exactly once; or a query that stops and names them."""
+"""Records that are lost for good: rows name each range exactly once, or the query fails and names it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Holders = dict[Lsn, frozenset[NodeId]]
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A log of which the nodes of one block are gone, and what can be known of it."""
+    """A log that has lost all nodes of one block, and what tests know about it."""
 
     endpoint: str
     left: list[Appended]
@@ -98,25 +98,25 @@ def write_blocks(cluster: Cluster, client: Client) -> tuple[list[Appended], Hold
 
 
 def blocks_to_lose(cluster: Cluster, holders: Holders) -> list[frozenset[NodeId]]:
-    """The sequencer stays, and so does the end of the log: what is lost then is only what was written."""
+    """Blocks without the sequencer and the end of the log, so that only written records are lost."""
     sequencer, last = cluster.sequencer_of(LOG), holders[max(holders)]
     return [nodes for nodes in loss.blocks(holders) if sequencer not in nodes and nodes != last]
 
 
 def losses(rows: Iterable[Row], damaged: Damaged) -> list[Loss]:
-    """Gaps in what was written. Behind it there may be one more: should another sequencer take over, nobody
-    can tell it any more what the lost nodes had last.
+    """The gaps in what was written. There may be one more gap after that: if another sequencer takes over, no
+    node can tell it what the lost nodes had last.
     """
     return [gap for gap in gaps_of(rows) if gap[1] < damaged.end]
 
 
 def joined(gaps: Iterable[Loss]) -> list[Loss]:
-    """The same LSNs in the longest ranges they make. Nothing may be there twice."""
+    """Joins neighbouring ranges. Fails if a range is there twice."""
     found: list[Loss] = []
     for kind, start, end in gaps:
         if found and found[-1][::2] == (kind, start):
             start = found.pop()[1]
-        assert not found or found[-1][2] < start, "what is lost is said in order and once"
+        assert not found or found[-1][2] < start, "a loss was reported twice or out of order"
         found.append((kind, start, end))
     return found
 
@@ -132,13 +132,13 @@ def test_a_batch_has_a_row_for_each_lost_range_and_all_that_is_left(source: Sour
     assert entries_of(again) == damaged.left
 
 
-def test_a_stream_says_once_what_is_lost(source: Source, damaged: Damaged, tmp_path: Path) -> None:
+def test_a_stream_reports_a_loss_once(source: Source, damaged: Damaged, tmp_path: Path) -> None:
     batches = run_available(source.stream(LOG, maxRecordsPerTrigger=PER_TRIGGER), tmp_path)
     assert len(batches) > 3
     rows = [row for batch in batches for row in batch]
     assert joined(losses(rows, damaged)) == damaged.lost
     assert entries_of(rows) == damaged.left
-    # The end may move without a record, should the sequencer begin an epoch with the nodes that are back.
+    # The end may move without a record, if the sequencer begins an epoch with the nodes that are back.
     later = [row for batch in run_available(source.stream(LOG), tmp_path) for row in batch]
     assert (losses(later, damaged), entries_of(later)) == ([], [])
 
@@ -150,7 +150,7 @@ def test_losses_can_be_read_without_bodies_and_left_out(source: Source, damaged:
     assert gaps_of(source.batch(LOG, gaps="none").collect()) == []
 
 
-def test_fail_on_data_loss_stops_and_names_the_range(
+def test_fail_on_data_loss_fails_the_query_and_names_the_range(
     source: Source, damaged: Damaged, tmp_path: Path
 ) -> None:
     _, start, end = damaged.lost[0]

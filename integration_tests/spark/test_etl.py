@@ -1,4 +1,4 @@
-"""The ETL query in a shared Spark: what goes to which table, and a batch that is written twice."""
+"""The ETL query in a shared Spark: which rows go to which table, and a batch that is written twice."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def copied(spark: SparkSession, options: EtlOptions) -> tuple[Etl, list[Streamin
     return etl, shown
 
 
-def test_entries_go_to_the_table_or_to_the_dead_letters_and_nowhere_twice(
+def test_entries_go_to_the_table_or_to_the_dead_letters_and_never_twice(
     spark: SparkSession, client: Client, log: str, options: EtlOptions
 ) -> None:
     options = replace(options, partition_by=("log_date", "user"))
@@ -81,15 +81,15 @@ def test_entries_go_to_the_table_or_to_the_dead_letters_and_nowhere_twice(
     assert len(query(Path(f"{options.to.name}_dead_letters"), "select 1 from t")) == len(BAD)
 
 
-def test_batches_can_be_written_by_a_copy_elsewhere(
+def test_a_pickled_copy_of_the_query_can_write_batches(
     spark: SparkSession, client: Client, log: str, options: EtlOptions
 ) -> None:
-    """As on a Connect server, which gets what writes a batch pickled."""
+    """As on the server of Spark Connect, which gets the query pickled."""
     client.append_many(log, [json.dumps(row).encode() for row in GOOD])
     etl = Etl(spark, options)
     copy = cloudpickle.loads(cloudpickle.dumps(etl))
     assert copy.spark is None
-    copy.spark = spark  # what the batch's own session is there
+    copy.spark = spark  # on the server, the session of the batch
     etl.write_batch = copy.write_batch  # type: ignore[method-assign]
     run(etl, lambda _: None)
     assert (copy.written.rows, etl.written.rows) == (len(GOOD), 0)
@@ -99,7 +99,7 @@ def test_batches_can_be_written_by_a_copy_elsewhere(
 
 
 def forget_last_batch(checkpoint: Path) -> None:
-    """As if Spark had been killed behind the last write of a batch."""
+    """Makes the checkpoint as if Spark had been killed after the last write of a batch."""
     commits = checkpoint / "commits"
     last = max((file for file in commits.iterdir() if file.name.isdecimal()), key=lambda file: int(file.name))
     for file in (last, commits / f".{last.name}.crc"):
@@ -121,13 +121,16 @@ def test_without_a_schema_payloads_stay_bytes(
         (
             {"schema": "user strnig"},
             "the schema 'user strnig' cannot be read: [UNSUPPORTED_DATATYPE] Unsupported data type "
-            '"STRNIG". SQLSTATE: 0A000 (line 1, pos 5); write it like: user string, at timestamp',
+            '"STRNIG". SQLSTATE: 0A000 (line 1, pos 5); write it as in: user string, at timestamp',
         ),
-        ({"schema": "log_lsn long"}, "the schema may not have a column log_lsn: tables here have one"),
+        (
+            {"schema": "log_lsn long"},
+            "the schema must not have a column log_lsn: the tables use this name; rename the column",
+        ),
         (
             {"partition_by": ("day",)},
-            "no column day to partition by; there are: log_path, log_lsn, log_batch_offset, log_timestamp, "
-            "log_date, user, amount",
+            "there is no column day to partition by; choose from: log_path, log_lsn, log_batch_offset, "
+            "log_timestamp, log_date, user, amount",
         ),
     ],
 )

@@ -1,6 +1,6 @@
 """`logdevice etl` as a process: killed before, in and after a commit of Delta, while nodes are killed too.
 
-The table is read by deltalake, which shares no code with what wrote it.
+The table is read with deltalake, which shares no code with Spark's writer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pyspark_logdevice.etl import Etl as QueryEtl
 from pyspark_logdevice.etl import EtlOptions, Target
 from pyspark_logdevice.etl_run import run
 
-PATIENCE_S = 280  # for a Spark on a machine that has other things to do
+PATIENCE_S = 280  # for Spark on a busy machine
 POLL_S = 0.002
 PAUSE_S = 0.1
 SCHEMA = "id string, number long"
@@ -42,7 +42,7 @@ SCHEMA = "id string, number long"
 
 @dataclass
 class Ledger:
-    """What was appended, by what must become of it."""
+    """The appended entries, by the table in which they must be."""
 
     rows: set[str] = field(default_factory=set)
     dead: set[bytes] = field(default_factory=set)
@@ -51,7 +51,7 @@ class Ledger:
 
 @contextmanager
 def appending(client: Client, log: str) -> Iterator[Ledger]:
-    """Some entries at a time for as long as the block runs; now and then one that is no JSON."""
+    """Appends some entries at a time while the block runs; now and then one that is not JSON."""
     ledger, stopped, problems = Ledger(), threading.Event(), list[Exception]()
 
     def append(number: int) -> None:
@@ -87,7 +87,7 @@ def appending(client: Client, log: str) -> Iterator[Ledger]:
 
 @dataclass
 class Etl:
-    """One target, and the processes that write it one after the other."""
+    """One target, and the processes that write to it one after the other."""
 
     cluster: Cluster
     log: str
@@ -100,7 +100,7 @@ class Etl:
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Killed at the end of the block with all that it has started, if it still runs."""
+        """Starts the command. At the end of the block, kills it and everything that it has started."""
         words = ["etl", "--endpoint", self.cluster.endpoint, "--logs", self.log, "--to", str(self.table)]
         words += ["--schema", SCHEMA, "--every", "0 seconds", "--master", "local[2]"]
         words += [f"--conf={name}={value}" for name, value in SETTINGS.items()]
@@ -123,19 +123,19 @@ class Etl:
     def wait_until(self, process: subprocess.Popen[bytes], is_so: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not is_so():
-            assert process.poll() is None, f"it has ended by itself: {self.said[-5000:]}"
-            assert time.monotonic() < deadline, f"{what} has not come: {self.said[-5000:]}"
+            assert process.poll() is None, f"the process has ended: {self.said[-5000:]}"
+            assert time.monotonic() < deadline, f"{what} did not appear in time: {self.said[-5000:]}"
             time.sleep(POLL_S)
 
     def is_before_commit(self) -> bool:
         return is_in_a_batch(self.table / "_checkpoint")
 
     def is_in_commit(self) -> bool:
-        """Files are there that no version of the table has yet."""
+        """Whether there are files that no version of the table has yet."""
         return self.is_before_commit() and len(list(self.table.glob("*.parquet"))) > self.files_in_log()
 
     def is_after_commit(self) -> bool:
-        """Delta has the batch, and Spark has not noted it."""
+        """Whether Delta has the batch, but Spark's checkpoint does not say so yet."""
         done = len(list((self.table / "_checkpoint" / "commits").glob("[0-9]*")))
         return self.is_before_commit() and len(self.versions()) > done
 
@@ -163,20 +163,20 @@ def test_every_entry_is_in_the_table_once_whatever_is_killed(
             etl.wait_until(process, etl.is_in_commit, "a file that is not committed")
         with etl.running() as process:
             cluster.kill(cluster.sequencer_of(log))
-            etl.wait_until(process, etl.is_after_commit, "a version that is not noted")
+            etl.wait_until(process, etl.is_after_commit, "a version that the checkpoint does not have")
         cluster.mend()
         with etl.running() as process:
             rows, more = RowCount(etl.table), RowCount(etl.table).now() + 1
             etl.wait_until(process, lambda: rows.now() >= more, "another row")
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0, etl.said[-5000:]
-    assert "stopped; the next run goes on from here" in etl.said
+    assert "stopped, the next run continues from here" in etl.said
     drain(spark, etl)
     check(etl.table, ledger)
 
 
 def drain(spark: SparkSession, etl: Etl) -> None:
-    """What is left, by another Spark, from the same checkpoint."""
+    """Copies the rest with another Spark, from the same checkpoint."""
     source = {"endpoint": etl.cluster.endpoint, "logs": etl.log}
     checkpoint = str(etl.table / "_checkpoint")
     options = EtlOptions(

@@ -1,4 +1,4 @@
-"""Every example, run as its docstring says: what it prints must be what the docstring promises."""
+"""Runs every example as its docstring says. It must print what the docstring promises."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def events(shared_cluster: Cluster) -> tuple[list[shop.Event], list[shop.Event]]
 
 
 def example(name: str) -> dict[str, Any]:
-    """As `python examples/NAME.py` would load it: what it defines goes to Spark's workers by value."""
+    """Loads an example as `python examples/NAME.py` does: its functions go to Spark's workers by value."""
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
 def promise(example: dict[str, Any]) -> str:
     found = PROMISE.search(example["__doc__"])
-    assert found, "the docstring does not say what is printed"
+    assert found, "the docstring does not say what the example prints"
     return re.sub("^    ", "", found[1], flags=re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def test_an_example_writes_its_table_once_however_often_it_is_run(
 def test_the_join_of_streams_equals_the_join_of_batches(
     events: tuple[list[shop.Event], list[shop.Event]], source: Source, tmp_path: Path
 ) -> None:
-    """In many small batches, so that most orders find a click that an earlier batch has left in the state."""
+    """Runs many small batches, so that most orders find their click in the state of an earlier batch."""
     program = example("stream_join")
     schemas = {shop.CLICKS: program["CLICK"], shop.ORDERS: program["ORDER"]}
 

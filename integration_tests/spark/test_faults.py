@@ -1,4 +1,4 @@
-"""Nodes that die or hang while Spark reads: the rows are the same, or the task says what it waits for."""
+"""Nodes die or hang while Spark reads: the rows are the same, or the error says what the task waits for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STARTS = "logdevice_read_starts_total"
 
 
 def starts(cluster: Cluster, nodes: list[NodeId]) -> float:
-    """How many read streams these nodes were ever asked for."""
+    """How many read streams have been started on these nodes."""
     return sum(
         value for node in nodes for name, value in cluster.metrics(node).items() if name.startswith(STARTS)
     )
@@ -33,8 +33,8 @@ def starts(cluster: Cluster, nodes: list[NodeId]) -> float:
 def test_a_storage_node_killed_while_a_batch_is_read_changes_nothing(
     source: Source, client: Client, cluster: Cluster, log: str, tmp_path: Path
 ) -> None:
-    """The node hangs, so that the read cannot be over before it is killed."""
-    # A copyset for every record, so that every node has to send some.
+    """The node hangs first, so that the read cannot end before the node is killed."""
+    # Every record has its own copyset, so that every node must send some.
     client.create_log(log, {"sticky_copyset_bytes_max": 0})
     appended = append_numbers(client, log, records=60)
     victim, *others = cluster.other_than(cluster.sequencer_of(log))
@@ -60,22 +60,22 @@ def test_a_storage_node_killed_while_a_batch_is_read_changes_nothing(
 
 
 @pytest.mark.parametrize("source", SURFACES[:1], indirect=True)
-def test_a_read_that_stands_still_fails_and_says_what_it_waits_for(
+def test_a_read_without_progress_fails_and_says_what_it_waits_for(
     source: Source, client: Client, cluster: Cluster, log: str
 ) -> None:
     client.create_log(log, {"replication": 1})
     appended = append_numbers(client, log, records=5)
     ((holder,),) = set(loss.holders_of(client, log, (Lsn(entry.lsn) for entry in appended)).values())
-    source.batch(log).collect()  # a worker now knows the way, and does not have to ask for it
+    source.batch(log).collect()  # now a worker knows the routing and need not ask for it
     planned = source.batch(log, readTimeout=f"{READ_TIMEOUT_MS}ms").rdd
     assert planned.getNumPartitions() == 1
     cluster.pause(holder)
-    with pytest.raises(PySparkException, match="stands still") as caught:
+    with pytest.raises(PySparkException, match="made no progress") as caught:
         planned.collect()
     text = str(caught.value)
     found = re.search(
-        rf"the read of {log} stands still for longer than readTimeout = {READ_TIMEOUT_MS} ms: at "
-        r"(e\d+n\d+) it waits for \w+ (.*?) since (\d+) ms(.*)",
+        rf"the read of {log} made no progress for longer than readTimeout = {READ_TIMEOUT_MS} ms: at "
+        r"(e\d+n\d+) it has waited for \w+ (.*?) for (\d+) ms(.*)",
         text,
     )
     assert found, text

@@ -1,4 +1,4 @@
-"""LSNs in queries, as functions of columns and as SQL functions: both say what `Lsn` says."""
+"""Functions for LSNs, of columns and in SQL: both agree with the class `Lsn`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_sql_functions_take_lsns_apart(spark: SparkSession) -> None:
     assert [tuple(row) for row in rows] == [(lsn.epoch, lsn.esn, str(lsn)) for lsn in LSNS]
 
 
-def test_both_read_what_people_write(spark: SparkSession) -> None:
+def test_both_read_every_form_of_an_lsn(spark: SparkSession) -> None:
     functions.register(spark)
     frame = spark.createDataFrame([(text,) for text in [*TEXTS, None]], "text string")
     frame.createOrReplaceTempView("texts")
@@ -54,7 +54,7 @@ def test_both_read_what_people_write(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("text", SHARED["refused"])
-def test_both_refuse_what_is_no_lsn(spark: SparkSession, text: str) -> None:
+def test_both_refuse_text_that_is_not_an_lsn(spark: SparkSession, text: str) -> None:
     functions.register(spark)
     message = (
         f"{text} is not an LSN; write it as e5n3, as an integer from 0 to {int(LSN_MAX)}, or as oldest or max"

@@ -50,7 +50,7 @@ def test_a_log_is_a_table(sql: SparkSession, client: Client) -> None:
         rows(sql, "USE logs.nothing")
 
 
-def test_a_table_as_it_was(sql: SparkSession, client: Client, log: str) -> None:
+def test_a_table_can_be_read_as_it_was_earlier(sql: SparkSession, client: Client, log: str) -> None:
     client.create_log(log)
     early = append_numbers(client, log, records=3, entries=1)
     timestamp_ms = client.tail(log).timestamp_ms
@@ -66,7 +66,7 @@ def test_a_table_as_it_was(sql: SparkSession, client: Client, log: str) -> None:
         rows(sql, f"SELECT * FROM {name} VERSION AS OF 'yesterday'")
 
 
-def test_a_table_tells_what_it_is(sql: SparkSession, client: Client, log: str) -> None:
+def test_a_table_can_be_described_and_its_properties_set(sql: SparkSession, client: Client, log: str) -> None:
     client.create_log(log, {"backlog_s": 3600})
     append_numbers(client, log, records=2)
     described = {row.col_name: row.data_type for row in rows(sql, f"DESCRIBE TABLE logs.`{log}`")}
@@ -85,7 +85,7 @@ def test_a_table_tells_what_it_is(sql: SparkSession, client: Client, log: str) -
         sql.sql(f"ALTER TABLE logs.`{log}` SET TBLPROPERTIES ('backlog_s' = 'long')")
 
 
-def test_a_table_is_streamed(sql: SparkSession, client: Client, log: str, tmp_path: Path) -> None:
+def test_a_table_can_be_read_as_a_stream(sql: SparkSession, client: Client, log: str, tmp_path: Path) -> None:
     client.create_log(log)
     appended = append_numbers(client, log, records=3)
     frame = sql.readStream.option("startingOffsets", "earliest").table(f"logs.`{log}`")

@@ -1,4 +1,4 @@
-"""Executors that are processes of their own, killed while their Python workers hang: no worker is left."""
+"""Executors in other processes are killed while their Python workers hang: no worker is left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's optimizer knows of a scan, and makes of it."""
+"""What Spark's optimizer knows about a scan, and how it uses that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ only_jvm = pytest.mark.parametrize("source", ["jvm"], indirect=True)
 
 
 def explained(frame: DataFrame, mode: str = "formatted") -> str:
-    """The plan as EXPLAIN shows it; of an adaptive one, as it was run in the end."""
+    """The plan as EXPLAIN shows it; an adaptive plan in its final form."""
     frame.collect()
     plan: str = frame._jdf.queryExecution().explainString(
         frame._sc._jvm.org.apache.spark.sql.execution.ExplainMode.fromString(mode)  # type: ignore[union-attr]
@@ -37,7 +37,7 @@ def test_explain_shows_which_filters_are_pushed(source: Source, log: str, filled
 
 @only_jvm
 def test_the_same_scan_is_done_once_in_a_query(source: Source, log: str, filled: list[int]) -> None:
-    """For that Spark must see that two scans are the same, also those of two frames."""
+    """Spark must see that two scans are equal, even if they are of two DataFrames."""
     counted = [source.batch(log).groupBy("batch_offset").count() for _ in range(2)]
     both = counted[0].union(counted[1])
     assert both.collect() == [(0, 10), (0, 10)]

@@ -1,6 +1,7 @@
-"""What a query does not need is not read: columns, and LSNs outside of its filters. And it stays right.
+"""Columns and LSNs that a query does not need are not read, and results stay right.
 
-Spark's own pushdown into Python sources gets unions, self-joins and second queries wrong: these are here.
+Spark's own pushdown into Python sources gives wrong results for unions, self-joins and second queries. These
+cases are tested here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def numbers(frame: DataFrame) -> list[int]:
 
 
 def records_read(frame: DataFrame) -> int:
-    """How many records its tasks have read; the query is run for it."""
+    """Runs a query, and returns how many records its tasks have read."""
     frame.collect()
     scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     counted: int = scan.metrics().apply("records").value()
@@ -35,7 +36,7 @@ def lsns(client: Client, log: str) -> list[int]:
     return [entry.lsn for entry in append_numbers(client, log, records=RECORDS, entries=1)]
 
 
-def test_filters_of_one_query_do_not_touch_another(source: Source, log: str, lsns: list[int]) -> None:
+def test_filters_of_one_query_do_not_affect_another(source: Source, log: str, lsns: list[int]) -> None:
     frame = source.batch(log)
     middle, late = lsns[5], lsns[8]
     above = frame.where(f"lsn > {middle}")

@@ -1,4 +1,4 @@
-"""Streams of the JVM surface: checkpoints that both surfaces can go on from, metrics in the progress, and the
+"""Streams of the JVM surface: checkpoints that both surfaces can continue, metrics in the progress, and the
 process that plans their batches."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_progress_has_the_metrics_of_the_source(
 
 
 @only_jvm
-def test_a_stream_that_is_stopped_leaves_nothing_behind(
+def test_a_stream_that_is_stopped_leaves_no_process_and_no_memory(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -81,7 +81,7 @@ def test_a_stream_that_is_stopped_leaves_nothing_behind(
 
 
 def planners(source: Source) -> set[int]:
-    """The processes of this Spark that plan streams, idle ones too: children of the daemon for them."""
+    """The processes of this Spark that plan streams, also idle ones: children of the daemon for planners."""
     assert source.spark._jvm is not None
     spark = source.spark._jvm.java.lang.ProcessHandle.current().pid()
     listed = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
@@ -115,7 +115,7 @@ def test_the_next_stream_is_planned_by_the_same_process(
 
 
 @only_jvm
-def test_streams_that_run_at_a_time_have_a_planner_each(
+def test_streams_that_run_at_the_same_time_have_a_planner_each(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -151,7 +151,7 @@ def test_a_planner_that_is_killed_fails_its_query_which_goes_on_when_started_aga
     append_numbers(client, log, records=3)
     query = started(source, log, tmp_path)
     query.processAllAvailable()
-    kill_all(planners(source))  # idle ones, too, which may end by themselves meanwhile
+    kill_all(planners(source))  # also idle ones, which may end without this meanwhile
     with pytest.raises(StreamingQueryException, match="worker that plans for this query ended"):
         query.awaitTermination(60)
     later = append_numbers(client, log, records=2)
@@ -160,7 +160,7 @@ def test_a_planner_that_is_killed_fails_its_query_which_goes_on_when_started_aga
 
 
 @only_jvm
-def test_what_goes_wrong_while_planning_reaches_the_user_with_its_traceback(
+def test_an_error_while_planning_reaches_the_user_with_its_traceback(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     with pytest.raises(StreamingQueryException) as caught:

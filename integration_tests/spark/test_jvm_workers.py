@@ -1,6 +1,6 @@
-"""The JVM surface between Spark and its Python workers: what it hands over, and what is left when they fail.
+"""The JVM surface and its Python workers: what it passes on, and what is left when workers fail.
 
-Over a stand-in for the real source, since nothing here depends on logs.
+Uses a stand-in for the real source, because nothing here depends on logs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def wait_until(condition: object) -> bool:
-    """Looks again and again, up to a time that decides nothing but when to give up."""
+    """Checks the condition repeatedly, until it is true or the time is up."""
     assert callable(condition)
     until = time.monotonic() + WAIT_S
     while not condition():
@@ -63,7 +63,7 @@ def is_gone(pid: str) -> bool:
 
 
 def workers(pids: Path) -> list[str]:
-    """The processes that have left their number in a directory."""
+    """The ids of processes, which they have written into a directory."""
     return [file.name for file in pids.iterdir() if file.is_file()]
 
 
@@ -92,7 +92,7 @@ def test_only_columns_that_are_used_are_asked_for(stand_in: SparkSession) -> Non
     assert frame.select("attributes.n", "lsn").where("lsn = 77").collect() == [("77", 77)]
 
 
-def test_with_the_option_sparks_own_way_is_taken(stand_in: SparkSession) -> None:
+def test_with_surface_python_spark_reads_without_the_jar(stand_in: SparkSession) -> None:
     assert "(Python)" in plan(read(stand_in, surface="python").select("lsn"))
 
 
@@ -102,7 +102,7 @@ def test_a_worker_serves_many_tasks(stand_in: SparkSession, tmp_path: Path) -> N
     assert len(workers(tmp_path)) <= 2  # as many as there are cores
 
 
-def test_a_query_that_has_enough_ends_its_workers(stand_in: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_has_enough_rows_ends_its_workers(stand_in: SparkSession, tmp_path: Path) -> None:
     frame = read(stand_in, pids=str(tmp_path), batches="1000")
     assert len(frame.select("lsn", "payload").limit(2_500).collect()) == 2_500
     assert wait_until(lambda: all(map(is_gone, workers(tmp_path))))
@@ -136,7 +136,7 @@ def test_cancelling_ends_workers_that_hang(stand_in: SparkSession, tmp_path: Pat
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert wait_until(lambda: len(workers(tmp_path)) == 2), "no worker came as far as to hang"
+    assert wait_until(lambda: len(workers(tmp_path)) == 2), "the workers did not get as far as to hang"
     stand_in.sparkContext.cancelJobGroup("hangs")
     thread.join(WAIT_S)
     assert not thread.is_alive()
@@ -145,7 +145,7 @@ def test_cancelling_ends_workers_that_hang(stand_in: SparkSession, tmp_path: Pat
 
 
 def test_a_task_whose_worker_was_killed_is_tried_again(stand_in: SparkSession, tmp_path: Path) -> None:
-    """Killed from outside, as by an operating system that is short of memory."""
+    """The worker is killed from outside, as an operating system does when memory is short."""
     frame = read(stand_in, what="hang once", pids=str(tmp_path))
     counted: list[int] = []
     thread = threading.Thread(target=lambda: counted.append(frame.count()))
@@ -166,6 +166,6 @@ def test_metrics_of_tasks_are_in_the_plan(stand_in: SparkSession) -> None:
     assert metrics.apply("gaps").value() == 0
 
 
-def test_both_sides_call_the_metrics_by_the_same_names(stand_in: SparkSession) -> None:
+def test_both_sides_have_the_same_names_for_the_metrics(stand_in: SparkSession) -> None:
     assert stand_in._jvm is not None
     assert list(stand_in._jvm.logdevice.spark.TaskMetrics.names()) == list(task_metrics.NAMES)

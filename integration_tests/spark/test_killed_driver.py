@@ -1,7 +1,7 @@
-"""A driver is killed at random moments and started again; in the end nothing is lost and nothing doubled.
+"""A driver is killed at random moments and started again. In the end nothing is lost and nothing doubled.
 
-KILLS=20 kills it more often; with EXECUTORS=1 tasks run in executors of their own, and before each driver one
-of those is killed. `make soak-spark` does both.
+KILLS=20 kills it more often. With EXECUTORS=1 tasks run in executors in other processes, and before each
+driver one of those is killed. `make soak-spark` does both.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from logdevice.client.read.arrow_batches import RecordsBatch
 
 KILLS = int(os.environ.get("KILLS", "3"))
 SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
-PATIENCE_S = 280  # a driver takes its time to start on a machine that has other things to do
+PATIENCE_S = 280  # a driver starts slowly on a busy machine
 TRIES_MAX = 2 * KILLS + 4
 HAS_EXECUTORS = os.environ.get("EXECUTORS") == "1"
 MASTER = "local-cluster[2,1,1024]" if HAS_EXECUTORS else "local[2]"
 APPEND_PAUSE_S = 0.05
-# Spark gives a Python process ten seconds to start, and has no setting for it. A busy machine needs more at
-# times: then the driver ends by itself, and is started again like one that was killed.
+# Spark gives a Python process ten seconds to start, and has no setting for that. If it needs more, the
+# driver ends with this error, and is started again like a killed one.
 TOO_SLOW = "Python worker failed to connect back"
 Rows = list[tuple[str, int, int, str]]
 
 
 @contextmanager
 def appending(client: Client, logs: list[str], chance: random.Random) -> Iterator[list[Appended]]:
-    """Records of some entries each, one after the other, for as long as the block runs."""
+    """Appends records of some entries each, one after the other, while the block runs."""
     appended: list[Appended] = []
     stopped = threading.Event()
 
@@ -66,7 +66,7 @@ def appending(client: Client, logs: list[str], chance: random.Random) -> Iterato
 def running(
     cluster: Cluster, pattern: str, copy: str, directory: Path, *more: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The driver, killed at the end of the block if it still runs, and its JVM with it."""
+    """Starts the driver. At the end of the block, kills it and its JVM if they still run."""
     words = [cluster.endpoint, pattern, copy, str(directory), "--master", MASTER, *more]
     with (directory / "driver.log").open("wb") as output:
         process = subprocess.Popen(
@@ -83,7 +83,7 @@ def running(
             kill_all(children(process.pid))
             process.kill()
             process.wait()
-        # Executors outlive their driver for a moment, and may still be writing for it.
+        # Executors live a moment longer than their driver, and may still write.
         assert wait_until(lambda: not session_members(process.pid), PATIENCE_MS), "executors do not end"
 
 
@@ -92,7 +92,7 @@ def said(directory: Path) -> str:
 
 
 def steps(directory: Path) -> int:
-    """How many times the queries have said in their checkpoints what they do."""
+    """How many entries the queries have written to the logs of their checkpoints."""
     return sum(
         path.name.isdecimal()
         for name in (driver.FILES, driver.BATCHES, driver.COPIES)
@@ -102,7 +102,7 @@ def steps(directory: Path) -> int:
 
 
 def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int) -> bool:
-    """Until the driver has done so much; False if Spark could not start it."""
+    """Waits until the driver has done `more` more steps; False if Spark could not start it."""
     goal, deadline = steps(directory) + more, time.monotonic() + PATIENCE_S
     while steps(directory) < goal:
         if process.poll() is not None:
@@ -116,7 +116,7 @@ def wait_for_steps(process: subprocess.Popen[bytes], directory: Path, more: int)
 def kill_executor(process: subprocess.Popen[bytes]) -> None:
     found = [LocalProcess(pid, "CoarseGrainedExecutorBackend") for pid in session_members(process.pid)]
     executors = [one.pid for one in found if one.state is ProcessState.RUNNING]
-    assert executors, "tasks ran, but nowhere"
+    assert executors, "tasks have run, but no executor was found"
     kill_all(executors[:1])
 
 
@@ -165,14 +165,14 @@ def test_nothing_is_lost_or_doubled_however_often_the_driver_is_killed(
 
 
 def first_positions(directory: Path) -> dict[str, int]:
-    """Where the query that began at `latest` did begin: its first batch says so."""
+    """Where the query that started with `latest` began, as its first batch says."""
     lines = (driver.checkpoint(directory, driver.BATCHES) / "offsets" / "0").read_text(encoding="utf-8")
     logs = json.loads(lines.splitlines()[2])["logs"]
     return {position["path"]: int(position["from"]) for position in logs.values()}
 
 
 def in_files(directory: Path) -> Rows:
-    """What the sink holds: the files that it lists. Others are of tasks that were killed."""
+    """The rows of the files that the sink lists. Other files are from killed tasks."""
     listed: dict[str, None] = {}
     for file in (directory / driver.FILES / "_spark_metadata").iterdir():
         if not file.name.startswith("."):

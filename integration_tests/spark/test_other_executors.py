@@ -1,4 +1,4 @@
-"""Executors that are other processes than the driver: what a task needs travels with it."""
+"""Executors in other processes than the driver read logs: a task carries everything that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark reads is what was appended: in batches and in streams, in order, whatever the entries are."""
+"""Spark reads what was appended, in batches and in streams, in order, whatever the entries are."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_entries_are_read_as_they_were_appended(source: Source, client: Client, 
     assert times == sorted(times)
 
 
-def test_many_entries_come_in_batches_that_are_cut_anywhere(source: Source, client: Client, log: str) -> None:
-    """More than a batch for Spark holds, in one record and in many."""
+def test_batches_for_spark_may_be_cut_inside_a_record(source: Source, client: Client, log: str) -> None:
+    """There are more entries than fit into a batch for Spark, in one record and in many."""
     client.create_log(log)
     many = append(client, log, [b"%d" % number for number in range(40_000)])
     few = append_numbers(client, log, records=30, entries=1)
@@ -89,8 +89,10 @@ def test_a_schema_chooses_columns_in_its_own_order(
         assert rows[0].__fields__ == ["payload", "lsn", "key"]
 
 
-def test_what_needs_no_bodies_costs_none(source: Source, client: Client, cluster: Cluster, log: str) -> None:
-    """Nodes send headers alone when neither key, payload nor attributes are asked for."""
+def test_bodies_are_not_sent_if_no_column_needs_them(
+    source: Source, client: Client, cluster: Cluster, log: str
+) -> None:
+    """Nodes send only headers if a query asks for neither key, payload nor attributes."""
     client.create_log(log)
     appended = [entry for _ in range(4) for entry in append(client, log, [bytes(50_000)] * 5)]
     append(client, log, [b"x" * 400_000 + bytes(str(number), "ascii") for number in range(5)])
@@ -137,11 +139,11 @@ def test_union_and_self_join_read_the_log_twice(source: Source, client: Client, 
 
 @pytest.mark.both_kinds
 def test_all_gaps_can_be_seen(source: Source, client: Client, cluster: Cluster, log: str) -> None:
-    """A sequencer that is replaced leaves a bridge behind; nobody sees it who did not ask."""
+    """A sequencer that is replaced leaves a bridge. Only queries that ask for all gaps get a row for it."""
     client.create_log(log)
     before = append_numbers(client, log, records=2)
     cluster.kill(cluster.sequencer_of(log))
-    # One that was connected to the dead node may have to say that it does not know what became of an append.
+    # A new client: one that was connected to the dead node may get OutcomeUnknownError for an append.
     with cluster.client() as other:
         after = append_numbers(other, log, records=2)
     rows = source.batch(log, gaps="all").collect()

@@ -1,4 +1,4 @@
-"""A query that has copied records which the log then loses for good: stopped, or equal to the log again."""
+"""A query copies records that the log then loses: it fails, or makes its table equal to the log again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def given_up(client: Client, node: NodeId) -> bool:
     try:
         client.mark_unrecoverable(node)
     except InvalidArgumentError:
-        return False  # it is still taken for alive
+        return False  # the cluster still takes the node for alive
     return True
 
 
@@ -43,9 +43,7 @@ def test_a_table_equals_the_log_again_after_the_log_has_lost_what_was_copied(
             client.create_log(LOG, {"sticky_copyset_bytes_max": BLOCK_BYTES})
             appended, holders = write_blocks(cluster, client)
             copy(spark, cluster.endpoint, str(lake), LOG)
-            assert capsys.readouterr().out == (
-                f"{len(appended)} entries in the table, 0 times something was taken back\n"
-            )
+            assert capsys.readouterr().out == (f"{len(appended)} entries in the table, rollbacks: 0\n")
             run_available(source.stream(LOG), checkpoint)
             gone = blocks_to_lose(cluster, holders)[0]
             lost = sorted(lsn for lsn, nodes in holders.items() if nodes <= gone)
@@ -62,9 +60,7 @@ def test_a_table_equals_the_log_again_after_the_log_has_lost_what_was_copied(
                 assert word in str(stopped.value)
 
             copy(spark, cluster.endpoint, str(lake), LOG)
-            assert capsys.readouterr().out == (
-                f"{len(left)} entries in the table, 1 times something was taken back\n"
-            )
+            assert capsys.readouterr().out == (f"{len(left)} entries in the table, rollbacks: 1\n")
             table = spark.read.format("delta").load(str(lake / "entries")).collect()
             found = sorted((row.lsn, row.batch_offset, bytes(row.payload)) for row in table)
             assert found == [(entry.lsn, entry.batch_offset, entry.payload) for entry in left]

@@ -1,4 +1,4 @@
-"""Rows written to logs by Spark: each once, whatever is run again."""
+"""Spark writes each row to its log once, even if tasks or batches are run again."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_stream_copies_a_log_and_a_batch_that_is_run_again_is_not_doubled(
     assert payloads(client, copy) == expected
     commits = sorted((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     assert len(commits) >= 3
-    # As after a crash between the last append and the end of the batch.
+    # This is the state after a crash between the last append and the end of the batch.
     commits[-1].unlink()
     (tmp_path / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
     expected += [entry.payload.decode() for entry in append_numbers(client, log, 2)]
@@ -108,7 +108,7 @@ def test_a_stream_copies_a_log_and_a_batch_that_is_run_again_is_not_doubled(
     assert payloads(client, copy) == expected
 
 
-def test_a_batch_with_its_number_is_written_once(
+def test_a_batch_with_a_batch_id_is_written_once(
     spark: SparkSession, cluster: Cluster, client: Client, log: str
 ) -> None:
     for batch, end in (("0", 5), ("0", 5), ("1", 7), ("1", 7)):
@@ -125,16 +125,16 @@ def test_a_replay_with_other_rows_is_refused_and_changes_nothing(
     assert len(payloads(client, log)) == 5
 
 
-def test_batches_that_begin_again_under_the_same_name_are_refused(
+def test_batch_numbers_that_start_again_with_the_same_writer_are_refused(
     spark: SparkSession, cluster: Cluster, client: Client, log: str
 ) -> None:
     write(numbers(spark, 5, 1), cluster, log=log, writerId="etl", batchId="7")
-    with pytest.raises(PySparkException, match=r"has appended batch 7 to .* and begins batch 0 again"):
+    with pytest.raises(PySparkException, match=r"has already appended batch 7 to .*, and now begins batch 0"):
         write(numbers(spark, 5, 1), cluster, log=log, writerId="etl", batchId="0")
     assert len(payloads(client, log)) == 5
 
 
-def test_what_cannot_be_written_is_refused_before_anything_is(
+def test_rows_that_cannot_be_written_are_refused_before_any_is_written(
     spark: SparkSession, source: Source, cluster: Cluster, client: Client, log: str, tmp_path: Path
 ) -> None:
     rows = numbers(spark, 3)
@@ -144,15 +144,15 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
             {"log": log, "recordBites": "5"},
             "there is no option 'recordbites'; the nearest is 'recordBytes'",
         ),
-        (rows, {}, "nothing says where to write: give option log, or a column log"),
+        (rows, {}, "no log to write to is given: give option log, or a column log"),
         (rows.selectExpr("payload text"), {"log": log}, "column text cannot be written to a log"),
-        (rows.selectExpr("cast(null as string) payload"), {"log": log}, "rows have no payload"),
+        (rows.selectExpr("cast(null as string) payload"), {"log": log}, "the column payload is null in 1 of"),
     ]
     for frame, options, message in wrong:
         with pytest.raises(PySparkException, match=message):
             write(frame, cluster, **options)
-    with pytest.raises(PySparkException, match="only be appended to"):
+    with pytest.raises(PySparkException, match="only appended to"):
         rows.write.format(FORMAT).mode("overwrite").options(endpoint=cluster.endpoint, log=log).save()
     said = failed(copying(source.stream(log), cluster, tmp_path, log=log, batchId="1").start())
-    assert "option batchId is for df.write; a stream numbers its batches by itself" in said
+    assert "option batchId is for df.write; leave it out, a stream numbers its batches" in said
     assert not payloads(client, log)

@@ -1,4 +1,4 @@
-"""The programs of docs/spark.md work, one after the other, as a reader of the page would try them."""
+"""Runs the programs of docs/spark.md one after the other, as a reader of the page would."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_programs_of_the_page_work(
             spark.streams.removeListener(names["listener"])
 
 
-def test_a_listener_hears_what_waits_and_what_was_lost(
+def test_a_listener_reports_the_lag_and_the_gaps(
     spark: SparkSession, cluster: Cluster, client: Client, log: str
 ) -> None:
     client.create_log(log)
@@ -49,7 +49,7 @@ def test_a_listener_hears_what_waits_and_what_was_lost(
         maxRecordsPerTrigger="8",
         surface="python",
     )
-    client.trim(log, "e1n3")  # of twenty entries four; the first batch takes eight of the others
+    client.trim(log, "e1n3")  # removes four of twenty entries; the first batch takes eight of the others
     heard: list[SourceProgress] = []
     listener = LagListener(heard.append)
     spark.streams.addListener(listener)

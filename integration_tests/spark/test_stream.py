@@ -1,4 +1,4 @@
-"""Streams over a real cluster: limits, several logs, logs that join, restarts. Each entry comes once."""
+"""Streams on a real cluster: limits, several logs, new logs, restarts. Each entry is read once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from integration_tests.spark.reading import (
 )
 from logdevice.client.blocking import Client
 
-# Both ways into Spark plan by the same code; test_reading.py runs on both.
+# Both surfaces plan with the same code; test_reading.py runs on both.
 pytestmark = pytest.mark.parametrize("source", ["python"], indirect=True)
 
 
@@ -30,21 +30,23 @@ def flat(batches: Iterable[list[Row]]) -> list[Row]:
 
 
 def offsets(checkpoint: Path, batch: int) -> dict[str, object]:
-    """What the source said was the end of a batch."""
+    """The end offset of a batch, from the checkpoint."""
     lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
     found: dict[str, object] = json.loads(lines[2])
     return found
 
 
 def forget_commit(checkpoint: Path) -> int:
-    """As if the driver had died at the end of the last batch, before it said so; the number of that batch."""
+    """Changes the checkpoint as if the driver had died just before it committed the last batch; returns its
+    number.
+    """
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdecimal())
     (checkpoint / "commits" / str(last)).unlink()
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
     return last
 
 
-def test_limits_are_exact_and_what_is_there_is_drained_in_several_batches(
+def test_limits_are_exact_and_a_backlog_is_read_in_several_batches(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     for name in ("a", "b", "c"):
@@ -55,7 +57,7 @@ def test_limits_are_exact_and_what_is_there_is_drained_in_several_batches(
     stream = source.stream(f"{log}/a,{log}/b,{log}/c", maxRecordsPerTrigger="40")
     batches = [entries_of(rows) for rows in run_available(stream, tmp_path)]
     sizes = [len(entries) for entries in batches if entries]
-    # The record of c is larger than the limit: it comes alone.
+    # The record of c is larger than the limit, so it is a batch of its own.
     assert sorted(sizes)[-1] == 50
     assert all(size <= 40 for size in sizes if size != 50)
     assert len(sizes) <= 9  # each is nearly full
@@ -82,7 +84,7 @@ def test_a_limit_in_bytes_holds_and_tasks_are_cut_by_records(
     assert entries_of(flat(batches)) == appended
 
 
-def test_once_takes_everything_in_one_batch_whatever_the_limits(
+def test_the_trigger_once_reads_everything_in_one_batch_despite_limits(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -94,7 +96,7 @@ def test_once_takes_everything_in_one_batch_whatever_the_limits(
     assert [entries_of(rows) for rows in batches] == [appended]
 
 
-def test_the_source_may_be_united_and_joined_with_itself(
+def test_the_source_can_be_united_and_joined_with_itself(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -110,7 +112,7 @@ def test_the_source_may_be_united_and_joined_with_itself(
     assert found == sorted((e.lsn, e.batch_offset, e.payload, e.payload) for e in appended)
 
 
-def test_a_restart_goes_on_and_a_batch_that_is_run_again_is_the_same(
+def test_a_query_continues_after_a_restart_and_a_batch_that_is_run_again_is_the_same(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)
@@ -127,7 +129,7 @@ def test_a_restart_goes_on_and_a_batch_that_is_run_again_is_the_same(
     assert entries_of(flat(again[1:])) == second
 
 
-def test_a_start_at_the_end_is_remembered_by_the_first_batch(
+def test_the_first_batch_keeps_where_a_query_with_latest_began(
     source: Source, client: Client, log: str, tmp_path: Path
 ) -> None:
     client.create_log(log)

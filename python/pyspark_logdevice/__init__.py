@@ -1,8 +1,8 @@
 """The Spark connector: `spark.readStream.format("logdevice")`.
 
-Spark imports every installed module whose name begins with `pyspark_` to look for data sources, and gives up
-on all of them when one cannot be imported. So nothing fails here: without Spark, or with a broken
-installation, the source is simply not found, and `LOAD_ERROR` says why.
+Spark imports every installed module whose name begins with `pyspark_` to look for data sources. If one of
+these imports fails, Spark finds no source at all. So importing this package never fails: without Spark, or
+with a broken installation, the source is not found, and `LOAD_ERROR` says why.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Clients, one for each process and cluster: opened when they are first needed, kept as long as the process.
+"""Keeps one client for each cluster in every process: opened at first use, kept until the process ends.
 
-Spark forks its Python workers and uses each for many tasks, so connections live in a module, not in what is
-pickled; a process that was forked starts with none. Kept too: everything that was imported, out of the way of
-the garbage collector, which Spark runs after every task.
+Spark forks its Python workers and uses each for many tasks, so the clients are in a module, not in pickled
+objects. A forked process starts without clients. `freeze_gc` also hides imported modules from the garbage
+collector, which Spark runs after every task.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from logdevice.client.blocking import Client
 from logdevice.client.config import ClientConfig
 from pyspark_logdevice.options.cluster import ClusterOptions
 
-# Between 1 and 8 MB, or some thousand rows, is what Spark takes fastest, and every batch has its price here;
-# but bodies grow when they are unpacked.
+# Spark is fastest with batches of 1 to 8 MB or some thousand rows, and every batch costs time here. Bodies
+# grow when they are unpacked, so the size is at the lower end.
 _DELIVERY_BYTES: Final = 4 << 20
 _DELIVERY_ENTRIES: Final = 32_768
 
@@ -31,7 +31,7 @@ _modules_frozen = 0
 
 
 def client(options: ClusterOptions) -> Client:
-    """The client of this process for the cluster that the options name."""
+    """The client of this process for the cluster that the options name, connected at the first call."""
     settings = options.client_settings()
     key = (os.getpid(), options.endpoint, options.cluster, options.location, *settings.items())
     with _lock:
@@ -48,10 +48,10 @@ def client(options: ClusterOptions) -> Client:
 
 
 def freeze_gc() -> None:
-    """In a worker, after its work: what modules made stays, so that the garbage collector passes it over.
+    """Excludes the objects of all imported modules from garbage collection. A worker calls it after its work.
 
-    Spark collects garbage after every task; over the modules of a worker that takes longer than a small task.
-    Modules are imported late, too: pyarrow imports pandas for the first array that it makes.
+    Spark collects garbage after every task. With a worker's modules, that takes longer than a small task.
+    This is repeated if modules were imported later: pyarrow imports pandas when it makes its first array.
     """
     global _modules_frozen
     if len(sys.modules) > _modules_frozen:
@@ -61,7 +61,7 @@ def freeze_gc() -> None:
 
 
 def _forget() -> None:
-    """In a child: what the parent had connected is of no use here."""
+    """Drops the parent's clients in a forked child, which cannot use them."""
     global _lock
     _lock = threading.Lock()
     _clients.clear()

@@ -1,8 +1,8 @@
-"""Spark sessions that can write Delta tables: which jars, from where, and what must be configured.
+"""Configures Spark sessions to read and write Delta tables, and fetches Delta's jars.
 
-The jars come from Maven Central through Spark's own resolver and are kept inside the virtual environment
-(outside of one: where Spark keeps such things). `python -m pyspark_logdevice.delta` fetches them ahead of
-time; without that the first session does, which needs the network once.
+Spark's own resolver fetches the jars from Maven Central. They are kept in the virtual environment or, without
+one, where Spark keeps fetched jars. `python -m pyspark_logdevice.delta` fetches them ahead of time. Otherwise
+the first session does, and needs the network.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from pyspark_logdevice import jvm
 
-# What delta-spark is built for; its artifacts carry the Spark version in their names.
+# The version for which delta-spark is built. The names of its artifacts contain it.
 SPARK: Final = "4.2"
-# Spark has these in its own jars already, in versions that fit.
+# Dependencies that Spark already has among its own jars, in suitable versions.
 EXCLUDED: Final = (
     "com.fasterxml.jackson.core com.fasterxml.jackson.datatype com.github.luben com.google.code.findbugs "
     "commons-logging commons-pool io.airlift javax.annotation org.apache.hadoop org.apache.logging.log4j "
@@ -33,12 +33,15 @@ _COMPLETE: Final = "delta-version"  # the file that says that all jars of a vers
 
 
 def package() -> str:
-    """The Maven coordinates of Delta, in the version of delta-spark; an ImportError if that is missing."""
+    """The Maven coordinates of Delta, in the version of the installed Python package delta-spark.
+
+    Raises ImportError if that package is not installed.
+    """
     return f"io.delta:delta-spark_{SPARK}_2.13:{version('delta-spark')}"
 
 
 def jar_cache() -> Path | None:
-    """Where jars are kept; None: where Spark keeps them by default."""
+    """The directory for the jars; None without a virtual environment, where Spark uses its default."""
     is_virtual = sys.prefix != sys.base_prefix
     return Path(sys.prefix) / "share" / "logdevice" / "jars" if is_virtual else None
 
@@ -50,10 +53,14 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """The builder, for sessions that know Delta."""
+    """Adds Delta's jars and settings to a session builder, and returns the builder.
+
+    Uses the jars that were fetched before; otherwise Spark fetches them when the session starts. Raises
+    ImportError if the Python package delta-spark is not installed.
+    """
     jars = _fetched()
     if jars:
-        # Spark's resolver would look at each of them again, which takes seconds.
+        # Named directly, because Spark's resolver would check each of them again, which takes seconds.
         jvm.add_jars(builder, *jars)
     for name, value in {**SETTINGS, **({} if jars else _fetching())}.items():
         builder = builder.config(name, value)
@@ -61,7 +68,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def fetch() -> None:
-    """Has Spark fetch the jars, by an application that does nothing."""
+    """Fetches Delta's jars, by running a Spark application that does nothing. Exits if that fails."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [
         word for name, value in {**SETTINGS, **_fetching()}.items() for word in ("--conf", f"{name}={value}")
@@ -77,14 +84,14 @@ def fetch() -> None:
             check=False,
         )
     if done.returncode:
-        sys.exit(f"{done.stderr}\nDelta's jars could not be fetched from Maven Central; see above")
+        sys.exit(f"{done.stderr}\nDelta's jars could not be fetched from Maven Central: see the output above")
     cache = jar_cache()
     if cache is not None:
         (cache / _COMPLETE).write_text(version("delta-spark"), encoding="utf-8")
 
 
 def _fetching() -> Mapping[str, str]:
-    """What has Spark fetch the jars."""
+    """The settings that make Spark fetch the jars."""
     cache = jar_cache()
     return {
         "spark.jars.packages": package(),
@@ -94,7 +101,7 @@ def _fetching() -> Mapping[str, str]:
 
 
 def _fetched() -> list[str]:
-    """The jars, if they have been fetched in the version that is wanted."""
+    """The paths of the jars if they were fetched in the wanted version, else none."""
     cache = jar_cache()
     if cache is None:
         return []

@@ -1,10 +1,13 @@
-"""Logs into a Delta table, every entry exactly once: what `logdevice etl` runs, for programs too.
+"""Copies logs into a Delta table, every entry exactly once: for `logdevice etl`, and for programs.
 
-A streaming query reads the logs and writes three tables: the target, entries whose payload does not fit the
-schema (dead letters), and stretches of a log that cannot be read (gaps). Each write of a batch carries the id
-of the query and of the batch into Delta's transaction log, which ignores one that it has seen. So a batch
-that is run again after a crash, from the same offsets, adds nothing twice. The target is written last: once
-a batch is in it, its dead letters and gaps are in their tables.
+    etl = Etl(spark, EtlOptions(source=..., to=Target("./clicks"), checkpoint="./clicks/_checkpoint"))
+    etl.start().awaitTermination()
+
+A streaming query reads the logs and writes three tables: the target, the entries whose payload does not fit
+the schema (dead letters), and the parts of a log that cannot be read (gaps). Each write of a batch carries
+the ids of the query and of the batch into Delta's transaction log, and Delta ignores a write that it has seen
+before. So a batch that is run again after a crash, from the same offsets, adds nothing twice. The target is
+written last: once a batch is in it, its dead letters and gaps are in their tables.
 """
 
 from __future__ import annotations
@@ -21,32 +24,35 @@ from pyspark.sql.types import StringType, StructType
 
 from logdevice.errors import InvalidArgumentError
 
-# Where an entry comes from, in every table; together the first three name it.
+# Columns of every table that say where an entry comes from; the first three together identify it.
 ORIGIN: Final = {
     "log_path": "log",
     "log_lsn": "lsn",
     "log_batch_offset": "batch_offset",
     "log_timestamp": "timestamp",
 }
-QUERY: Final = "logdevice etl"  # the name of the query, of which a session runs one at a time
-DATE: Final = "log_date"  # made for whoever partitions by it
+QUERY: Final = "logdevice etl"  # the name of the query; a session runs one at a time
+DATE: Final = "log_date"  # a column that exists only if the table is partitioned by it
 _PARSED, _CORRUPT = "parsed", "_corrupt"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A Delta table: a directory, or a name in the session's catalog."""
+    """A Delta table: a directory if `name` has a slash, else a table of the session's catalog."""
 
     name: str
 
     @property
     def is_directory(self) -> bool:
+        """Whether the name is that of a directory, not of a table in the catalog."""
         return "/" in self.name
 
     def beside(self, suffix: str) -> Target:
+        """The target with this suffix, as `./clicks_gaps` beside `./clicks`."""
         return Target(f"{self.name.rstrip('/')}_{suffix}")
 
     def append(self, rows: DataFrame, transaction: Mapping[str, str], partition_by: tuple[str, ...]) -> None:
+        """Appends rows to the table. `transaction` has Delta's options that name the write."""
         writer = rows.write.format("delta").mode("append").options(**transaction).partitionBy(*partition_by)
         if self.is_directory:
             writer.save(self.name)
@@ -56,9 +62,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtlOptions:
-    """What goes where. `schema` is that of the JSON in payloads; without it they stay bytes."""
+    """What an ETL query reads, and where it writes.
 
-    source: Mapping[str, str]  # the options of the source: endpoint, logs, ...
+    `source` has the options of the Spark source: `endpoint`, `logs` and so on (docs/spark.md). Entries go
+    `to` a Delta table. The query keeps its positions in the directory `checkpoint`.
+
+    `schema` has the columns of the JSON in the payloads, such as `user string, at timestamp`; without it, the
+    table keeps key, payload and attributes as they are. `partition_by` names columns of the table, or
+    `log_date`, the day of the append. `dead_letters` and `gaps` are the tables for payloads that do not fit
+    the schema and for parts of a log that cannot be read (by default TO_dead_letters and TO_gaps).
+
+    With `once`, the query ends when it has copied what was in the logs at its start. Otherwise it runs until
+    it is stopped, with a batch as often as `every` says.
+    """
+
+    source: Mapping[str, str]
     to: Target
     checkpoint: str
     schema: str | None = None
@@ -71,7 +89,10 @@ class EtlOptions:
 
 @dataclass(slots=True)
 class Written:
-    """Rows since the query was started, by table. A batch that was already there counts as written."""
+    """The number of rows written since the query was started, by table.
+
+    A batch that an earlier run had already written counts too.
+    """
 
     rows: int = 0
     dead_letters: int = 0
@@ -79,17 +100,21 @@ class Written:
 
 
 class EtlStopped(Exception):
-    """Raised in place of the next batch when the query is to end."""
+    """Raised instead of writing the next batch, when the query was asked to stop."""
 
 
 @dataclass
 class Etl:
-    """One query; lives as long as it runs."""
+    """One ETL query. `written` counts its rows. `has_stopped` says that it ended instead of writing a batch.
 
-    spark: SparkSession | None  # None in a process of a Connect server, which has the batch's own
+    Raises InvalidArgumentError if the schema cannot be read, or `partition_by` names a column that the table
+    does not have.
+    """
+
+    spark: SparkSession | None  # None in a process of a Connect server, where the batch's session is used
     options: EtlOptions
     written: Written = field(default_factory=Written)
-    has_stopped: bool = False  # instead of writing the next batch
+    has_stopped: bool = False
     _is_stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -97,7 +122,8 @@ class Etl:
         _check_partitions(self.options, self._schema)
 
     def start(self) -> StreamingQuery:
-        assert self.spark is not None, "started where it was made"
+        """Starts the query and returns it. A session runs one such query at a time."""
+        assert self.spark is not None, "a query is started in the process that made it"
         rows = self.spark.readStream.format("logdevice").options(**self.options.source).load()
         writer = (
             rows.writeStream.queryName(QUERY)
@@ -109,14 +135,16 @@ class Etl:
         return writer.trigger(processingTime=self.options.every).start()
 
     def stop_after_batch(self) -> None:
-        """No batch begins after this; one that has begun is written to its end."""
+        """Stops the query before its next batch. A batch that has begun is written to its end."""
         self._is_stopping.set()
 
     @property
     def is_stopping(self) -> bool:
+        """Whether `stop_after_batch` was called."""
         return self._is_stopping.is_set()
 
     def write_batch(self, batch: DataFrame, number: int) -> None:
+        """Writes one batch to the tables; Spark calls it for each. EtlStopped if the query was stopped."""
         if self.is_stopping:
             self.has_stopped = True
             raise EtlStopped
@@ -128,16 +156,16 @@ class Etl:
             rows.unpersist()
 
     def __reduce__(self) -> tuple[type[Etl], tuple[None, EtlOptions]]:
-        """For Connect, where a copy on the server writes the batches; what it counts stays there."""
+        """A copy for the server of Spark Connect, where batches are written. Its counts stay there."""
         return Etl, (None, self.options)
 
     def _query_id(self, batch: DataFrame) -> str:
-        """Kept in the checkpoint: with a new checkpoint, batches count anew."""
+        """The id of the query. The checkpoint keeps it: with a new checkpoint, batch numbers start again."""
         running = (self.spark or batch.sparkSession).streams.active
         return next(str(query.id) for query in running if query.name == QUERY)
 
     def parsed(self, batch: DataFrame) -> DataFrame:
-        """The batch with its payloads parsed, and what is to become of each row."""
+        """The batch with parsed payloads, and a column `kind` that says to which table each row goes."""
         is_gap = sql.col("gap").isNotNull()
         if self._schema is None:
             return batch.withColumn("kind", sql.when(is_gap, "gap").otherwise("row"))
@@ -173,6 +201,7 @@ class Etl:
 
 
 def gap_columns() -> list[Column]:
+    """The columns of the table of gaps, made from the source's rows of gaps."""
     return [
         sql.col("log").alias("log_path"),
         sql.col("gap"),
@@ -183,7 +212,11 @@ def gap_columns() -> list[Column]:
 
 
 def payload_schema(text: str | None) -> StructType | None:
-    """The schema in Spark's words, such as `user string, at timestamp`; needs a running session."""
+    """The schema from its text, such as `user string, at timestamp`. Needs a running Spark session.
+
+    Raises InvalidArgumentError if the text cannot be read, has no columns, or has one that the tables use
+    themselves. None stays None.
+    """
     if text is None:
         return None
     try:
@@ -191,13 +224,15 @@ def payload_schema(text: str | None) -> StructType | None:
     except Exception as problem:
         first = str(problem).strip().splitlines()[0]
         raise InvalidArgumentError(
-            f"the schema {text!r} cannot be read: {first}; write it like: user string, at timestamp"
+            f"the schema {text!r} cannot be read: {first}; write it as in: user string, at timestamp"
         ) from None
     if not isinstance(schema, StructType) or not schema.names:
-        raise InvalidArgumentError(f"the schema {text!r} has no columns; write it like: user string")
+        raise InvalidArgumentError(f"the schema {text!r} has no columns; write it as in: user string")
     taken = sorted({*ORIGIN, DATE, _CORRUPT} & set(schema.names))
     if taken:
-        raise InvalidArgumentError(f"the schema may not have a column {taken[0]}: tables here have one")
+        raise InvalidArgumentError(
+            f"the schema must not have a column {taken[0]}: the tables use this name; rename the column"
+        )
     return schema
 
 
@@ -205,7 +240,9 @@ def _check_partitions(options: EtlOptions, schema: StructType | None) -> None:
     there = [*ORIGIN, DATE, *(schema.names if schema else ("key", "payload", "attributes"))]
     for name in options.partition_by:
         if name not in there:
-            raise InvalidArgumentError(f"no column {name} to partition by; there are: {', '.join(there)}")
+            raise InvalidArgumentError(
+                f"there is no column {name} to partition by; choose from: {', '.join(there)}"
+            )
 
 
 def _origin() -> list[Column]:

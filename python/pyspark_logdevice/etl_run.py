@@ -1,7 +1,7 @@
-"""Runs an ETL query to its end: shows its progress, ends it cleanly when asked, and says why it failed.
+"""Runs an ETL query to its end: shows its progress, stops it between batches, and reports why it failed.
 
-Spark wraps an error of the source in a chain of its own, with the whole Python traceback as text. Whoever
-runs a command wants the sentence at the bottom of it, and the kind of error, so these are dug out again.
+Spark wraps an error of the source in its own errors, with the whole Python traceback as text. The user of a
+command needs only the message and the kind of the error, so these are extracted from the text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Show = Callable[[StreamingQueryProgress], None]
 
 
 def run(etl: Etl, show: Show) -> None:
-    """Returns when the query has ended: because all is copied, or because it was asked to.
+    """Starts the query and returns when it has ended: everything is copied, or it was asked to stop.
 
-    Every batch that is done and has read something is shown.
+    `show` is called with the progress of every finished batch that has read rows. If the query fails, the
+    error of the source is raised, or LogDeviceError if the text of Spark's error has none.
     """
     query = start_patiently(etl.start)
     shown = -1
@@ -46,13 +47,13 @@ def run(etl: Etl, show: Show) -> None:
 
 
 def _is_in_a_batch(query: StreamingQuery) -> bool:
-    """If not, nothing is cut by stopping it. Looking for new records is no batch yet."""
+    """Whether stopping the query would interrupt a batch. While it looks for new records, it would not."""
     status = query.status
     return bool(status["isTriggerActive"] and status["isDataAvailable"])
 
 
 def plain_error(text: str) -> LogDeviceError:
-    """The error that Spark's long text tells of."""
+    """The error that is named in the long text of a Spark error."""
     if found := _OURS.findall(text):
         name, message = found[-1]
         kind = getattr(errors, name, LogDeviceError)
@@ -62,9 +63,9 @@ def plain_error(text: str) -> LogDeviceError:
 
 
 def _show_new(query: StreamingQuery, shown: int, show: Show) -> int:
-    """Shows every batch that is new since `shown`, and returns the last."""
-    for one in query.recentProgress:
-        if one.batchId > shown and one.numInputRows:
-            shown = one.batchId
-            show(one)
+    """Shows every batch after number `shown`, and returns the number of the last one shown."""
+    for progress in query.recentProgress:
+        if progress.batchId > shown and progress.numInputRows:
+            shown = progress.batchId
+            show(progress)
     return shown

@@ -1,12 +1,12 @@
-"""LSNs in queries: taken apart, written as people write them, and read back.
+"""Functions for LSNs in queries: their parts, their text form, and LSNs from text.
 
-The same four functions twice: as functions of columns, and as SQL functions of one session, which `register`
-defines. All are expressions of Spark itself, so that they cost no more than its own.
+There are four functions, as functions of columns here and, after `register(spark)`, as SQL functions of the
+session. All are made of Spark's own expressions, so they are as fast as built-in functions.
 
     lsn_epoch(lsn)    the epoch: 5 of e5n3
     lsn_offset(lsn)   the number in the epoch: 3 of e5n3
-    lsn_text(lsn)     'e5n3'
-    lsn_parse(text)   the LSN that e5n3, an integer, 'oldest' or 'max' is; an error for anything else
+    lsn_text(lsn)     the text e5n3
+    lsn_parse(text)   the LSN for e5n3, an integer, oldest or max; an error for anything else
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import functions as sql
 
 from logdevice.types import EPOCH_MAX, ESN_BITS, ESN_MAX, LSN_MAX, LSN_OLDEST
 
-# A letter before each number; leading zeros are fine, more digits than can fit are not.
+# Leading zeros are allowed, but not more than ten digits.
 _TEXT: Final = "^[eE]([0-9]{1,10})[nN]([0-9]{1,10})$"
 _NUMBER: Final = "^[0-9]{1,19}$"
 _SHAPES: Final = f"write it as e5n3, as an integer from 0 to {int(LSN_MAX)}, or as oldest or max"
@@ -46,25 +46,36 @@ _DEFINITIONS: Final = {
 
 
 def register(spark: SparkSession) -> None:
-    """Defines the four as SQL functions of this session."""
+    """Defines `lsn_epoch`, `lsn_offset`, `lsn_text` and `lsn_parse` as SQL functions of this session.
+
+    Calling it again replaces them.
+    """
     for signature, body in _DEFINITIONS.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {signature} RETURN {body}")
 
 
 def lsn_epoch(lsn: Column | str) -> Column:
+    """The epoch of an LSN: 5 of e5n3. `lsn` is a column, or the name of one."""
     return sql.shiftrightunsigned(lsn, ESN_BITS)
 
 
 def lsn_offset(lsn: Column | str) -> Column:
+    """The number of an LSN in its epoch: 3 of e5n3. `lsn` is a column, or the name of one."""
     return _column(lsn).bitwiseAND(sql.lit(ESN_MAX))
 
 
 def lsn_text(lsn: Column | str) -> Column:
+    """An LSN as text: `e5n3`, and `max` for the largest one. `lsn` is a column, or the name of one."""
     plain = sql.concat(sql.lit("e"), lsn_epoch(lsn), sql.lit("n"), lsn_offset(lsn))
     return sql.when(_column(lsn) == sql.lit(int(LSN_MAX)), "max").otherwise(plain)
 
 
 def lsn_parse(text: Column | str) -> Column:
+    """The LSN that a text stands for: `e5n3`, an integer, `oldest` or `max`, in upper or lower case.
+
+    Null stays null. Any other text fails the query with an error that names it. `text` is a column, or the
+    name of one.
+    """
     given = _column(text)
     trimmed = sql.trim(given)
     number = sql.when(trimmed.rlike(_NUMBER), trimmed.try_cast("bigint"))

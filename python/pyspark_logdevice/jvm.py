@@ -1,7 +1,7 @@
-"""The jar of the JVM surface: where it is, and how a session gets it.
+"""The jar of the JVM surface: where it is, and how to add it to a session.
 
-The jar comes with the wheel. Without it everything still works, read the slower way and without the catalog;
-`configure` therefore says so and goes on, unless it is told that the jar must be there.
+The jar is part of the wheel. Without it, logs are read by the Python surface, which is slower and has no
+catalog. `configure` then logs a warning, or raises an error if the jar is required.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ _log = logging.getLogger(__name__)
 
 
 class JarMissingError(FileNotFoundError):
-    """The package was installed without its jar."""
+    """The package was installed without the jar of the JVM surface."""
 
 
 def jar_path() -> str:
-    """Where the jar is, for `--jars` and `spark.jars`."""
+    """The path of the JVM surface's jar, for `--jars` and `spark.jars`.
+
+    Raises JarMissingError if the package was installed without it.
+    """
     if not _JAR.is_file():
         raise JarMissingError(
             f"{_JAR} does not exist: the package was installed without the JVM surface. Run `make jar` in a "
-            "checkout, or install a wheel that was built after it."
+            "checkout, or install a wheel that contains the jar."
         )
     return str(_JAR)
 
@@ -41,11 +44,15 @@ def configure(
     required: bool = False,
     **options: str,
 ) -> SparkSession.Builder:
-    """Before `getOrCreate`: puts the jar beside those the builder has, and the catalog under its name.
+    """Adds the JVM surface to a session builder, and returns the builder. Call it before `getOrCreate()`.
 
-    With `endpoint` the catalog knows its cluster; other options of the source may follow and hold for all its
-    tables. `spark.jars` of a configuration file cannot be seen from here and would be replaced: name those
-    jars in the builder as well. Without the jar: a warning, or JarMissingError if `required`.
+    The jar is added to the builder's `spark.jars`. A `spark.jars` in a configuration file is not visible here
+    and would be replaced, so name those jars in the builder as well.
+
+    The SQL catalog gets the name `catalog`. `endpoint` says which cluster it shows; `options` are options of
+    the source that hold for all its tables.
+
+    Without the jar, logs a warning and leaves the builder unchanged; with `required`, raises JarMissingError.
     """
     try:
         jar = jar_path()
@@ -62,6 +69,6 @@ def configure(
 
 
 def add_jars(builder: SparkSession.Builder, *jars: str) -> None:
-    """Beside those that the builder has."""
-    said = [jar for jar in str(builder._options.get("spark.jars", "")).split(",") if jar]
-    builder.config("spark.jars", ",".join(dict.fromkeys([*said, *jars])))
+    """Adds jars to those that the builder already has."""
+    before = [jar for jar in str(builder._options.get("spark.jars", "")).split(",") if jar]
+    builder.config("spark.jars", ",".join(dict.fromkeys([*before, *jars])))

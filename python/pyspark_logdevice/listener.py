@@ -1,9 +1,9 @@
-"""Tells a program how its queries are doing: how far behind they are in each log, and what was lost.
+"""Reports the progress of streaming queries to a program: the lag in each log, and the gaps.
 
     spark.streams.addListener(LagListener(print))
 
-Lives as long as the application keeps it registered. Spark calls it on the driver after every batch. What the
-function raises is not the query's concern: Spark logs it.
+Spark calls a registered listener on the driver, after every batch. If the given function raises an error,
+Spark logs it and the query goes on.
 """
 
 from __future__ import annotations
@@ -24,57 +24,81 @@ GAPS: Final = "logdevice_gaps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLag:
-    """What waits in a log behind the batch that was planned last."""
+    """The lag in one log: what waits there after the batch that was planned last.
+
+    `log` is the number of the log and `path` its path. `records` counts entries, as Spark's own numbers do,
+    and `bytes` the size of the records as they are stored. `seconds` have passed since the first entry that
+    waits was appended.
+    """
 
     log: int
     path: str
-    records: int  # entries
-    bytes: int  # of records as they are stored
-    seconds: float  # since the first of them was appended
+    records: int
+    bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProgress:
-    """How one source of one query stood when a batch was over."""
+    """The progress of one source of one query at the end of a batch.
 
-    query: str  # its name, or its id if it has none
+    `query` is the name of the query, or its id if it has no name; `batch` is the number of the batch, and
+    `source` the place of the source among those of the query, from 0. `logs` has the lag in each log. `gaps`
+    counts rows of gaps by their type; it is empty unless the query's input went through `observe_gaps`.
+    `metrics` has sums over all logs; on the JVM surface also the gaps and rewinds of its readers.
+    """
+
+    query: str
     batch: int
-    source: int  # its place among the sources of the query
+    source: int
     logs: tuple[LogLag, ...]
-    gaps: dict[str, int]  # rows of gaps by their type, of a query whose input was observed
-    metrics: dict[str, float]  # sums over the logs; with the JVM connector also gaps and rewinds of readers
+    gaps: dict[str, int]
+    metrics: dict[str, float]
 
     @property
     def records_behind(self) -> int:
+        """The number of entries that wait, in all logs of the source together."""
         return sum(log.records for log in self.logs)
 
 
 class LagListener(StreamingQueryListener):
-    """Calls a function for each source that reads logs, after every batch."""
+    """A listener for `spark.streams.addListener`: after every batch it calls `report` with the SourceProgress
+    of each source that reads logs.
+    """
 
     def __init__(self, report: Callable[[SourceProgress], None]) -> None:
         self._report = report
 
-    def onQueryStarted(self, event: Any) -> None: ...
+    def onQueryStarted(self, event: Any) -> None:
+        """Does nothing."""
 
     def onQueryProgress(self, event: Any) -> None:
+        """Calls `report` for each source of the query that reads logs."""
         for progress in of_progress(event.progress):
             self._report(progress)
 
-    def onQueryIdle(self, event: Any) -> None: ...
+    def onQueryIdle(self, event: Any) -> None:
+        """Does nothing."""
 
-    def onQueryTerminated(self, event: Any) -> None: ...
+    def onQueryTerminated(self, event: Any) -> None:
+        """Does nothing."""
 
 
 def observe_gaps(frame: DataFrame) -> DataFrame:
-    """The same rows, counted by the type of gap on their way; a LagListener then hears of the gaps."""
+    """The same rows, observed so that Spark counts the rows of gaps by their type.
+
+    Use the returned frame as the query's input: SourceProgress then has the counts in `gaps`.
+    """
     kinds = [gap.value for gap in GapType if gap.is_missed]
     counts = [sql.count(sql.when(sql.col("gap") == kind, 1)).alias(kind) for kind in kinds]
     return frame.observe(GAPS, *counts)
 
 
 def of_progress(progress: Any) -> list[SourceProgress]:
-    """What a progress of Spark says about sources that read logs; others are passed over."""
+    """The SourceProgress of each source that reads logs, from a progress of Spark (`query.lastProgress`).
+
+    Other sources are left out.
+    """
     found = []
     for place, source in enumerate(progress.sources):
         report = _report(source.latestOffset)
@@ -94,7 +118,7 @@ def of_progress(progress: Any) -> list[SourceProgress]:
 
 
 def _report(text: str | None) -> dict[str, Any] | None:
-    """The report of a reader of logs; None if it is that of anybody else."""
+    """The report of a source that reads logs; None for the text of any other source."""
     try:
         report = json.loads(text or "null")
     except ValueError:
@@ -120,7 +144,7 @@ def _gaps(observed: Any) -> dict[str, int]:
 
 
 def _numbers(metrics: Any) -> dict[str, float]:
-    """Spark hands the metrics of a source over as text."""
+    """The metrics of a source as numbers. Spark has them as text."""
     numbers = {}
     for name, text in (metrics or {}).items():
         try:

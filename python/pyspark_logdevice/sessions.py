@@ -1,7 +1,8 @@
-"""A Spark session for a command: knows Delta, is quiet, and ends with the block it is used in.
+"""A Spark session for commands: it supports Delta, prints nothing, and ends with its `with` block.
 
-Spark's JVM writes to the standard error it is born with. A command has that for its own progress, so the JVM
-gets a file instead: one that is kept if asked for, else one whose end is shown only if Spark does not start.
+Spark's JVM writes to the standard error of the process that starts it. A command needs that for its own
+progress, so the JVM writes to a file instead. Without a file name, a temporary file is used, and its end is
+shown only if Spark does not start.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ APP_NAME: Final = "logdevice"
 SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # Saves about 40 ms of every task that runs Python.
+    # Saves about 40 ms in every task that runs Python.
     "spark.python.unix.domain.socket.enabled": "true",
 }
-# For a Spark on this machine: the defaults are meant for large clusters, and cost seconds here.
+# When Spark runs on this machine: its defaults are meant for large clusters, and cost seconds here.
 LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,8 +42,13 @@ _LAST_WORDS_BYTES: Final = 2_000
 def session(
     master: str, settings: Mapping[str, str] | None = None, log: str | None = None
 ) -> Iterator[SparkSession]:
-    """A new session; `settings` win over those above."""
-    # Workers must be the same Python: whatever `python3` is on the path may lack our packages.
+    """A new Spark session with Delta, stopped at the end of the `with` block.
+
+    `master` says where Spark runs, such as `local[*]`. `settings` replace the defaults of this module. `log`
+    names a file to which Spark's output is appended. Raises LogDeviceError, with the last lines of that
+    output, if Spark does not start.
+    """
+    # Workers must use this Python: the `python3` on the path may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = delta.configure(SparkSession.builder.master(master).appName(APP_NAME))
     ours = {**SETTINGS, **(LOCAL_SETTINGS if master.startswith("local") else {})}

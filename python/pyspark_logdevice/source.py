@@ -1,8 +1,8 @@
-"""The data source that Spark finds by its name, `logdevice`: readers of streams and of batches.
+"""The data source that Spark finds by its name, `logdevice`: readers and writers of streams and batches.
 
-Spark makes these objects in several processes and pickles them to others, so they hold nothing but options
-and columns; what talks to the cluster is made where it is first used. A stream's reader lives in a process of
-its own on the driver for as long as the query runs.
+Spark makes these objects in several processes and pickles them to others, so they hold only options and
+columns. Connections to the cluster are made in the process that first uses them. On the driver, the reader of
+a stream lives in its own process as long as the query runs.
 """
 
 from __future__ import annotations
@@ -47,32 +47,46 @@ from pyspark_logdevice.write import sink
 
 
 class LogDeviceSource(DataSource):
+    """The data source `logdevice`, for `format("logdevice")` in reads and writes, streaming or not.
+
+    Spark finds it if the package is installed; programs need not import it. docs/spark.md lists its options.
+    An unknown option or a wrong value raises InvalidOptionError, for a read already at `load()`.
+    """
+
     @classmethod
     def name(cls) -> str:
+        """The name of the format: `logdevice`."""
         return "logdevice"
 
     def schema(self) -> StructType:
-        # Asked at every load: the earliest moment to say that an option is wrong.
+        """The columns of every log; docs/spark.md describes them. Checks the options of a read."""
+        # Spark calls this at every load, so a wrong option is reported as early as possible.
         parse(self.options)
-        connections.freeze_gc()  # the last that a worker does of ours when Spark has it make a source
+        connections.freeze_gc()  # the last call of this package when Spark's worker makes a source
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of a batch: `spark.read`. `schema` may have any of the source's columns."""
         return BatchReader(parse(self.options), Columns.of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader of a stream: `spark.readStream`. `schema` may have any of the source's columns."""
         return StreamReader(parse(self.options, streaming=True), Columns.of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """The writer of a batch: `df.write`, with mode append only."""
         _refuse_overwriting(overwrite, "mode('append')")
         return sink.BatchWriter(write.parse(self.options, streaming=False), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """The writer of a stream: `df.writeStream`, with output mode append only."""
         _refuse_overwriting(overwrite, "outputMode('append')")
         return sink.StreamWriter(write.parse(self.options, streaming=True), schema)
 
 
 class BatchReader(DataSourceReader):
+    """Reads the logs once: plans the tasks on the driver, and reads one split in each task."""
+
     def __init__(self, options: ReadOptions, columns: Columns) -> None:
         self._options, self._columns = options, columns
 
@@ -80,14 +94,14 @@ class BatchReader(DataSourceReader):
         return self.plan(())[0]
 
     def plan(self, filters: Sequence[Comparison]) -> tuple[list[ReadSplit], Amount]:
-        """The tasks for what the filters let through, and what they read together."""
+        """The tasks that read what passes the filters, and how much they read together."""
         planner = Planner(self._options, connections.client(self._options))
         try:
             splits, amount = planner.plan_batch(filters)
         finally:
             planner.close()
             connections.freeze_gc()
-        # Without any, Spark would make up one of its own.
+        # Without a split, Spark would make one itself.
         return splits or [ReadSplit(())], amount
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -95,27 +109,30 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the logs as a stream: plans each batch on the driver, and reads one split in each task."""
+
     def __init__(self, options: ReadOptions, columns: Columns) -> None:
         self._options, self._columns = options, columns
         self._made: Planner | None = None
         self._backoff = IdleBackoff(options.poll_timeout_ms)
-        self._idle_at: dict[str, Any] | None = None  # where nothing was new when the cluster was last asked
+        self._idle_at: dict[str, Any] | None = None  # the offset after which the last answer had nothing new
 
     def __getstate__(self) -> dict[str, Any]:
-        """For executors, which plan nothing."""
+        """The reader without its planner, because executors plan nothing."""
         return {**self.__dict__, "_made": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        # Always the same: Spark does not keep it. What it stands for is in the end of the first batch.
+        # Always the same, because Spark does not keep it. The end of the first batch says where it began.
         return dict(INITIAL)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # Of Python Spark takes one limit only; it is the sign that limits hold, and all are obeyed then.
+        # Spark takes only one limit from a Python source. It only signals that the limits apply; the planner
+        # obeys all of them.
         limits = self.limits()
         return ReadMaxRows(limits["records"]) if "records" in limits else ReadMaxBytes(limits["bytes"])
 
     def limits(self) -> dict[str, int]:
-        """What a batch may hold, as options say."""
+        """The options that limit a batch."""
         records = self._options.max_records_per_trigger
         return {"bytes": self._options.max_bytes_per_trigger, **({"records": records} if records else {})}
 
@@ -123,6 +140,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.hold_target()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch, or `start` if nothing is new."""
         limited = not isinstance(limit, ReadAllAvailable)
         if limited and start == self._idle_at and self.idle_ms():
             return start
@@ -136,18 +154,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._idle_at = None
             self._backoff.found()
             return end.to_json()
-        # What was held as the target is all there is to come, so that is asked for every time.
+        # With a target the query ends when it is reached, so every call asks the cluster.
         self._idle_at = None if self._planner.has_target else start
         self._backoff.nothing(_now_ms(), _now_ms() - asked_ms)
-        # The very text it came as, so that Spark sees that nothing is new.
+        # The same object that was given, so that Spark sees an equal text: nothing is new.
         return start
 
     def idle_ms(self) -> float:
-        """For how long the last answer holds, if it was that nothing is new."""
+        """For how long the last answer is still valid; 0 unless it was that nothing is new."""
         return 0 if self._idle_at is None else self._backoff.left_ms(_now_ms())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        # After every latestOffset, and of what that has found: nothing is asked here, so nothing can fail.
+        # Spark calls this after every latestOffset. It reports what that call found and asks no node, so it
+        # cannot fail.
         return None if self._made is None else lag.report(self._made.lag, time.time_ns() // 1_000_000)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ReadSplit]:
@@ -166,7 +185,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._made.close()
 
     def _without_removed(self, end: Offsets) -> Offsets:
-        """With failOnDataLoss the query has stopped before; without, nothing of such a log can be read."""
+        """The offsets without logs that were removed, from which nothing can be read. With failOnDataLoss the
+        query has already stopped.
+        """
         there = {log: position for log, position in end.logs.items() if self._planner.is_there(log)}
         return replace(end, logs=there)
 
@@ -183,4 +204,4 @@ def _now_ms() -> float:
 
 def _refuse_overwriting(overwrite: bool, instead: str) -> None:
     if overwrite:
-        raise InvalidOptionError(f"a log can only be appended to: use {instead}")
+        raise InvalidOptionError(f"a log cannot be overwritten, only appended to: use {instead}")

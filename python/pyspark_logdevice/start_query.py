@@ -1,8 +1,8 @@
 """Starts a streaming query on a machine that may be busy.
 
-Spark gives the Python process of a source ten seconds to start, and has no setting for it. A query that fails
-so has done nothing yet and can simply be started again. Queries that start at the same time slow each
-other down, so this returns only when the sources of one are there.
+Spark gives the Python process of a source ten seconds to start, and has no setting for that. A query that
+fails in this way has done nothing yet and can be started again. Queries that start at the same time slow each
+other down, so `start_patiently` returns only when the sources of its query run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 TOO_SLOW: Final = "Python worker failed to connect back"
 STARTS_MAX: Final = 5
-# What Spark says before the sources are there, and between a failure and its end.
+# Spark's status messages before the sources run, and between a failure and the end of the query.
 _NOT_SETTLED: Final = ("Initializing", "Terminat")
 _POLL_S: Final = 0.05
 
 
 def start_patiently(start: Callable[[], StreamingQuery]) -> StreamingQuery:
-    """The query, with its sources started; or one that has failed, for another reason or too often."""
+    """Starts a query, and starts it again if the Python process of a source was too slow to start.
+
+    `start` is called up to five times, for example `lambda: writer.start()`. Returns the query once its
+    sources run. If it failed for another reason, or five times, returns the failed query: its `exception()`
+    says why.
+    """
     for _ in range(STARTS_MAX):
         query = start()
         while query.isActive and query.status["message"].startswith(_NOT_SETTLED):

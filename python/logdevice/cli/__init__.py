@@ -1,5 +1,5 @@
-"""The `logdevice` command: a shell over the client, and a local cluster to try things on.
+"""The `logdevice` command: the client on a command line, and a local cluster to try things on.
 
-One file per group of commands. A command reads its arguments, asks the client or the local cluster, and
-shows what came back; it decides nothing. Output for programs is JSON, one object per line.
+One file per group of commands. A command reads its arguments, calls the client or the local cluster, and
+prints the result. It makes no decisions. Output for programs is JSON, one object per line.
 """

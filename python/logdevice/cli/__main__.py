@@ -1,4 +1,4 @@
-"""`python -m logdevice.cli`, for where the `logdevice` command is not on the path."""
+"""`python -m logdevice.cli`, for environments in which the `logdevice` command is not on the path."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""What people write on a command line, turned into values: LSNs, times, nodes, attributes.
+"""Converts command-line arguments from text to values: LSNs, times, nodes, attributes.
 
-Each is an argparse `type`: it returns the value or raises argparse's error, which names the argument and says
-what would have been right.
+Each function is an argparse `type`: it returns the value or raises argparse's error, which names the argument
+and says what is allowed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SECONDS_MAX: Final = 100_000_000_000
 
 
 def log(text: str) -> str | int:
-    """A path, or a number."""
+    """The number of a log if the text is one, else its path."""
     return int(text) if text.isdecimal() else text
 
 
 def timestamp_at(text: str, *, now_ms: int) -> int:
-    """Milliseconds since 1970 for `2026-01-31T12:00:00Z`, `1h` (that long ago), or a number."""
+    """Milliseconds since 1970 for `2026-01-31T12:00:00Z`, `1h` (that long ago), `now`, or a number."""
     text = text.strip()
     if text == "now":
         return now_ms
@@ -61,10 +61,10 @@ def _argument(kind: Kind) -> Callable[[str], Any]:
 
 
 lsn = _argument(Kind("an LSN, such as e5n3, a number, oldest or max", Lsn.parse))
-# None: the log's tail.
+# The value None stands for the log's tail.
 lsn_or_tail = _argument(
     Kind(
-        "an LSN, such as e5n3, a number, oldest or max, or tail",
+        "an LSN (such as e5n3, a number, oldest or max) or tail",
         lambda text: None if text.strip().lower() == TAIL else Lsn.parse(text),
     )
 )
@@ -73,7 +73,7 @@ count = _argument(integer(1))
 attribute = _argument(Kind("of the form NAME=VALUE", _attribute))
 timestamp = _argument(
     Kind(
-        "a time: 2026-01-31T12:00:00Z, or 30s, 5m, 1h, 2d for so long ago, 'now', or a number of seconds or "
+        "a time: 2026-01-31T12:00:00Z; or 30s, 5m, 1h, 2d for that long ago; or now; or seconds or "
         "milliseconds since 1970",
         lambda text: timestamp_at(text, now_ms=time.time_ns() // 1_000_000),
     )

@@ -1,4 +1,4 @@
-"""Asks before a command does what cannot be undone: data is given up, or a history ends."""
+"""Asks before a command does something that cannot be undone, such as giving up data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 
 def confirm(options: argparse.Namespace, question: str) -> None:
-    """Goes on if a person at the terminal agrees, or the command was given --yes."""
+    """Returns if a person at the terminal answers yes, or if --yes was given. Otherwise raises an error."""
     if options.yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidArgumentError(f"{question}: say --yes if that is meant")
+        raise InvalidArgumentError(f"{question} There is no terminal to ask on: give --yes to confirm")
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InvalidArgumentError("nothing was changed")
+        raise InvalidArgumentError("not confirmed, nothing was changed")

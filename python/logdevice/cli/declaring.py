@@ -1,4 +1,4 @@
-"""How a command is declared: its name, its help, what it takes and what it runs."""
+"""Declares commands: name, help text, arguments, and the function to run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Commands = Any
 def add(
     commands: Commands, name: str, run: RunWithClient, help: str, *, details: str = ""
 ) -> argparse.ArgumentParser:
-    """A command about a cluster, run with a client of it."""
+    """Declares a command that works on a cluster: `run` gets a connected client."""
 
     def connected(options: argparse.Namespace, output: Output) -> int | None:
         with target_cluster.connect(options) as client:
@@ -35,7 +35,7 @@ def add(
 def add_local(
     commands: Commands, name: str, run: Run, help: str, *, details: str = ""
 ) -> argparse.ArgumentParser:
-    """A command that handles the processes of a local cluster."""
+    """Declares a command that handles the processes of a local cluster."""
     parser = add_plain(commands, name, run, help, details=details)
     target_cluster.add_data_option(parser)
     return parser
@@ -55,19 +55,19 @@ def add_plain(
 
 
 def add_group(commands: Commands, name: str, help: str) -> Commands:
-    """Commands of commands, such as `logdevice logs create`."""
+    """Declares a group of commands, such as `logdevice logs ...`, and returns where to add them."""
     parser = commands.add_parser(name, help=help, description=f"{help.capitalize()}.")
     return parser.add_subparsers(metavar="COMMAND", required=True)
 
 
 def add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "log", type=arguments.log, metavar="LOG", help="its path, such as /ads/clicks, or its number"
+        "log", type=arguments.log, metavar="LOG", help="path of the log, such as /ads/clicks, or its number"
     )
 
 
 def add_node(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("node", type=arguments.node, metavar="NODE", help="its number: 3, or N3")
+    parser.add_argument("node", type=arguments.node, metavar="NODE", help="number of the node: 3 or N3")
 
 
 def add_attributes(parser: argparse.ArgumentParser, count: str, help: str) -> None:

@@ -3,9 +3,9 @@
 0  done                          4  the outcome is unknown: it may or may not have happened
 1  failed                        5  the log has lost, or no longer has, what was asked for
 2  the call is wrong             130  interrupted
-3  not possible now, try again   141  whoever reads our output has stopped
+3  not possible now, try again   141  the program that reads the output has stopped
 
-Commands import the client, Arrow and gRPC when they run, so that --help does not wait for them.
+Commands import the client, Arrow and gRPC when they run, so that --help need not wait for them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from logdevice.cli.commands import (
 from logdevice.cli.output import Output
 from logdevice.errors import (
     DataError,
+    InvalidArgumentError,
     LogDeviceError,
     OutcomeUnknownError,
     UnavailableError,
@@ -49,7 +50,7 @@ To try it: `logdevice up` in one terminal; in another, in the same directory,
   echo world | logdevice append /hello
   logdevice cat /hello
 
-Every command explains itself with --help."""
+Each command describes its arguments with --help."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -66,10 +67,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def exit_code(error: LogDeviceError) -> int:
+    """The exit code for an error: 1, unless its kind has another."""
     return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. `arguments` are by default those of the process."""
     options = parser().parse_args(arguments)
     output = Output.standard(is_json=options.json)
     try:
@@ -83,11 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python would complain once more when it closes standard output at the end.
+        # Otherwise Python would report the same error again when it closes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
 
 
 def report(error: LogDeviceError, output: Output) -> None:
-    output.remark(f"logdevice: {error}")
+    output.remark(f"logdevice: {_line(error)}")
     output.json({"error": type(error).__name__, "code": int(error.code), "message": error.message})
+
+
+def _line(error: LogDeviceError) -> str:
+    """The error in one line, with one piece of advice."""
+    # The message already says what is allowed: the general advice to correct the argument adds nothing.
+    return str(error).removesuffix(f" {error.advice}" if isinstance(error, InvalidArgumentError) else "")

@@ -1,4 +1,4 @@
-"""What a command shows: results on standard output, remarks on standard error.
+"""Writes what a command shows: results on standard output, remarks on standard error.
 
 With `--json` every result is a JSON object on a line of its own, for programs; without it, text and
 tables, for people. Remarks (progress, gaps, warnings) never mix with results.
@@ -17,7 +17,7 @@ Row = Mapping[str, object]
 
 
 class Output:
-    """Where a command writes to; a test gives it buffers."""
+    """The results and remarks of one command. Tests pass buffers."""
 
     def __init__(self, results: BinaryIO, remarks: TextIO, *, is_json: bool) -> None:
         self._results, self._remarks, self.is_json = results, remarks, is_json
@@ -33,17 +33,17 @@ class Output:
         self._results.flush()
 
     def text(self, line: str = "") -> None:
-        """A line for people; nothing with --json."""
+        """Writes a line for people; nothing with --json."""
         if not self.is_json:
             self.raw(line.encode() + b"\n")
 
     def json(self, plain: Mapping[str, Any]) -> None:
-        """An object for programs; nothing without --json."""
+        """Writes an object for programs; nothing without --json."""
         if self.is_json:
             self.raw(json.dumps(plain, ensure_ascii=False).encode() + b"\n")
 
     def result(self, line: str, plain: Mapping[str, Any]) -> None:
-        """The same for both: a line for people, an object for programs."""
+        """Writes the line for people or, with --json, the object for programs."""
         self.text(line)
         self.json(plain)
 
@@ -52,19 +52,19 @@ class Output:
         self._remarks.flush()
 
     def table(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
-        """Rows for people; nothing with --json, where whoever has the rows writes them out."""
+        """Writes a table for people; nothing with --json. The caller then writes the rows itself."""
         for line in table_lines(rows, columns):
             self.text(line)
 
     def rows(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
-        """Rows as a table, or each as an object with everything that is in it."""
+        """Writes rows as a table with these columns or, with --json, each row with all its fields."""
         self.table(rows, columns)
         for row in rows:
             self.json(row)
 
 
 def table_lines(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    """Columns under their names, as wide as needed; a number is at the right of its column."""
+    """A line of column names, then a line for each row. Columns of numbers are aligned to the right."""
     cells = [[_shown(row.get(name)) for name in columns] for row in rows]
     heads = [name.replace("_", " ") for name in columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -90,24 +90,29 @@ def _shown(value: object) -> str:
     return str(value)
 
 
+def counted(count: int, one: str, several: str) -> str:
+    """A number with its noun: `1 line`, `2 lines`."""
+    return f"{count} {one if count == 1 else several}"
+
+
 def shown_bytes(count: int) -> str:
-    """1536 as 1.5 KiB."""
+    """A size in a unit for people: 1536 is `1.5 KiB`."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+            return counted(count, "byte", "bytes") if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
 
 
 def shown_time(timestamp_ms: int) -> str:
-    """As ISO 8601 in UTC, to the millisecond."""
+    """The time as ISO 8601 in UTC, with milliseconds."""
     moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def plain_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
-    """Bytes as JSON can carry them: as text where they are text, else in base64 under another name."""
+    """Bytes as a field of JSON: under `name` if they are UTF-8, else in base64 under `name_base64`."""
     if value is None:
         return {name: None}
     try:

@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far something is; elsewhere nothing but its last word."""
+"""Shows progress in one line that is overwritten. Without a terminal, or with --json, shows nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _INTERVAL_S: Final = 0.2
 
 
 class ProgressLine:
+    """One line on standard error that is overwritten a few times a second."""
+
     def __init__(self, output: Output) -> None:
         self._is_shown = sys.stderr.isatty() and not output.is_json
         self._next_s = 0.0
@@ -30,7 +32,7 @@ class ProgressLine:
 
 
 def bar(share: float, left_s: float | None) -> str:
-    """How far it is, and how long it will still take; None: nobody can tell."""
+    """A progress bar with the time that is left; `left_s` is None while that is unknown."""
     share = min(1.0, max(0.0, share))
     filled = round(share * _WIDTH)
     left = "" if left_s is None or share == 1 else f", about {left_s:.0f} s left"

@@ -1,7 +1,7 @@
-"""Which cluster a command is about: `--endpoint`, `--data`, the environment, or ./logdevice-data.
+"""Finds the cluster that a command works on: `--endpoint`, `--data`, the environment, or ./logdevice-data.
 
-In that order; the first that is given holds. Commands that start, stop or damage processes need a local
-cluster, so for them only `--data` and ./logdevice-data count.
+The first of these that is given decides. Commands that start, stop or damage processes need a local cluster,
+so they use only `--data` and ./logdevice-data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DATA_DEFAULT: Final = Path("logdevice-data")
 
 @dataclass(frozen=True, slots=True)
 class TargetCluster:
-    """Where a cluster answers; `local` if its processes are ours to handle."""
+    """The endpoint of a cluster; `local` is set if its processes run on this machine."""
 
     endpoint: str
     local: LocalCluster | None = None
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--endpoint",
         metavar="HOST:PORT,...",
-        help=f"addresses of some of its nodes; else --data, else the environment ({ENDPOINT_VARIABLE})",
+        help=f"addresses of some nodes (default: --data, or the environment variable {ENDPOINT_VARIABLE})",
     )
     add_data_option(group)
 
@@ -46,11 +46,15 @@ def add_data_option(parser: argparse._ActionsContainer) -> None:
         "--data",
         type=Path,
         metavar="DIR",
-        help=f"the directory of a local cluster, as made by `logdevice up` (./{DATA_DEFAULT} if it is there)",
+        help=f"directory of a local cluster, as made by `logdevice up` (default ./{DATA_DEFAULT})",
     )
 
 
 def find(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> TargetCluster:
+    """The cluster that the options, the environment or the current directory name, in this order.
+
+    Raises InvalidArgumentError if none of them does.
+    """
     if options.endpoint:
         return TargetCluster(options.endpoint)
     if options.data is not None:
@@ -60,13 +64,13 @@ def find(options: argparse.Namespace, environment: Mapping[str, str] = os.enviro
     if exists(DATA_DEFAULT):
         return _local(DATA_DEFAULT)
     raise InvalidArgumentError(
-        f"which cluster? Give --endpoint HOST:PORT or --data DIR, set {ENDPOINT_VARIABLE}, or run this "
-        f"where ./{DATA_DEFAULT} is; a new cluster on this machine: logdevice up"
+        f"no cluster is given: use --endpoint HOST:PORT or --data DIR, set {ENDPOINT_VARIABLE}, or run the "
+        f"command where ./{DATA_DEFAULT} is (`logdevice up` starts a cluster on this machine)"
     )
 
 
 def find_local(options: argparse.Namespace) -> LocalCluster:
-    """The local cluster whose processes a command is about to handle."""
+    """The local cluster in `--data` or ./logdevice-data; InvalidArgumentError if there is none."""
     return LocalCluster.load(options.data if options.data is not None else DATA_DEFAULT)
 
 

@@ -1,1 +1,1 @@
-"""The Python side of `connector/`: what its Java classes ask for."""
+"""The Python side of `connector/`: answers the requests of its Java classes."""

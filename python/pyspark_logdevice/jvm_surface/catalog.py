@@ -1,7 +1,7 @@
-"""What SQL asks about logs, for the catalog of the JVM surface.
+"""Answers the questions of SQL about logs, for the catalog of the JVM surface.
 
-Called by `jvm_planner`, in a worker of the driver that is kept, and with it the client. An error that a user
-can do something about is part of the answer; any other is a traceback.
+Called by `jvm_surface/planner.py`, in a worker of the driver that is kept together with its client. An error
+that a user can act on is part of the answer. Any other error is raised, and shows as a traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark_logdevice.read.rows import SCHEMA
 
 
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Calls one of `CALLS` with the arguments of the question."""
+    """Calls the function of `CALLS` that the question names, with the question's arguments."""
     try:
         client = _client(question["options"])
         return {"result": CALLS[question["function"]](client, **question["arguments"])}
@@ -30,7 +30,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _client(options: Mapping[str, str]) -> Client:
-    # A table says later which log it is; until then the options are complete with any.
+    # The log is named later, by a table. Until then any pattern makes the options complete.
     return connections.client(parse({**options, "logsPattern": ".*"}))
 
 
@@ -52,7 +52,10 @@ def table(
     version: str | None = None,
     timestamp_us: int | None = None,
 ) -> dict[str, Any] | None:
-    """A log as a table, up to and with an LSN or a time if one is given; None if there is no such log."""
+    """A log as a table; None if there is no such log.
+
+    The table ends with the record at the LSN `version`, or with those of the time `timestamp_us`, if given.
+    """
     view = _find(client, name)
     if view is None:
         return None
@@ -60,7 +63,7 @@ def table(
     if version is not None:
         reading["endingOffsets"] = str(min(Lsn.parse(version) + 1, int(LSN_MAX) - 1))
     if timestamp_us is not None:
-        # What was appended in this millisecond is included, as it is in what a person sees of the time.
+        # Includes the whole millisecond, because times are shown in milliseconds.
         reading["endingTimestamp"] = str(timestamp_us // 1000 + 1)
     return {
         "path": view.path,
@@ -72,7 +75,7 @@ def table(
 
 
 def properties(client: Client, name: Sequence[str]) -> dict[str, str]:
-    """Attributes by their names, and where the log is now."""
+    """The attributes of a log by their names, and where it begins and ends now."""
     view = client.find_log(_path(name), fresh=True)
     assert view.log is not None
     tail = client.tail(view.log)
@@ -86,9 +89,9 @@ def properties(client: Client, name: Sequence[str]) -> dict[str, str]:
 
 
 def set_properties(client: Client, name: Sequence[str], properties: Mapping[str, str | None]) -> bool:
-    """Sets attributes of the log; None takes one back, so that what its directory says holds again.
+    """Sets attributes of a log. The value None removes one, so that the log inherits it again.
 
-    Whether there is such a log.
+    Returns whether there is such a log.
     """
     view = _find(client, name)
     if view is not None:
@@ -97,13 +100,13 @@ def set_properties(client: Client, name: Sequence[str], properties: Mapping[str,
 
 
 def find_time(client: Client, log: str, at: int) -> dict[str, Any]:
-    """Where to start to read everything that was appended at this time, in microseconds, or later."""
+    """The LSN from which to read everything that was appended at a time (in microseconds) or later."""
     lsn = client.find_time(log, -(-at // 1000))
     return {"log": log, "lsn": int(lsn), "lsn_text": str(lsn)}
 
 
 def trim(client: Client, log: str, until: str) -> dict[str, Any]:
-    """Removes everything below an LSN; the nodes that did not hear of it yet will when they are up again."""
+    """Removes everything below an LSN. Nodes that were not reached learn of it when they are up again."""
     missed = client.trim(log, Lsn.parse(until))
     first = client.first_lsn(log)
     return {"log": log, "first_lsn": int(first), "nodes_missed": ", ".join(map(str, missed))}
@@ -127,7 +130,7 @@ def _find(client: Client, name: Sequence[str]) -> LogView | None:
 
 
 def _path(name: Sequence[str]) -> str:
-    """From a table's name: its parts, or the whole path or the number in one part."""
+    """The path or number of a log, from the name of a table: one part with either, or all parts of a path."""
     if len(name) == 1 and (name[0].startswith("/") or name[0].isdecimal()):
         return name[0]
     return "/" + "/".join(name)

@@ -1,10 +1,10 @@
-"""Answers what the JVM surface asks on the driver: about a stream, about a batch, and what SQL asks of logs.
+"""Answers the JVM surface's questions on the driver: about streams, about batches, and about logs for SQL.
 
-Spark's own way for Python sources starts a process for every stream and ends it with the stream; importing
-and connecting takes longer there than many a batch. This one is a worker of Spark's pool: when a stream ends,
-or a single question is answered, it is kept, with all that, for the next one. The frames are described in the
-Java class PythonPlanner. Partitions are those of the Python surface; what filters leave out of a batch is not
-among them.
+For a Python source, Spark itself starts a process for every stream and ends it with the stream. There,
+importing and connecting may take longer than a batch. This process is a worker of Spark's pool instead: when
+a stream ends, or a single question is answered, the worker is kept, with its modules and connections, for the
+next one. The Java class PythonPlanner describes the frames. The partitions are those of the Python surface,
+without what filters leave out of a batch.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pyspark_logdevice.read.rows import Columns
 from pyspark_logdevice.source import BatchReader, StreamReader
 
 _NOTHING: Final = b"null"
-# Of a column that is no part of a body, in a row: near enough to tell small tables from large ones.
+# The assumed size of a column that is not part of a body: exact enough to tell small tables from large ones.
 _COLUMN_BYTES: Final = 8
 
 Question = Mapping[str, Any]
 
 
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """One stream, or one question."""
+    """Serves one stream, or answers one question."""
     worker.run(serve, "PYSPARK_PLANNER_MEMORY_MB", infile, outfile)
     connections.freeze_gc()
 
 
 def serve(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """Until there are no more questions. First comes the source that the session knows by our name."""
+    """Answers questions until the JVM sends `end`. The JVM first sends the session's source `logdevice`."""
     source = read_command(pickleSer, infile)
     stream: StreamReader | None = None
     try:
@@ -65,14 +65,14 @@ def _send(parts: list[bytes], outfile: IO[bytes]) -> None:
 
 
 def _as_json(value: Mapping[str, Any] | None) -> list[bytes]:
-    # As Spark's own runner writes it: Spark compares offsets as texts, and either surface may go on.
+    # As Spark's own runner writes it: Spark compares offsets as text, and a query may change its surface.
     return [json.dumps(value).encode()]
 
 
 def plan(question: Question, source: type[DataSource]) -> list[bytes]:
-    """How much there is to read, what reads a partition, and the partitions.
+    """How much there is to read, then the pickled reader, then the pickled partitions.
 
-    Bytes are those of records as they are stored, where bodies are read at all.
+    If bodies are read, their bytes are counted as they are stored.
     """
     schema = StructType.fromJson(question["schema"])
     columns, reader = Columns.of(schema), source(question["options"]).reader(schema)
@@ -97,7 +97,7 @@ def _opened(question: Question, source: type[DataSource]) -> StreamReader:
 
 
 def _latest(reader: StreamReader, question: Question) -> list[bytes]:
-    """The offset, for how many microseconds this answer holds, and how far behind the query is."""
+    """The offset, for how many microseconds this answer is valid, and the lag of the query."""
     limit = reader.getDefaultReadLimit() if question["limited"] else ReadAllAvailable()
     latest = _as_json(reader.latestOffset(question["start"], limit))
     holds_us = b"%d" % (reader.idle_ms() * 1000)

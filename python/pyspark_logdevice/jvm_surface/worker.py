@@ -1,13 +1,13 @@
-"""A Python worker as the JVM surface uses it: one partition in, Arrow batches out, straight on the socket.
+"""A Python worker for the JVM surface: takes one partition and sends Arrow batches directly on the socket.
 
-Spark's Python daemon forks it and calls `main` for each task, which may be of any query. The reader is the
-very one that Spark's own workers would use; only the way back is another: no struct around the columns, no
-copy, and a number instead of columns when none are asked for. The frames are described in the Java class
-ArrowPartitionReader, their only reader.
+Spark's Python daemon forks the worker, which calls `main` for each task, of any query. The reader is the same
+as on the Python surface. Only how rows are sent differs: without a struct around the columns, without a copy,
+and as a number of rows if no columns are asked for. The Java class ArrowPartitionReader, which reads the
+frames, describes them.
 
-There is no public way to be such a worker, so this and `jvm_planner` use what Spark's own are made of. The
-driver imports both before it plans anything for the JVM surface: a Spark that lacks some of it is noticed
-then, by an ImportError that names it, and not in a task.
+Spark has no public interface for such a worker, so this module and `planner.py` use parts of Spark's own
+workers. The driver imports both before it plans anything for the JVM surface. So a Spark that lacks one of
+these parts fails there, with an ImportError that names it, and not in a task.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ Work = Callable[[IO[bytes], IO[bytes]], None]
 
 
 def main(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """One task."""
+    """Runs one task."""
     run(read_partition, "PYSPARK_EXECUTOR_MEMORY_MB", infile, outfile)
 
 
 @with_faulthandler
 def run(work: Work, memory_limit: str, infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """Does one piece of work. Leaves the process fit for the next one, or ends it.
+    """Does one piece of work. After an error the process ends; otherwise it can be used again.
 
-    `memory_limit` is the variable by which Spark says how many megabytes the process may have.
+    `memory_limit` names the environment variable in which Spark passes the memory limit in megabytes.
     """
     try:
         start_faulthandler_periodic_traceback()
@@ -68,7 +68,7 @@ def run(work: Work, memory_limit: str, infile: IO[bytes], outfile: IO[bytes]) ->
 
 
 def read_partition(infile: IO[bytes], outfile: IO[bytes]) -> None:
-    """Sends everything in the partition that is asked for, and at the end what was counted meanwhile."""
+    """Sends all rows of the partition, and at the end the task's metrics."""
     context = json.loads(utf8_deserializer.loads(infile))
     TaskContext._setTaskContext(TaskContext.from_json(context))
     setup_broadcasts(infile)
@@ -82,7 +82,7 @@ def read_partition(infile: IO[bytes], outfile: IO[bytes]) -> None:
 
 
 def send(batches: Iterator[pa.RecordBatch], outfile: IO[bytes]) -> None:
-    """A frame for each batch. Columns of nothing but nulls are left out: most have some, like `gap`."""
+    """Sends a frame for each batch. Columns that have only nulls are left out, as `gap` in most batches."""
     streams: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
     for batch in batches:
         if batch.num_columns == 0:
@@ -100,7 +100,7 @@ def send(batches: Iterator[pa.RecordBatch], outfile: IO[bytes]) -> None:
 
 
 def _filled(batch: pa.RecordBatch) -> list[int]:
-    """The columns that have values, and the first in any case: it carries the number of rows."""
+    """The numbers of the columns with values. The first is always included: it has the number of rows."""
     return [
         number
         for number, column in enumerate(batch.columns)

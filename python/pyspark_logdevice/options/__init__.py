@@ -1,1 +1,1 @@
-"""What users write as options: checked once, kept as values."""
+"""The options of the Spark source and sink: checked once, and kept as values."""

@@ -1,8 +1,8 @@
-"""The options of the Spark source: what a user writes as text, checked once and kept as values.
+"""The options of the Spark source: given as text, checked once and kept as values.
 
-Spark hands over a map of text to text in which it ignores case. `parse` refuses every name it does not know
-and every value that is not allowed, and says what would be. The result is frozen, complete and can be
-pickled. docs/spark.md has the table of options, made from the declarations here.
+Spark passes names and values as text, and ignores the case of names. `parse` refuses every unknown name and
+every value that is not allowed, and says what is allowed. The result is frozen, complete and can be pickled.
+The table of options in docs/spark.md is made from the declarations here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from pyspark_logdevice.options.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions(ClusterOptions):
+    """The options of a read, batch or stream."""
+
     logs: tuple[str, ...] = option(
         "logs",
         LOGS,
-        'The logs to read. `load("/ads/clicks")` says the same.',
+        'The logs to read. `load("/ads/clicks")` does the same.',
         missing=(),
     )
     logs_pattern: str | None = option(
@@ -65,98 +67,98 @@ class ReadOptions(ClusterOptions):
     cut: str = option(
         "cut",
         choice("none", "consistent"),
-        "End every batch at a consistent cut over all logs: no row without the rows that caused it. Limits "
-        "hold, except that records of one millisecond are never in two batches.",
+        "consistent ends every batch at a consistent cut over all logs: no row without the rows that caused "
+        "it. Limits hold, except that a batch never divides the records of one millisecond.",
         "none",
     )
     max_records_per_trigger: int | None = option(
         "maxRecordsPerTrigger",
         integer(1),
-        "At most so many entries in a batch of a stream, divided among the logs by what waits in them. A "
-        "record whose entries share an LSN is never cut, so a single one may hold more.",
+        "The most entries in a batch of a stream, divided among the logs by what waits in them. The entries "
+        "of one record stay together, so a batch of a single record may have more.",
         shown="no limit",
     )
     max_bytes_per_trigger: int = option(
         "maxBytesPerTrigger",
         SIZE,
-        "The same in bytes of records, as they are stored: compressed.",
+        "The most bytes of records in a batch of a stream, as they are stored: compressed.",
         "256m",
     )
     min_partitions: int = option(
         "minPartitions",
         integer(1, 10_000),
-        "Cut every batch into at least so many tasks, where there are so many records. More tasks use more "
-        "cores, and each costs some milliseconds.",
+        "The least number of tasks of a batch, if it has that many records. More tasks use more cores, and "
+        "each costs some milliseconds.",
         "1",
     )
     max_records_per_partition: int | None = option(
         "maxRecordsPerPartition",
         integer(1),
-        "At most so many entries in a task; a record is never cut.",
+        "The most entries in a task; the entries of one record stay together.",
         shown="no limit",
     )
     max_bytes_per_partition: int = option(
         "maxBytesPerPartition",
         SIZE,
-        "How much a task reads, roughly: larger stretches are cut, smaller ones share a task.",
+        "Roughly how much a task reads: larger ranges are cut, smaller ones share a task.",
         "32m",
     )
     gaps: str = option(
         "gaps",
         choice("dataloss", "all", "none"),
-        "Which stretches without records become rows: those that were lost to the reader (DATALOSS, and TRIM "
-        "between its position and the trim point), all of them, or none.",
+        "Which gaps become rows: those where the reader missed records (DATALOSS, and TRIM between its "
+        "position and the trim point), all of them, or none.",
         "dataloss",
     )
     fail_on_data_loss: bool = option(
         "failOnDataLoss",
         TRUTH,
-        "Stop the query at records that are lost to it, instead of going on with a row that says so.",
+        "Fail the query where records are missing, instead of going on with a row that says so.",
         "false",
     )
     on_rollback: str = option(
         "onRollback",
         choice("fail", "emit"),
-        "What a stream does when a log has lost records that the query has read: stop and name them, or go "
-        "on from the safe LSN, after a row with gap = 'ROLLBACK' for all that is to be undone.",
+        "What a stream does when a log has lost records that the query has read: fail and name them, or go "
+        "on from the safe LSN, after a row with gap = 'ROLLBACK' for everything that must be undone.",
         "fail",
     )
     read_level: str = option(
         "readLevel",
         choice("released", "durable"),
-        "Whether records are read once they are released, or, while nodes have lost their disks, only when "
-        "they have all their copies again: for sinks that cannot take back rows.",
+        "released reads records once they are released. durable waits, while nodes have lost their disks, "
+        "until records have all their copies again: for sinks that cannot take back rows.",
         "released",
     )
     scd: bool = option(
         "scd",
         TRUTH,
-        "Have each record sent by one of its nodes. When false, all of them send all they have.",
+        "Single-copy delivery: only one node sends each record. If false, every node sends all its copies.",
         "true",
     )
     location: str = option(
         "location",
         LOCATION,
-        "Where the executors are, to have records sent by nodes close by.",
+        "Where the executors are, so that nodes close to them send the records.",
         missing="",
     )
     read_timeout_ms: int = option(
         "readTimeout",
         DURATION,
-        "How long a read may stand still before its task fails, saying which nodes it waits for.",
+        "How long a read may make no progress before its task fails. The error names the nodes it waits for.",
         "2m",
     )
     poll_timeout_ms: int = option(
         "pollTimeout",
         DURATION,
-        "How often at least an idle stream asks the cluster for new records. Longer costs less when idle, "
-        "and delays the first record that comes then.",
+        "The longest pause before an idle stream asks the cluster for new records again. A longer pause "
+        "costs less, and delays the first record after it.",
         "100ms",
     )
     log_refresh_ms: int = option(
         "logRefresh",
         DURATION,
-        "How often the list of logs is asked for: how soon new ones join and removed ones are noticed.",
+        "How often the query asks for the list of logs, to notice new and removed ones.",
         "5s",
     )
 
@@ -166,7 +168,7 @@ _STREAM_REFUSES: Final = ("endingOffsets", "endingTimestamp")
 
 
 def parse(given: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
-    """The options as values. InvalidOptionError names the first that is wrong, and what is allowed."""
+    """The options as values. InvalidOptionError names the first wrong option, and what is allowed."""
     options = ReadOptions(**values_of(given, OPTIONS, path_means="logs"))
     _check_together(options, streaming)
     return options
@@ -181,19 +183,19 @@ def _check_together(options: ReadOptions, streaming: bool) -> None:
         ("startingOffsets", options.starting_offsets, "startingTimestamp", options.starting_timestamp_ms),
         ("endingOffsets", options.ending_offsets, "endingTimestamp", options.ending_timestamp_ms),
     )
-    for one, first, other, second in exclusive:
+    for offsets, first, timestamp, second in exclusive:
         if first is not None and second is not None:
-            raise InvalidOptionError(f"give one of {one} and {other}, not both")
+            raise InvalidOptionError(f"give one of {offsets} and {timestamp}, not both")
     if options.on_rollback == "emit" and options.fail_on_data_loss:
         raise InvalidOptionError(
-            "option onRollback = emit reads on behind a loss, and failOnDataLoss = true stops there: set one"
+            "option onRollback = emit reads on after a loss, failOnDataLoss = true stops there: set only one"
         )
     ends = (options.ending_offsets, options.ending_timestamp_ms)
     for name, value in zip(_STREAM_REFUSES, ends, strict=True):
         if streaming and value is not None:
-            raise InvalidOptionError(f"option {name} is for batch reads; a stream has no end, leave it out")
+            raise InvalidOptionError(f"option {name} is for batch reads; leave it out, a stream has no end")
     if options.cut == "consistent" and options.ending_offsets is not None:
-        raise InvalidOptionError("option endingOffsets says where to end; leave option cut out, or it")
+        raise InvalidOptionError("options cut and endingOffsets both say where to end: leave one of them out")
     ending = options.ending_offsets
     if ending is not None and Edge.EARLIEST in (ending.others, *dict(ending.by_log).values()):
         raise InvalidOptionError("option endingOffsets must not be earliest: nothing would be read")

@@ -1,6 +1,6 @@
-"""The kinds of values that options have besides numbers and choices: sizes, times, positions, lists of logs.
+"""The kinds of option values other than numbers and choices: sizes, times, positions, lists of logs.
 
-What cannot be read is a ValueError without a message of its own: the kind says what is allowed.
+Text that cannot be read raises ValueError without a message, because the kind says what is allowed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _CUT: Final = "cut:"
 
 
 class Edge(Enum):
-    """A position that depends on when it is looked at."""
+    """A position that depends on when the log is asked."""
 
     EARLIEST = "earliest"  # the first record that is not trimmed
-    LATEST = "latest"  # behind the last record that can be read
+    LATEST = "latest"  # after the last record that can be read
 
 
 @dataclass(frozen=True, slots=True)
 class AtCut:
-    """Where a named cut lies in the log."""
+    """The position of a named cut in the log."""
 
     name: str
 
@@ -48,13 +48,13 @@ class Places:
     others: Place | None = None
 
     def of(self, path: str, log: int) -> Place | None:
-        """None if nothing is said about the log."""
+        """The position for a log; None if the option has none for it."""
         named = dict(self.by_log)
         return named.get(path, named.get(str(log), self.others))
 
 
 def name_of(what: str) -> Kind:
-    """Any text but none."""
+    """Any text that is not blank; `what` describes it in errors."""
     return Kind(what, _text)
 
 
@@ -84,7 +84,7 @@ def _instant_ms(value: str) -> int:
             raise ValueError
         return found
     moment = datetime.fromisoformat(value.strip())
-    # Without a zone the same program would read other records on another machine.
+    # Without a time zone the same program would read different records on another machine.
     if moment.tzinfo is None or moment.timestamp() < 0:
         raise ValueError
     return round(moment.timestamp() * 1000)

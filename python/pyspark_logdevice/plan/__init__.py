@@ -1,1 +1,1 @@
-"""What the next batch reads: decided on the driver, checkpointed as offsets."""
+"""Decides, on the driver, what the next batch of a query reads. The checkpoint keeps it as offsets."""

@@ -1,7 +1,8 @@
-"""How much of each log the next batch takes: exact to a record.
+"""Decides how much of each log the next batch takes, exact to a record.
 
-What to take is decided by the counters of the logs. Where a counter passes a limit, only the cluster knows;
-it is asked through `Find`. Nothing is kept here. A record is never cut, because its entries share an LSN.
+The decision is made from the counters of the logs. Only the cluster knows at which record a counter passes a
+limit, so it is asked through `Find`. These functions keep no state. A record is never cut, because its
+entries share an LSN.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ NO_LIMIT: Final = 1 << 63  # more than any counter
 
 
 class Find(Protocol):
-    """The first record from `start` on with which the log has more than so many entries, or bytes."""
+    """Finds the first record from `start` on with which the log's counter exceeds `entries` or `bytes`."""
 
     def __call__(
         self, log: LogId, start: Lsn, *, entries: int | None = None, bytes: int | None = None
     ) -> CountedRecord | None: ...
 
 
-# Asks about several logs at a time: a function of one log, done for all of them.
+# Calls a function for each of several logs, several calls at a time.
 Each = Callable[[Iterable[LogId], Callable[[LogId], "Taken"]], "dict[LogId, Taken]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much there is of something, or may be."""
+    """A number of entries and bytes: how much there is, or a limit."""
 
     entries: int = 0
     bytes: int = 0
@@ -38,10 +39,11 @@ class Amount:
         return Amount(self.entries + more.entries, self.bytes + more.bytes)
 
     def __sub__(self, less: Amount) -> Amount:
-        """What is left, which is never less than nothing."""
+        """The difference, but never below zero."""
         return Amount(max(0, self.entries - less.entries), max(0, self.bytes - less.bytes))
 
     def fits(self, limit: Amount) -> bool:
+        """Whether neither entries nor bytes exceed the limit."""
         return self.entries <= limit.entries and self.bytes <= limit.bytes
 
 
@@ -50,7 +52,7 @@ NOTHING: Final = Amount()
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of one log, between two points of it."""
+    """The part of one log between two points."""
 
     start: LogPoint
     end: LogPoint
@@ -60,6 +62,7 @@ class Span:
 
     @property
     def amount(self) -> Amount:
+        """The entries and bytes between the two points."""
         entries = self.end.entry_end - self.start.entry_end
         return Amount(max(0, entries), max(0, self.end.byte_end - self.start.byte_end))
 
@@ -73,13 +76,13 @@ class Taken:
 
     @property
     def with_one_more(self) -> Taken:
-        """With the record that would be left."""
-        assert self.left is not None, "of a log that was cut"
+        """What is taken together with the first record that is left."""
+        assert self.left is not None, "asked only for logs of which a record is left"
         return Taken(Span(self.span.start, self.left.end), self.left)
 
 
 def first_over(log: LogId, at: LogPoint, room: Amount, find: Find) -> CountedRecord | None:
-    """The first record from `at` on that room for so much does not hold."""
+    """The first record from `at` on that does not fit into `room`."""
     entries, size = at.entry_end + room.entries, at.byte_end + room.bytes
     return find(
         log,
@@ -92,11 +95,12 @@ def first_over(log: LogId, at: LogPoint, room: Amount, find: Find) -> CountedRec
 def admit(
     waiting: Mapping[LogId, Span], limit: Amount, find: Find, each: Each, turn: int
 ) -> dict[LogId, Taken]:
-    """What the batch takes of every log in which something waits; never nothing of all.
+    """What the batch takes of every log in which something waits: at least one record in all.
 
-    Each log gets a share by what waits in it. What shares leave over, because records are not cut, goes to
-    logs that got nothing, then to the one in which most waits. `turn` is any number that changes from batch
-    to batch: by it every log is first at times, and has a record taken that is larger than the limit.
+    Each log gets a share of the limit in proportion to what waits in it. Records are not cut, so shares leave
+    some room unused: that goes to logs that got nothing, then to the log with most left. `turn` is any number
+    that changes from batch to batch. It decides which log is first, so that each log is first at times; the
+    first log may have one record taken that exceeds the limit.
     """
     if _is_within(waiting.values(), limit):
         return {log: Taken(span) for log, span in waiting.items()}
@@ -114,16 +118,17 @@ def admit(
 
 
 def _is_within(waiting: Iterable[Span], limit: Amount) -> bool:
-    """Whether all of it fits for certain, without asking for exact counters.
+    """Whether everything fits for certain, without asking for exact counters.
 
-    A start may be counted too high by what was being appended when it was an end. That is far less than
-    half of any sensible limit on bytes; a limit on entries may be small, and is always taken exactly.
+    The counters at a start may be too high by what was in flight when it was the end of a batch. That is far
+    less than half of any sensible limit on bytes. A limit on entries may be small, so it is always checked
+    exactly.
     """
     return limit.entries >= NO_LIMIT and sum(span.amount.bytes for span in waiting) <= limit.bytes // 2
 
 
 def _rebased(log: LogId, span: Span, find: Find) -> Taken:
-    """Nothing of the span, but with exact counters at its start."""
+    """Takes nothing of the span yet, but has exact counters at its start."""
     first = find(log, span.start.lsn)
     if first is None or first.lsn >= span.end.lsn:
         return Taken(Span(span.start, span.start))
@@ -139,7 +144,7 @@ def _allowances(waiting: Mapping[LogId, Span], limit: Amount, turn: int) -> dict
 
 
 def _cut(log: LogId, span: Span, allowed: Amount, find: Find) -> Taken:
-    """As much of the span as is allowed, which may be nothing."""
+    """Takes as much of the span as is allowed, which may be nothing."""
     if span.amount.fits(allowed):
         return Taken(span)
     over = first_over(log, span.start, allowed, find)
@@ -150,7 +155,7 @@ def _cut(log: LogId, span: Span, allowed: Amount, find: Find) -> Taken:
 
 
 def _give_to_those_without(taken: dict[LogId, Taken], limit: Amount, order: Sequence[LogId]) -> None:
-    """What the others leave goes to logs whose first record was larger than their share."""
+    """Gives the unused room to logs whose first record was larger than their share."""
     used = _sum(taken)
     for log in order:
         if taken[log].span:
@@ -162,7 +167,7 @@ def _give_to_those_without(taken: dict[LogId, Taken], limit: Amount, order: Sequ
 
 
 def _fill_up(taken: dict[LogId, Taken], waiting: Mapping[LogId, Span], limit: Amount, find: Find) -> None:
-    """What is still left goes to the log that has most."""
+    """Gives the room that is still unused to the log that has most left."""
 
     def left(log: LogId) -> tuple[int, int]:
         rest = Span(taken[log].span.end, waiting[log].end).amount
@@ -180,17 +185,19 @@ def _sum(taken: Mapping[LogId, Taken]) -> Amount:
 
 
 def _rotated(logs: list[LogId], turn: int) -> list[LogId]:
-    """The logs from one of them on. Turns may go in steps that some logs would never be hit by, so they are
-    scattered first.
+    """The logs, rotated by the turn. The turn is hashed first: if turns grew by a fixed step, some logs would
+    never be first.
     """
     first = (turn * 0x9E3779B1 >> 16) % len(logs)
     return logs[first:] + logs[:first]
 
 
 def shares(limit: int, waiting: Sequence[int], turn: int = 0) -> list[int]:
-    """Divides a limit by what waits: in proportion, no more than that, nobody left out while it lasts.
+    """Divides a limit in proportion to what waits. No share exceeds what waits, and every log where something
+    waits gets at least one, as long as the limit allows.
 
-    When there is not even one for each, `turn` says where to begin; it should move from batch to batch.
+    If the limit is too small for that, `turn` decides which logs get one; it should change from batch to
+    batch.
     """
     total = sum(waiting)
     if total <= limit:
@@ -204,7 +211,7 @@ def shares(limit: int, waiting: Sequence[int], turn: int = 0) -> list[int]:
     if rest > 0:
         for index in hungry:
             given[index] += rest * (waiting[index] - 1) // wanted
-    # What rounding left over: less than one for each.
+    # Rounding has left over less than one for each.
     roomy = [index for index in hungry if given[index] < waiting[index]]
     for index in roomy[: limit - sum(given)]:
         given[index] += 1

@@ -1,8 +1,8 @@
-"""Batches that end at consistent cuts: where, when limits do not let a batch take all of one.
+"""Ends batches at consistent cuts, when limits do not let a batch take everything up to one.
 
-Along causes the times of records never decrease, so everything up to any time, over all logs, is a consistent
-cut. A batch that was cut by its limits ends before the time of the first record that it leaves, in all logs.
-Nothing is kept here. Why it is so: docs/protocol/barriers.md.
+The time of a record is never lower than that of a record that caused it. So everything up to any one time,
+over all logs, is a consistent cut. A batch that its limits have cut ends, in all logs, before the time of the
+first record that it leaves. These functions keep no state. docs/protocol/barriers.md has the reasons.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ def align(
     find_time: FindTime,
     each: Each,
 ) -> dict[LogId, Taken]:
-    """As much of what was taken as is a consistent cut, at least a millisecond. All of `waiting` is one."""
+    """Reduces what was taken to a consistent cut; it has at least the records of one millisecond.
+
+    The ends of `waiting`, all logs together, must be a consistent cut.
+    """
     cut = [log for log, part in taken.items() if part.span.end.lsn < waiting[log].end.lsn]
     if not cut:
         return dict(taken)
@@ -41,13 +44,13 @@ def align(
     found = upto(min(times))
     if any(part.span for part in found.values()):
         return found
-    # All that was admitted is of one millisecond, of which more waits. It cannot be divided.
+    # All that was taken is of one millisecond, of which more waits. A millisecond cannot be divided.
     first = each(waiting, lambda log: Taken(waiting[log], find(log, waiting[log].start.lsn)))
     return upto(1 + min(part.left.timestamp_ms for part in first.values() if part.left is not None))
 
 
 def _before(log: LogId, span: Span, end_ms: int, find: Find, find_time: FindTime) -> Taken:
-    """What of the span is older than `end_ms`."""
+    """Takes the part of the span that is older than `end_ms`."""
     lsn = max(span.start.lsn, find_time(log, end_ms))
     if lsn >= span.end.lsn:
         return Taken(span)

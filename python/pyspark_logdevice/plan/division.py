@@ -1,6 +1,6 @@
-"""Into which tasks a batch is divided: each reads about as much as the others, and a record is never cut.
+"""Divides a batch into tasks that read about equally much. A record is never cut.
 
-Done once for a batch, when it is planned: where tasks end is in its end offset. Nothing is kept here.
+This is done once for a batch, when it is planned: its end offset says where tasks end. No state is kept.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from pyspark_logdevice.plan.admission import (
 from pyspark_logdevice.plan.offsets import TaskEnd
 
 TASKS_MAX: Final = 10_000
-# By this part of it a task may be larger than it should, so that roundings do not make one more, tiny task.
+# A task may be larger than its limit by one part in this many, so that rounding does not add a tiny task.
 _SLACK: Final = 20
 
 
 class Division:
-    """How much each task takes, one after the other: of what is left the same as those to come.
+    """How much each task takes, one task after the other: an equal part of what is left.
 
-    So what one task leaves, because records are not cut, is divided among the rest, and makes no task more.
+    Records are not cut, so a task may leave something. It is divided among the remaining tasks, so it does
+    not make one more task.
     """
 
     def __init__(self, total_bytes: int, options: ReadOptions) -> None:
@@ -39,26 +40,29 @@ class Division:
 
     @property
     def room(self) -> Amount:
-        """Of the task whose turn it is."""
+        """How much the current task may take."""
         most = self._options.max_bytes_per_partition
         tasks = max(1, self._tasks, -(-self._left // (most + most // _SLACK)))
         return Amount(self._options.max_records_per_partition or NO_LIMIT, -(-self._left // tasks))
 
     def end_task(self, taken: Amount) -> None:
-        """The next one's turn; this one has taken so much."""
+        """Ends the current task, which has taken this amount."""
         self._left = max(0, self._left - taken.bytes)
         self._tasks -= 1
 
 
 def divide(spans: Mapping[LogId, Span], options: ReadOptions, find: Find) -> tuple[TaskEnd, ...]:
-    """Where each task but the last ends; tasks go through the logs in the order of their numbers."""
+    """Where each task except the last one ends. Tasks go through the logs in the order of log numbers.
+
+    Raises InvalidOptionError if there would be too many tasks.
+    """
     division = Division(sum(span.amount.bytes for span in spans.values()), options)
     ends: list[TaskEnd] = []
     taken, reached = NOTHING, None
 
     def end_task() -> None:
         nonlocal taken
-        assert reached is not None, "a task that ends has something"
+        assert reached is not None, "a task that ends has taken something"
         ends.append(reached)
         division.end_task(taken)
         taken = NOTHING
@@ -73,7 +77,7 @@ def divide(spans: Mapping[LogId, Span], options: ReadOptions, find: Find) -> tup
         while not (taken + Span(at, end).amount).fits(division.room):
             cut = _task_end(log, at, end, taken, division.room, find)
             if cut is None:
-                # Counted too high, and nothing to cut at: the rest of the log is a task of its own.
+                # The counters were too high, and there is no record to cut at: the rest is a separate task.
                 if taken != NOTHING:
                     end_task()
                 break
@@ -87,7 +91,7 @@ def divide(spans: Mapping[LogId, Span], options: ReadOptions, find: Find) -> tup
 def _task_end(
     log: LogId, at: LogPoint, end: LogPoint, taken: Amount, room: Amount, find: Find
 ) -> LogPoint | None:
-    """Where the task that has taken so much is full; `at` itself if nothing more fits, None if all does."""
+    """Where a task that has taken `taken` is full: `at` if nothing more fits, None if everything fits."""
     over = first_over(log, at, room - taken, find)
     if over is None or over.lsn >= end.lsn:
         return None

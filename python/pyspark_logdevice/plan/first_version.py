@@ -1,7 +1,8 @@
-"""Tasks of a batch whose end offset is of version 1, which said where tasks may begin, not where they end.
+"""The tasks of a batch whose end offset has version 1, which said where tasks may begin, not where they end.
 
-A batch that was planned before an upgrade and runs again after it must be cut as it was: a sink knows rows by
-their task. Written no more; needed as long as there are checkpoints whose last batch is of that version.
+A batch that was planned before an upgrade and runs again after it must be divided as before, because a sink
+identifies rows by their task. Such offsets are no longer written. This module is needed as long as there are
+checkpoints whose last batch has that version.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pyspark_logdevice.plan.offsets import LogPosition, Offsets, TaskEnd
 
 
 def task_ends(start: Offsets | None, end: Offsets, options: ReadOptions) -> tuple[TaskEnd, ...]:
-    """What `Offsets.tasks` is of a later version: neighbours share a task as long as it has room."""
+    """What `Offsets.tasks` is in later versions: neighbouring pieces share a task while it has room."""
     pieces = []
     for log in sorted(end.logs):
         points = _points(None if start is None else start.logs.get(log), end.logs[log], end.marks[log])
@@ -36,13 +37,13 @@ def task_ends(start: Offsets | None, end: Offsets, options: ReadOptions) -> tupl
 
 
 def _points(before: LogPosition | None, position: LogPosition, marks: tuple[LogPoint, ...]) -> list[LogPoint]:
-    """Where the batch begins in a log, where tasks may begin, and where it ends."""
+    """The points of a log where the batch begins, where tasks may begin, and where the batch ends."""
     start = position.since if before is None else before.next
     if position.undone and marks[0].lsn <= start:
         return list(marks)
     inside = [mark for mark in marks if mark.lsn > start]
     exact = next((mark for mark in marks if mark.lsn == start), None)
     if exact is None:
-        # Spark may run several old batches as one: then the start is not in the end's own marks.
+        # Spark may run several old batches as one batch: then the start is not among the marks of the end.
         exact = (marks[0] if before is None else before.at).at(start)
     return [exact, *inside]

@@ -1,4 +1,4 @@
-"""How far a query is behind: what waits in each log behind the batch that was planned last. Values only."""
+"""The lag of a query: what waits in each log after the batch that was planned last."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ VERSION: Final = 1  # of the report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """Of one log. Records are entries, as in Spark's own numbers."""
+    """The lag in one log."""
 
     path: str
-    end: Lsn  # up to which the log can be read
-    records: int
+    end: Lsn  # the log can be read up to here
+    records: int  # entries, as in Spark's own numbers
     bytes: int
     oldest_ms: int | None  # when the first record that waits was appended; None: nothing waits
 
 
 def lag_of(position: LogPosition, tail: LogTail, taken: Taken | None) -> Lag:
-    """Behind `position`, if nothing is taken of the log, or else behind what is."""
+    """The lag after `position`, or after what the batch takes of the log."""
     at = position.at if taken is None else taken.span.end
     left = None if taken is None or tail.next <= at.lsn else taken.left
     return Lag(
@@ -39,7 +39,7 @@ def lag_of(position: LogPosition, tail: LogTail, taken: Taken | None) -> Lag:
 
 
 def report(lags: Mapping[LogId, Lag], now_ms: int) -> dict[str, Any]:
-    """What Spark shows in the progress of a query, under `latestOffset` of the source."""
+    """What Spark shows as `latestOffset` of the source in the progress of a query."""
     logs = {str(int(log)): _log_report(lags[log], now_ms) for log in sorted(lags)}
     metrics = {
         "lagRecords": sum(log["lagRecords"] for log in logs.values()),

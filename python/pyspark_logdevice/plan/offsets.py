@@ -1,12 +1,12 @@
-"""Where a query is: the offsets that Spark keeps in the checkpoint, as values and as JSON.
+"""The offsets of a query, which Spark keeps in the checkpoint, as values and as JSON.
 
     {"version": 2, "cluster": "ads", "tasks": [], "logs": {"7": {"path": "/ads/clicks", "next": "42", ...}}}
 
-Spark compares offsets as text and keeps them for as long as the query lives, so the text is canonical: logs
-by number, fields in one order, 64-bit numbers as text. An end says everything that decides how its batch is
-read: where the query began in each log, and where each task ends. So a batch that is run again is cut in the
-same way, and what `latest` meant when the query was first started is never forgotten. Offsets of version 1
-are read, and written no more.
+Spark compares offsets as text and keeps them as long as the query exists, so the text is canonical: logs
+sorted by number, fields in a fixed order, 64-bit numbers as text. An end offset has everything that decides
+how its batch is read: where the query began in each log, and where each task ends. So a batch that is run
+again is divided in the same way, and the meaning of `latest` at the first start is never forgotten. Offsets
+of version 1 are still read, but no longer written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logdevice.errors import CheckpointFormatError
 from logdevice.types import LSN_MAX, LogId, LogPoint, Lsn
 
 VERSION: Final = 2
-# The offset of a query that has not begun. What it stands for is in the end of the first batch.
+# The offset of a query that has not begun. The end offset of the first batch says where it began.
 INITIAL: Final[Mapping[str, Any]] = {"version": VERSION, "start": "initial"}
 
 _NUMBER_MAX: Final = (1 << 63) - 1
@@ -33,7 +33,7 @@ _OPTIONAL_FIELDS: Final = ("undone", _PURGED)
 
 
 class TaskEnd(NamedTuple):
-    """Up to where, in the order of logs, one task reads and behind which the next one begins."""
+    """Where one task ends and the next one begins, in the order of logs."""
 
     log: LogId
     lsn: Lsn
@@ -41,7 +41,7 @@ class TaskEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What was read of a log before and is to be undone, because the log has lost some of it."""
+    """A range that the query has read and must undo, because the log has lost records of it."""
 
     log: LogId
     start: Lsn
@@ -50,33 +50,35 @@ class Undone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPosition:
-    """How far one log was read."""
+    """How far the query has read one log."""
 
-    path: str  # when the batch was planned; rows carry it
+    path: str  # at the time the batch was planned; rows carry it
     since: Lsn  # where the query began in this log
-    # Counts what was appended, which may be a little more than what can be read yet.
+    # Its counters include what was just appended, which may be slightly more than can be read yet.
     at: LogPoint
-    lineage: str | None = None  # which history of the log was read; None: it had none yet
-    undone: Undone | None = None  # what this batch says is to be undone, before it reads on
-    # Of a keyed log: how far it had removed deletions when the query began in it.
+    lineage: str | None = None  # the history of the log that was read; None if it had none yet
+    undone: Undone | None = None  # what must be undone before this batch, which then reads on
+    # Of a keyed log: its purged end when the query began in it.
     purged_seen: Lsn = Lsn(0)
 
     @property
     def next(self) -> Lsn:
-        """The first LSN that was not read."""
+        """The first LSN that the query has not read."""
         return self.at.lsn
 
     def moved(self, path: str, at: LogPoint) -> LogPosition:
-        """The position behind what was read."""
+        """The position after the query has read up to `at`."""
         return replace(self, path=path, at=at)
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
+    """How far a query has read each log, and how the batch that ends here is divided into tasks."""
+
     cluster: str
     logs: Mapping[LogId, LogPosition]
-    tasks: tuple[TaskEnd, ...] = ()  # all but the last, which reads the rest
-    # Of version 1 instead: the start of what a log's batch read, where tasks may begin, and its end.
+    tasks: tuple[TaskEnd, ...] = ()  # without the last task, which reads the rest
+    # In version 1, instead: for each log where the batch begins, where tasks may begin, and where it ends.
     marks: Mapping[LogId, tuple[LogPoint, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -86,21 +88,26 @@ class Offsets:
 
 
 def from_json(plain: Mapping[str, Any]) -> Offsets | None:
-    """The offsets that `to_json` wrote; None for those of a query that has not begun."""
+    """The offsets that `to_json` wrote; None for the offset of a query that has not begun.
+
+    Raises CheckpointFormatError if they are damaged, or were written by a newer version.
+    """
     version = plain.get("version")
     if type(version) is not int or version < 1:
-        raise CheckpointFormatError(f"the checkpoint has no version, got {version!r}")
+        raise CheckpointFormatError(
+            f"the checkpoint's version must be an integer of at least 1, got {version!r}"
+        )
     if version > VERSION:
         raise CheckpointFormatError(
-            f"the checkpoint is of version {version}; this program reads up to version {VERSION}"
+            f"the checkpoint has version {version}; this program reads versions up to {VERSION}"
         )
     if dict(plain) == {**INITIAL, "version": version}:
         return None
     cluster, logs, tasks = plain.get("cluster"), plain.get("logs"), plain.get("tasks", [])
     if not isinstance(cluster, str) or not isinstance(logs, Mapping) or not isinstance(tasks, list):
-        raise _damaged("the whole", plain)
+        raise _damaged("the whole offset", plain)
     if tuple(plain) != _FIELDS[version]:
-        raise _damaged("the whole", plain)
+        raise _damaged("the whole offset", plain)
     positions = {_log(log): _position(log, found, version) for log, found in logs.items()}
     marks = {_log(log): _marks(log, found) for log, found in logs.items()} if version == 1 else {}
     return Offsets(cluster, positions, _tasks(tasks), marks)
@@ -115,7 +122,7 @@ def _tasks(plain: list[Any]) -> tuple[TaskEnd, ...]:
 
 def _position_to_json(position: LogPosition) -> dict[str, Any]:
     undone = position.undone
-    # Only where there is something to say: most logs are not keyed.
+    # Most logs are not keyed, so the field is written only where it has a value.
     purged = {_PURGED: str(int(position.purged_seen))} if position.purged_seen else {}
     return {
         "path": position.path,
@@ -182,7 +189,7 @@ def _numbers(field: str, plain: Any, count: int) -> list[int]:
 
 
 def _number(field: str, text: Any) -> int:
-    # Numbers of JSON lose digits in many hands, so they are text here, without signs or leading zeros.
+    # Many JSON libraries lose digits of large numbers, so they are text here, without signs or leading zeros.
     if not isinstance(text, str) or not text.isdecimal() or str(int(text)) != text or int(text) > _NUMBER_MAX:
         raise _damaged(field, text)
     return int(text)

@@ -1,8 +1,8 @@
-"""Decides what the next batch of a query reads, by asking the cluster. Lives on the driver.
+"""Decides, on the driver, what the next batch of a query reads. Asks the cluster where its logs are.
 
-One planner serves one query, or one batch read, from one thread. Nothing that a later batch depends on is
-kept here: it is all in the offsets, so a query that is started again goes on as if nothing had happened.
-Questions that fail for the moment are asked again by the client, until `retryTimeout`.
+One planner serves one query, or one batch read, from one thread. Everything that a later batch depends on is
+in the offsets, not in the planner, so a query that is started again continues where it was. The client
+retries failed requests until `retryTimeout`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _ALL: Final = Amount(NO_LIMIT, NO_LIMIT)
 
 
 class Planner:
+    """The planner of one query, or of one batch read."""
+
     def __init__(self, options: ReadOptions, client: Client) -> None:
         self._options, self._client = options, client
         self._selection = Selection(options, client)
@@ -43,15 +45,15 @@ class Planner:
         self._threads: ThreadPoolExecutor | None = None
         self._is_checked = False
         self._target: dict[LogId, LogTail] | None = None
-        self._left: dict[LogId, CountedRecord] = {}  # the first record behind the last end that was planned
-        self.lag: dict[LogId, Lag] = {}  # behind the last end that was planned
+        self._left: dict[LogId, CountedRecord] = {}  # the first record after the last planned end
+        self.lag: dict[LogId, Lag] = {}  # after the last planned end
 
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def plan_batch(self, filters: Sequence[Comparison] = ()) -> tuple[list[ReadSplit], Amount]:
-        """The tasks of a batch read of all that the filters let through, and how much they read."""
+        """The tasks of a batch read of everything that passes the filters, and how much they read."""
         start, tails = self._begin(Edge.EARLIEST)
         paths = {log: position.path for log, position in start.logs.items()}
         if self._is_cut:
@@ -60,12 +62,12 @@ class Planner:
         def wanted(log: LogId) -> Span:
             at = start.logs[log].at
             end = self._endpoints.end(log, paths[log], tails[log], at.lsn)
-            first, behind = lsns(filters, log, paths[log], self._client.find_time)
-            if max(first, at.lsn) >= min(behind, end.lsn):
+            first, upto = lsns(filters, log, paths[log], self._client.find_time)
+            if max(first, at.lsn) >= min(upto, end.lsn):
                 return Span(at, at)
             return Span(
                 at if first <= at.lsn else self._endpoints.counted(log, first, tails[log]),
-                end if behind >= end.lsn else self._endpoints.counted(log, behind, tails[log]),
+                end if upto >= end.lsn else self._endpoints.counted(log, upto, tails[log]),
             )
 
         spans = {log: span for log, span in self._each(paths, wanted).items() if span}
@@ -75,11 +77,11 @@ class Planner:
         return splits(start, end, self._options), sum((span.amount for span in spans.values()), NOTHING)
 
     def begin(self, default: Edge) -> Offsets:
-        """Where a query without a checkpoint begins: fixed from now on."""
+        """Where a query without a checkpoint begins. The offsets keep it from then on."""
         return self._begin(default)[0]
 
     def _begin(self, default: Edge) -> tuple[Offsets, dict[LogId, LogTail]]:
-        """And where the logs ended when it began."""
+        """Where a query without a checkpoint begins, and where the logs end at that moment."""
         paths = self._selection.logs({})
         tails = self._tails(paths)
         self._endpoints.check_names(paths)
@@ -88,17 +90,19 @@ class Planner:
         return Offsets(self._client.cluster().cluster, begun), tails
 
     def hold_target(self) -> None:
-        """From now on nothing is read that is appended later."""
+        """Sets the present ends of the logs as the target: nothing that is appended later is read."""
         self._target = self._ends(self._selection.chosen())
 
     @property
     def has_target(self) -> bool:
+        """Whether `hold_target` was called."""
         return self._target is not None
 
     def next_end(self, start: Offsets, *, limited: bool) -> Offsets | None:
         """The end of the next batch; None if there is nothing new.
 
-        `start` may be behind what was last planned, or from a checkpoint: it alone decides.
+        Only `start` decides where the batch begins. It may be from a checkpoint, or an older one than the
+        last planned end.
         """
         self.resume(start, start)
         paths, tails = self._readable(start, limited=limited)
@@ -110,15 +114,15 @@ class Planner:
         return self._end(start, paths, taken) if is_something else None
 
     def _readable(self, start: Offsets, *, limited: bool) -> tuple[dict[LogId, str], Mapping[LogId, LogTail]]:
-        """First step: which logs there are to read, and where they end."""
+        """First step: finds the logs to read, and where they end."""
         paths = self._selection.logs(start.logs)
         if self._target is None:
-            # What a sequencer that was just replaced does not know of comes with a later batch.
+            # A replaced sequencer that answers does not know the newest records. A later batch has them.
             tails = self._tails(paths, confirm=not limited)
             if self._is_cut and any(log not in start.logs or _has_more(start, log, tails) for log in paths):
                 tails = self._ends(paths)
             return paths, tails
-        # Logs that were read under another name were not among those that the target was made of.
+        # Logs that the query has read under another name were not chosen when the target was set.
         missing = [log for log in start.logs if log in paths and log not in self._target]
         self._target |= self._ends(missing) if missing else {}
         return {log: path for log, path in paths.items() if log in self._target}, self._target
@@ -126,7 +130,7 @@ class Planner:
     def _still_true(
         self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
     ) -> Offsets:
-        """Second step: the start in the history that logs have now, with those that have joined since."""
+        """Second step: checks the start against the histories of the logs, and adds logs that have joined."""
         settled = {log: replace(position, undone=None) for log, position in start.logs.items()}
         looked_at = self._each(
             [log for log in paths if log in settled],
@@ -140,7 +144,7 @@ class Planner:
     def _admitted(
         self, start: Offsets, waiting: Mapping[LogId, Span], *, limited: bool
     ) -> Mapping[LogId, Taken]:
-        """Third step: what the batch takes of that which waits."""
+        """Third step: decides how much the batch takes of what waits."""
         if not waiting:
             self._left = {}
             return {}
@@ -152,20 +156,24 @@ class Planner:
         return taken
 
     def _end(self, start: Offsets, paths: Mapping[LogId, str], taken: Mapping[LogId, Taken]) -> Offsets:
-        """Last step: the offsets behind what is taken, with all that decides how the batch is read."""
+        """Last step: makes the end offsets, with everything that decides how the batch is read."""
         spans = {log: part.span for log, part in taken.items() if part.span}
         moved = {log: start.logs[log].moved(paths[log], span.end) for log, span in spans.items()}
         tasks = divide(spans, self._options, self._find)
         return Offsets(start.cluster, {**start.logs, **moved}, tasks)
 
     def resume(self, start: Offsets | None, end: Offsets) -> None:
-        """Before anything is read on the strength of a checkpoint: whether it fits what is there now."""
+        """Checks once, before anything is read, that a checkpoint fits the cluster and its logs.
+
+        Raises CheckpointError of the kind that says what does not fit.
+        """
         if self._is_checked:
             return
         cluster = self._client.cluster().cluster
         if end.cluster != cluster:
             raise CheckpointClusterError(
-                f"the checkpoint is of cluster {end.cluster!r}; {self._options.endpoint} is of {cluster!r}"
+                f"the checkpoint belongs to cluster {end.cluster!r}, but {self._options.endpoint} belongs to "
+                f"cluster {cluster!r}"
             )
         paths = self._selection.logs(end.logs)
         before = {} if start is None else start.logs
@@ -174,7 +182,7 @@ class Planner:
         self._is_checked = True
 
     def is_there(self, log: LogId) -> bool:
-        """Whether the log is not known to have been removed."""
+        """Whether the log exists, as far as the planner knows."""
         return self._selection.is_there(log)
 
     @property
@@ -185,14 +193,15 @@ class Planner:
         start, tail = end.since if before is None else before.next, self._client.tail(log)
         if end.next > tail.next:
             raise CheckpointAheadError(
-                f"the checkpoint has {end.path} read up to {end.next}, and the log ends at {tail.next}",
+                f"the checkpoint says that {end.path} was read up to {end.next}, but the log ends at "
+                f"{tail.next}",
                 log=log,
                 lsn=end.next,
             )
         first = self._client.first_lsn(log) if self._options.fail_on_data_loss else start
         if first > start:
             raise CheckpointTrimmedError(
-                f"{end.path} was trimmed up to {first}, and the query goes on at {start}",
+                f"{end.path} was trimmed up to {first}, but the query must continue at {start}",
                 log=log,
                 lsn=start,
             )
@@ -200,7 +209,7 @@ class Planner:
     def _with_new_logs(
         self, start: Offsets, paths: Mapping[LogId, str], tails: Mapping[LogId, LogTail]
     ) -> Offsets:
-        """The same start, with the beginning of every log that has joined since."""
+        """The start, with the beginning of every log that has joined since."""
         new = {log: path for log, path in paths.items() if log not in start.logs}
         joining = self._begun(new, lambda log: self._endpoints.beginning(log, tails[log]))
         for log, position in start.logs.items():
@@ -226,7 +235,7 @@ class Planner:
         return self._options.cut == "consistent"
 
     def _ends(self, logs: Iterable[LogId]) -> dict[LogId, LogTail]:
-        """Where the logs end, or with option cut where a consistent cut does."""
+        """Where the logs end. With the option cut, this is a consistent cut."""
         listed = list(logs)
         if not self._is_cut or not listed:
             return self._tails(listed)
@@ -245,11 +254,11 @@ class Planner:
     ) -> CountedRecord | None:
         known = self._left.get(log)
         if known is not None and known.lsn == start and entries is None and bytes is None:
-            return known  # what is counted at a record never changes
+            return known  # the counters at a record never change
         return self._client.find_record(log, start, entries=entries, bytes=bytes)
 
     def _each(self, logs: Iterable[LogId], ask: Callable[[LogId], Result]) -> dict[LogId, Result]:
-        """Asks about several logs at a time; the order is theirs."""
+        """Asks about the logs, several at a time; the answers are in the order of the logs."""
         listed = list(logs)
         if len(listed) < 2:
             return {log: ask(log) for log in listed}
@@ -263,7 +272,7 @@ def _has_more(start: Offsets, log: LogId, tails: Mapping[LogId, LogTail]) -> boo
 
 
 def _waiting(start: Offsets, ends: Mapping[LogId, LogPoint]) -> dict[LogId, Span]:
-    """What waits in each log in which something does."""
+    """What waits in each log; logs in which nothing waits are left out."""
     spans = {log: Span(start.logs[log].at, end) for log, end in ends.items()}
     return {log: span for log, span in spans.items() if span}
 
@@ -273,7 +282,7 @@ def _tail_at(end: CutEnd, time_ms: int) -> LogTail:
 
 
 def _end_of(tail: LogTail, *, wait: bool) -> LogPoint:
-    """Where a batch may end. What is not released yet can be read by those who wait for it: one who wants
-    all there is, and not just something, does. A new sequencer knows at first of nothing that is released.
+    """Where a batch may end. With `wait`, for a query that must read everything, it ends at the tail, and its
+    tasks wait until that is released. A new sequencer does not know at first what is released.
     """
     return tail.at(tail.next if wait else tail.released_end)

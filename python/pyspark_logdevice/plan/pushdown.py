@@ -1,8 +1,8 @@
-"""Filters of a query as ranges of LSNs: what need not be read is not read. For the JVM surface.
+"""Turns filters of a query into ranges of LSNs, so that less is read. For the JVM surface.
 
-Values only. Spark applies every filter again to the rows, so a range may be wider than the filter, never
-narrower. It is not offered on the Python surface because Spark, there, keeps what one query pushed down and
-applies it to the next one of the same DataFrame.
+Spark applies every filter again to the rows, so a range may be wider than the filter, but never narrower. The
+Python surface does not offer this, because there Spark keeps the filters of one query and applies them to the
+next query of the same DataFrame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FindTime = Callable[[LogId, int], Lsn]
 
 
 class Comparison(NamedTuple):
-    """Of a column with values, of which only IN has several; times are microseconds since 1970."""
+    """A comparison of a column with values. Only IN has several values. Times are microseconds since 1970."""
 
     column: str
     operator: str
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def lsns(filters: Iterable[Comparison], log: LogId, path: str, find_time: FindTime) -> tuple[Lsn, Lsn]:
-    """From where to where the log need be read; the end is not above the start if not at all."""
+    """The range of LSNs in which the log must be read. Its end is not above its start if there is none."""
     start, end = 0, int(LSN_MAX)
     for column, operator, values in filters:
         if not values:
@@ -40,7 +40,7 @@ def lsns(filters: Iterable[Comparison], log: LogId, path: str, find_time: FindTi
                 start = start if lowest is None else max(start, lowest + (operator == ">"))
                 end = end if highest is None else min(end, highest + (operator != "<"))
             case "timestamp":
-                # Records have milliseconds: a bound inside of one keeps all of it.
+                # Records have times in milliseconds: a bound inside a millisecond keeps all of it.
                 if lowest is not None:
                     start = max(start, find_time(log, max(0, lowest // 1000)))
                 if highest is not None and highest >= 0:

@@ -1,7 +1,7 @@
-"""What was read and is no longer in the log: found before a batch is planned, for the planner.
+"""Finds, before a batch is planned, records that the query has read and that are no longer in the log.
 
-With onRollback = fail the query stops. With emit the next batch says by a row what is to be undone, and reads
-on from the safe LSN; its end offset keeps both, so the batch is the same when it is run again.
+With onRollback = fail the query fails. With emit, the next batch has a row that says what must be undone, and
+reads on from the safe LSN. Its end offset keeps both, so the batch is the same when it is run again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ def checked(
     position: LogPosition,
     counted: Callable[[LogId, Lsn], LogPoint],
 ) -> LogPosition:
-    """The same position, if that still is the history of the log; else the one to go on from."""
+    """The position if its history is still that of the log, else the position to continue from.
+
+    In that case it raises RollbackError instead, unless onRollback is emit.
+    """
     checkpoint = Checkpoint(
         path=position.path,
         log=log,
@@ -41,7 +44,9 @@ def checked(
 
 
 def made_again(options: ReadOptions, gone: LogId, position: LogPosition, new: LogPosition) -> LogPosition:
-    """Of a log that has the name of one that is gone: what was read of that one is to be undone."""
+    """The position in a log that was made under the path of a removed one. With onRollback = emit, everything
+    that was read of the removed log must be undone.
+    """
     if options.on_rollback != "emit" or position.next <= position.since:
         return new
     return replace(new, undone=Undone(gone, position.since, position.next))

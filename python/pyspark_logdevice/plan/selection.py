@@ -1,7 +1,7 @@
-"""Which logs a query reads: those that its options name or match, as they are now. Lives with the planner.
+"""Finds the logs that a query reads: those that its options name or match at the moment. Part of the planner.
 
-A log is itself by its number. Under a new name it is read on; one that was removed and made again under its
-old name is another.
+A log is identified by its number. After a rename it is still read. A log that was removed and made again
+under its old path is another log.
 """
 
 from __future__ import annotations
@@ -17,26 +17,29 @@ from logdevice.types import LogId
 from pyspark_logdevice.options.read import ReadOptions
 from pyspark_logdevice.plan.offsets import LogPosition
 
-# Together some times what nodes take to hear of a change.
+# Together several times as long as nodes need to learn of a change.
 _LOOKS_MAX: Final = 4
 _LOOK_PAUSE_MS: Final = 500
 
 
 class Selection:
+    """The logs of one query."""
+
     def __init__(self, options: ReadOptions, client: Client) -> None:
         self._options, self._client = options, client
         self._listed: dict[LogId, str] = {}
         self._listed_ms: float | None = None
-        self._gone: set[LogId] = set()  # for ever: numbers are not given out again
+        self._gone: set[LogId] = set()  # never forgotten, because log numbers are not reused
 
     def chosen(self) -> dict[LogId, str]:
-        """The logs that the options choose by what they are called now, and their paths."""
+        """The logs that the options choose by their present paths or numbers, and their paths."""
         return {log: path for log, path in sorted(self._list().items()) if self._chooses(log, path)}
 
     def logs(self, positions: Mapping[LogId, LogPosition]) -> dict[LogId, str]:
-        """The logs to read and their paths; `positions` has those that the query has been reading.
+        """The logs to read and their paths. `positions` has the logs that the query has read so far.
 
-        LogRemovedError if one of those is gone and that matters, UnknownLogError if a name was never there.
+        Raises LogRemovedError if one of those was removed and the query cannot go on without it, and
+        UnknownLogError if the option `logs` names a log that never existed.
         """
         self._look_for([log for log in positions if self.is_there(log)])
         chosen, listed = self.chosen(), self._list()
@@ -54,7 +57,7 @@ class Selection:
         return dict(sorted(chosen.items()))
 
     def is_there(self, log: LogId) -> bool:
-        """Whether the log is not known to have been removed."""
+        """Whether the log exists, as far as is known."""
         return log not in self._gone
 
     def _chooses(self, log: LogId, path: str) -> bool:
@@ -63,15 +66,15 @@ class Selection:
         return path in self._options.logs or str(int(log)) in self._options.logs
 
     def _is_missed(self, log: LogId, path: str, names: set[str]) -> bool:
-        """Of a log that is gone: whether the query cannot go on without it, or was told not to."""
+        """Whether the query must fail because this log was removed."""
         if not self._chooses(log, path):
-            return False  # the user has taken it out of the options
+            return False  # the user has removed it from the options
         is_named_in_vain = bool(self._options.logs) and names.isdisjoint((path, str(int(log))))
         return self._options.fail_on_data_loss or is_named_in_vain
 
     def _look_for(self, logs: list[LogId]) -> None:
-        """Any node may answer, also one that has not heard of a new log yet: only a log that is missing for
-        longer than that takes has been removed.
+        """Finds out which of the logs were removed. A node may answer that does not know a new log yet. So a
+        log counts as removed only if it is missing for longer than nodes need to learn of it.
         """
         missing = [log for log in logs if log not in self._list()]
         for _ in range(_LOOKS_MAX):
@@ -83,7 +86,7 @@ class Selection:
         self._gone.update(missing)
 
     def _list(self) -> dict[LogId, str]:
-        """What is there, as of not longer ago than `logRefresh`."""
+        """All logs and their paths; the list is at most `logRefresh` old."""
         now_ms = time.monotonic() * 1000
         if self._listed_ms is None or now_ms >= self._listed_ms + self._options.log_refresh_ms:
             views = self._client.logs("/")

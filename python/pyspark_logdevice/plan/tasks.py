@@ -1,7 +1,7 @@
-"""What the tasks of a batch read. Plain arithmetic.
+"""Computes what the tasks of a batch read.
 
-A batch is given by its start, its end and the options, and nothing else: planned again it gives the same
-splits in the same order.
+Only the start, the end and the options decide. So a batch that is planned again has the same splits in the
+same order.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pyspark_logdevice.plan.offsets import LogPosition, Offsets
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """The LSNs of one log from `start` up to, not including, `end`; never none."""
+    """The LSNs of one log from `start` up to `end`; never empty."""
 
     log: LogId
     path: str
     start: Lsn
     end: Lsn
-    lineage: str | None = None  # the history that the driver has looked at
-    is_undone: bool = False  # nothing to read: a row says that this is to be undone
-    purged_seen: Lsn = Lsn(0)  # of a keyed log: deletions that were removed later must not be missing
+    lineage: str | None = None  # the history of the log that the driver has seen
+    is_undone: bool = False  # nothing is read: one row says that this range must be undone
+    purged_seen: Lsn = Lsn(0)  # of a keyed log: its purged end when the query began in it
 
 
 class ReadSplit(InputPartition):
-    """What one task reads: ranges of any number of logs, those of one log in order."""
+    """What one task reads: ranges of one or more logs; ranges of the same log are in order."""
 
     def __init__(self, ranges: tuple[LogRange, ...]) -> None:
         super().__init__(None)
@@ -61,7 +61,7 @@ def _parts(
 ) -> list[list[LogRange]]:
     """What each task reads of one log, where tasks end at `cuts`."""
     if position is None:
-        # The log was removed since. Nothing is left of it, but every other task keeps its number.
+        # The log was removed since then. It has nothing to read, but every other task keeps its number.
         return [[] for _ in range(len(cuts) + 1)]
     at = position.since if before is None else before.next
     parts: list[list[LogRange]] = [[]]

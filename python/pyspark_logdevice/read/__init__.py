@@ -1,1 +1,1 @@
-"""What a task does: its ranges of logs as Arrow batches of the source's schema."""
+"""Reads the ranges of a task, as Arrow batches of the source's schema."""

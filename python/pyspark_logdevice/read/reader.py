@@ -1,9 +1,9 @@
-"""Reads what one task was given: ranges of logs, one after the other, as Arrow batches of a size Spark likes.
+"""Reads the ranges of logs of one task, one after the other, as Arrow batches of a size that suits Spark.
 
-Lives as long as the task. A range is delivered completely, each LSN once, or an error is raised: a task
-that is tried again gives the same rows. Gaps become rows, as the options say; neighbouring gaps of one type
-are one row, because how a reader cuts them is chance. A read that stands still is an error that says where,
-since when, and which nodes it waits for.
+A range is delivered completely, each LSN once, or an error is raised. So a task that is tried again gives the
+same rows. The options say which gaps become rows. Neighbouring gaps of one type are one row, because how a
+reader divides them is chance. A read that makes no progress is an error that says where it is, since when,
+and for which nodes it waits.
 """
 
 from __future__ import annotations
@@ -39,20 +39,19 @@ from pyspark_logdevice.plan.tasks import LogRange, ReadSplit
 from pyspark_logdevice.read import task_metrics
 from pyspark_logdevice.read.rows import Columns, LogRows
 
-# Of a batch for Spark: parts are joined until one of these is reached, and cut only far above them, because
-# in between the size makes no difference to Spark.
+# The size of a batch for Spark: parts are joined until one of these is reached, and cut only far above them.
+# In between, the size makes no difference to Spark.
 ROWS_WANTED: Final = 16_384
-BYTES_WANTED: Final = 2 << 20  # joining costs a copy, and what comes off the wire is mostly larger
+BYTES_WANTED: Final = 2 << 20  # joining costs a copy, and most batches from the wire are larger than this
 ROWS_MAX: Final = 4 * ROWS_WANTED
 BYTES_MAX: Final = 8 * BYTES_WANTED
-READERS_MAX: Final = 4  # begun at a time in one task
-WINDOW_BYTES_SHARED: Final = 16 << 20  # of each of them, where there are several: together one usual window
-# Ranges begin where their log began when they were planned: what was trimmed inside of one was never seen.
+READERS_MAX: Final = 4  # open at the same time in one task
+WINDOW_BYTES_SHARED: Final = 16 << 20  # of each reader if there are several: together one default window
 
 
 def read_split(options: ReadOptions, columns: Columns, split: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Everything in the ranges of the split, in their order."""
-    # Where there is nothing to read Spark makes a partition of its own.
+    """All rows of the ranges of a split, in order, as batches of a size that suits Spark."""
+    # If there is nothing to read, Spark makes a partition itself, which is no ReadSplit.
     ranges = split.ranges if isinstance(split, ReadSplit) else ()
     yield from in_batches(_rows(connections.client(options), options, columns, ranges))
     connections.freeze_gc()
@@ -62,7 +61,7 @@ def _rows(
     client: Client, options: ReadOptions, columns: Columns, ranges: Sequence[LogRange]
 ) -> Iterator[pa.RecordBatch]:
     headers_only = not columns.needs_bodies
-    # Closed when Spark wants no more rows, which need not be at the end.
+    # Closes the readers also when Spark stops before the end.
     with closing(_opened(client, options, ranges, headers_only=headers_only)) as readers:
         for wanted, reader in readers:
             rows = LogRows(columns, wanted.log, wanted.path)
@@ -79,8 +78,8 @@ def _rows(
 def _opened(
     client: Client, options: ReadOptions, ranges: Sequence[LogRange], *, headers_only: bool
 ) -> Generator[tuple[LogRange, BlockingReader | None], None, None]:
-    """A reader for each range, some of them begun before it is their turn: small ranges take hardly longer
-    than the way to the nodes and back.
+    """A reader for each range. Some are opened before it is their turn, because reading a small range takes
+    hardly longer than a round trip to the nodes.
     """
     begun: deque[tuple[LogRange, BlockingReader | None]] = deque()
     left = iter(ranges)
@@ -118,12 +117,13 @@ def _close(reader: BlockingReader | None) -> None:
 
 
 def _items(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> Iterator[Item]:
-    """Batches and gaps that follow each other without a break from the start of the range to its end."""
+    """The batches and gaps of a range, from its start to its end; checks that none is missing."""
     position = wanted.start
     for item in with_whole_gaps(_taken(reader, options, wanted)):
         if item.start != position:
             raise LocalProtocolError(
-                f"{item.start} of {wanted.path} was read where {position} was expected", log=wanted.log
+                f"the reader of {wanted.path} delivered {item.start} where {position} was expected",
+                log=wanted.log,
             )
         position = item.end
         if isinstance(item, Gap):
@@ -160,7 +160,7 @@ def _taken(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> It
 
 
 def with_whole_gaps(parts: Iterator[Item]) -> Iterator[Item]:
-    """The same, with neighbouring gaps of one type as one."""
+    """The same items, with neighbouring gaps of one type joined to one gap."""
     before: Gap | None = None
     for item in parts:
         if isinstance(item, Gap) and before is not None and before.type is item.type:
@@ -208,9 +208,9 @@ def _stalled(reader: BlockingReader, options: ReadOptions, wanted: LogRange) -> 
     since_ms = time.monotonic_ns() // 1_000_000 - health.waiting_since_ms
     down = f", known down: {', '.join(map(str, health.known_down))}" if health.known_down else ""
     return UnavailableError(
-        f"the read of {wanted.path} stands still for longer than readTimeout = {options.read_timeout_ms} "
-        f"ms: at {health.head} it waits for {health.waiting.value} ({health.waiting_for}) since {since_ms} "
-        f"ms{down}",
+        f"the read of {wanted.path} made no progress for longer than readTimeout = "
+        f"{options.read_timeout_ms} ms: at {health.head} it has waited for {health.waiting.value} "
+        f"({health.waiting_for}) for {since_ms} ms{down}",
         log=wanted.log,
         lsn=health.head,
     )
@@ -221,7 +221,7 @@ def _becomes_a_row(gap: Gap, options: ReadOptions) -> bool:
 
 
 def _complain(gap: Gap, options: ReadOptions, wanted: LogRange) -> None:
-    """Raises for gaps that end the log, and for those that the options do not allow."""
+    """Raises an error for a gap after which the log cannot be read, or that the options do not allow."""
     log = wanted.log
     match gap.type:
         case GapType.NOTINCONFIG:
@@ -229,7 +229,7 @@ def _complain(gap: Gap, options: ReadOptions, wanted: LogRange) -> None:
                 f"the log {wanted.path} was removed while it was read", log=log, lsn=gap.start
             )
         case GapType.ACCESS:
-            raise AccessError(f"the log {wanted.path} may not be read", log=log, lsn=gap.start)
+            raise AccessError(f"this client may not read the log {wanted.path}", log=log, lsn=gap.start)
         case GapType.DATALOSS:
             if options.fail_on_data_loss:
                 raise DataLossError(

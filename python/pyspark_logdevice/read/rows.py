@@ -1,8 +1,8 @@
-"""What a row is: the schema that Spark sees, and records and gaps as Arrow batches of exactly that shape.
+"""Has the schema that Spark sees, and makes Arrow batches of exactly that shape from records and gaps.
 
-The schema is a promise. A user may ask for some of its columns, in any order; when those are only about
-where an entry is, records are read without their bodies. Values only: nothing here talks to a cluster, and
-nothing loops over entries.
+The schema is a public interface. A query may ask for some of its columns, in any order. If these say only
+where an entry is, records are read without their bodies. Nothing here talks to a cluster or loops over
+entries.
 """
 
 from __future__ import annotations
@@ -34,39 +34,42 @@ SCHEMA: Final = StructType(
     [
         StructField("log", StringType()),  # its path
         StructField("log_id", LongType()),
-        StructField("lsn", LongType()),  # of the record the entry is in; of a gap: where it begins
-        StructField("batch_offset", IntegerType()),  # of the entry in its record
+        StructField("lsn", LongType()),  # of the record that holds the entry; of a gap: its first LSN
+        StructField("batch_offset", IntegerType()),  # the place of the entry in its record
         StructField("timestamp", TimestampType()),  # of the append
         StructField("key", BinaryType()),
         StructField("payload", BinaryType()),
         StructField("attributes", MapType(StringType(), StringType())),
-        StructField("gap", StringType()),  # null for an entry; else why there is none: DATALOSS, ...
-        StructField("gap_end_lsn", LongType()),  # the first LSN behind the gap
+        StructField("gap", StringType()),  # null for an entry, else the gap type: DATALOSS, ...
+        StructField("gap_end_lsn", LongType()),  # the first LSN after the gap
     ]
 )
 BODY_COLUMNS: Final = frozenset({"key", "payload", "attributes"})
-# In every row, also in that of a gap.
+# Columns that are never null, even in the row of a gap.
 ALWAYS_THERE: Final = frozenset({"log", "log_id", "lsn"})
 
-# As Spark maps its types itself: it refuses batches that differ in anything.
+# Mapped by Spark's own function, because Spark refuses batches whose types differ in any way.
 _ARROW: Final = to_arrow_schema(SCHEMA, timezone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns that were asked for, in that order. Can be pickled."""
+    """The columns that a query asks for, in its order. Can be pickled."""
 
     schema: pa.Schema
 
     @classmethod
     def of(cls, requested: StructType | None = None) -> Columns:
-        """Checks what a user asks for; None asks for everything. No columns at all: rows to be counted."""
+        """Checks the columns that a query asks for. None means all; without any column rows are only counted.
+
+        Raises InvalidArgumentError if a column does not exist, has another type, or is there twice.
+        """
         chosen = (SCHEMA if requested is None else requested).fields
         names = [field.name for field in chosen]
         for field in chosen:
             _check(field)
             if names.count(field.name) > 1:
-                raise InvalidArgumentError(f"the schema has the column {field.name!r} twice")
+                raise InvalidArgumentError(f"the schema has the column {field.name!r} twice; leave one out")
         return cls(
             pa.schema(
                 [pa.field(field.name, _ARROW.field(field.name).type, field.nullable) for field in chosen]
@@ -79,12 +82,12 @@ class Columns:
 
     @property
     def needs_bodies(self) -> bool:
-        """Whether anything is asked for that only the bodies of records know."""
+        """Whether one of the columns is in the bodies of records."""
         return not BODY_COLUMNS.isdisjoint(self.names)
 
 
 class LogRows:
-    """Makes rows of one log. Columns that say the same in every row are made once and cut to length."""
+    """Makes the rows of one log. A column with the same value in every row is made once and cut to length."""
 
     def __init__(self, columns: Columns, log: int, path: str) -> None:
         self._columns, self._path = columns, path
@@ -97,7 +100,7 @@ class LogRows:
         self._repeated: dict[str, pa.Array] = {}
 
     def of_records(self, batch: RecordsBatch) -> pa.RecordBatch:
-        """A row for each entry; the batch was read with or without bodies, as the columns need it."""
+        """A row for each entry of a batch. It was read with bodies if the columns need them."""
         if self._columns.needs_bodies:
             found = batch.columns
             self._check_columns(batch, found)
@@ -108,7 +111,7 @@ class LogRows:
         return self._batch([self._column(name, column, rows) for name in self._columns.names], rows)
 
     def of_gap(self, gap: Gap) -> pa.RecordBatch:
-        """One row that says what is not there."""
+        """One row for a gap."""
         values = {
             "log": self._path,
             "log_id": self._constants["log_id"].as_py(),
@@ -122,14 +125,14 @@ class LogRows:
     def _batch(self, arrays: list[pa.Array], rows: int) -> pa.RecordBatch:
         if arrays:
             return pa.RecordBatch.from_arrays(arrays, schema=self._columns.schema)
-        # Without columns a batch has its number of rows only if it is made this way.
+        # Only in this way does a batch without columns keep its number of rows.
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
 
     def _column(self, name: str, column: Callable[[str], pa.Array], rows: int) -> pa.Array:
         if name in self._constants:
             return self._constant(name, rows)
         found = column(name)
-        # Milliseconds as microseconds: unchecked, because no time of an append comes near the end of either.
+        # Milliseconds to microseconds, unchecked: the time of an append is far from the limits of both.
         return found.cast(_ARROW.field(name).type, safe=False) if name == "timestamp" else found
 
     def _constant(self, name: str, rows: int) -> pa.Array:
@@ -139,17 +142,17 @@ class LogRows:
         return made.slice(0, rows)
 
     def _check_columns(self, batch: RecordsBatch, found: pa.RecordBatch) -> None:
-        """Batches of a typed log have columns of their own, which are not those of this schema."""
+        """Raises an error for a batch of a log with its own columns, which do not fit this schema."""
         if found.schema.get_field_index("payload") < 0:
             raise InvalidArgumentError(
-                f"the log {self._path} has, at {batch.start}, a batch of the columns "
-                f"{', '.join(found.schema.names[3:])}, not entries with key and payload. Ask for a schema "
-                f"without {', '.join(sorted(BODY_COLUMNS))}, or read it with the client"
+                f"the log {self._path} has at {batch.start} a batch with the columns "
+                f"{', '.join(found.schema.names[3:])}, not with key and payload; select no "
+                f"{', '.join(sorted(BODY_COLUMNS))}, or read the log with the client"
             )
 
 
 class _HeaderEntries:
-    """From a row for each record to a row for each entry; only the columns that are asked for are made."""
+    """Makes rows for entries from headers, which have a row for each record. Columns are made on demand."""
 
     def __init__(self, headers: pa.RecordBatch) -> None:
         self._headers = headers
@@ -175,12 +178,12 @@ def _check(field: StructField) -> None:
     wanted = known[field.name].dataType
     if field.dataType != wanted:
         raise InvalidArgumentError(
-            f"the column {field.name!r} is {wanted.simpleString()}, not {field.dataType.simpleString()}; "
-            "ask for it as it is and cast it in the query"
+            f"the column {field.name!r} has type {wanted.simpleString()}, not "
+            f"{field.dataType.simpleString()}; use that type in the schema, and cast it in the query"
         )
     if not field.nullable and field.name not in ALWAYS_THERE:
         raise InvalidArgumentError(
-            f"the column {field.name!r} may be null, in the row of a gap or otherwise: leave NOT NULL out"
+            f"the column {field.name!r} can be null, for example in the row of a gap: leave out NOT NULL"
         )
 
 

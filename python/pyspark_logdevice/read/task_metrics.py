@@ -1,28 +1,29 @@
-"""What a task counts while it reads, for Spark's SQL metrics and the progress of streams.
+"""Counts what a task reads, for Spark's SQL metrics and the progress of streams.
 
-Lives in a worker process, which serves one task at a time: whoever runs the task takes the numbers at its
-end. Counted per batch or gap, never per entry. The Python surface cannot report them, and nobody takes them.
+The counters belong to the worker process, which runs one task at a time. The JVM surface's worker takes them
+at the end of a task. They are counted per batch or gap, never per entry. The Python surface has no way to
+report them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# The names that the JVM side knows, in its order; it drops others.
+# The names that the Java class TaskMetrics knows, in its order; it ignores others.
 NAMES: Final = ("records", "bytesReceived", "gaps", "lossGaps", "rewinds", "knownDown")
 
 _counted: dict[str, int] = {}
 
 
 def add(name: str, number: int = 1) -> None:
-    """Counts further, by one of `NAMES`."""
+    """Adds to the counter `name`, which must be one of `NAMES`."""
     if name not in NAMES:
         raise ValueError(f"no task metric is called {name!r}; those known are {', '.join(NAMES)}")
     _counted[name] = _counted.get(name, 0) + number
 
 
 def take() -> dict[str, int]:
-    """What was counted since the last call."""
+    """Returns what was counted since the last call, and resets the counters."""
     counted = dict(_counted)
     _counted.clear()
     return counted

@@ -1,4 +1,4 @@
-"""Clients are kept for a process, not for a task, and never taken over from the process that forked it."""
+"""Clients are kept for a process, not for a task. A forked process never uses those of its parent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark_logdevice.options.read import ReadOptions
 
 OPTIONS = ReadOptions(endpoint="127.0.0.1:1", logs=("/log",))
 
-# As Spark's daemon does: everything is imported, then each worker is forked, uses clients and ends.
+# Like Spark's daemon: imports everything, then forks workers, which use clients and end.
 WORKERS = """
 import os, sys
 from logdevice.types import Lsn
@@ -40,7 +40,7 @@ for worker in range(3):
     assert os.waitpid(child, 0)[1] == 0
 """
 
-# What each kind of worker does for Spark, and how many objects Spark's collector looks at after it.
+# Does what each kind of worker does for Spark, and prints how many objects Spark's collector visits after it.
 WORK = """
 import gc, os, sys
 import pyarrow as pa
@@ -76,7 +76,7 @@ for work in (create, plan, read, append):
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
-_MANY = 10_000  # a fraction of what modules make; a worker that has just finished has some hundreds
+_MANY = 10_000  # modules make many times more objects; a worker that has just finished has some hundreds
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_forked_workers_have_clients_of_their_own(cluster: SmallCluster) -> None
     assert _run(WORKERS, cluster).splitlines() == [str(end)] * 3
 
 
-def test_spark_collects_garbage_over_little_after_any_work(cluster: SmallCluster) -> None:
-    """Over all that modules made it takes longer than a small task, on a core that the query needs."""
+def test_sparks_garbage_collection_visits_few_objects_after_any_work(cluster: SmallCluster) -> None:
+    """With the objects of all modules it would take longer than a small task, and occupy a core."""
     _log_with_one_record(cluster)
     seen = {
         name: (int(left), int(frozen))
@@ -114,11 +114,11 @@ def test_spark_collects_garbage_over_little_after_any_work(cluster: SmallCluster
     }
     assert seen.keys() == {"create", "plan", "read", "append"}
     for name, (left, frozen) in seen.items():
-        assert left < _MANY < frozen, f"after {name} the collector looks at {left} objects; frozen: {frozen}"
+        assert left < _MANY < frozen, f"after {name} the collector visits {left} objects; frozen: {frozen}"
 
 
-def test_a_worker_that_imported_nothing_since_freezes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What tasks leave behind is for the collector."""
+def test_a_worker_without_new_imports_freezes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage of tasks must stay collectable."""
     monkeypatch.setattr(connections, "_modules_frozen", 0)
     try:
         connections.freeze_gc()

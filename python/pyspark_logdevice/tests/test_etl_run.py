@@ -1,4 +1,4 @@
-"""What is dug out of Spark's long texts."""
+"""The error that is extracted from the long text of a Spark error."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ logdevice.errors.{error}
         ("ErrorOfALaterVersion: something new", LogDeviceError, "something new"),
     ],
 )
-def test_an_error_of_ours_comes_out_of_sparks_text_as_it_went_in(
+def test_an_error_of_the_source_is_found_in_sparks_text(
     error: str, kind: type[LogDeviceError], message: str
 ) -> None:
     found = plain_error(CHAIN.format(error=error))
     assert (type(found), found.message) == (kind, message)
 
 
-def test_another_error_is_told_by_its_last_sentence() -> None:
+def test_of_any_other_error_the_last_sentence_is_shown() -> None:
     found = plain_error("[STREAM_FAILED] Query terminated\nTraceback\nValueError: no such thing\n")
     assert found.message == "the query failed: no such thing"
     assert plain_error("[X] first line\nsecond").message == "the query failed: [X] first line"

@@ -1,4 +1,4 @@
-"""How a session gets the jar, and what the worker writes to the JVM."""
+"""How a session gets the jar, and what a worker sends to the JVM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_logdevice import jvm
 from pyspark_logdevice.jvm_surface.worker import BATCH, ROWS, send
 from pyspark_logdevice.read import task_metrics
 
-FRAME = struct.Struct("!iq")  # a number that says what follows, and another
+FRAME = struct.Struct("!iq")  # the kind of frame, and a number
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def builder() -> SparkSession.Builder:
     return SparkSession.Builder()
 
 
-def test_the_jar_joins_those_that_are_there(jar: Path, builder: SparkSession.Builder) -> None:
+def test_the_jar_is_added_to_the_jars_of_the_builder(jar: Path, builder: SparkSession.Builder) -> None:
     builder.config("spark.jars", "/opt/one.jar,/opt/two.jar")
     configured = jvm.configure(jvm.configure(builder))
     assert configured._options["spark.jars"] == f"/opt/one.jar,/opt/two.jar,{jar}"
@@ -47,7 +47,7 @@ def test_the_catalog_gets_its_cluster_and_options(jar: Path, builder: SparkSessi
     }
 
 
-def test_without_the_jar_the_python_surface_goes_on(
+def test_without_the_jar_the_python_surface_is_used(
     jar: Path, builder: SparkSession.Builder, caplog: pytest.LogCaptureFixture
 ) -> None:
     jar.unlink()
@@ -55,7 +55,7 @@ def test_without_the_jar_the_python_surface_goes_on(
         assert jvm.configure(builder)._options == {}
     assert caplog.messages == [
         f"{jar} does not exist: the package was installed without the JVM surface. Run `make jar` in a "
-        "checkout, or install a wheel that was built after it. Logs are read by the Python surface, and "
+        "checkout, or install a wheel that contains the jar. Logs are read by the Python surface, and "
         "there is no catalog."
     ]
     with pytest.raises(jvm.JarMissingError):
@@ -71,13 +71,13 @@ def test_task_metrics_are_taken_once() -> None:
     assert task_metrics.take() == {}
 
 
-def test_a_task_metric_that_the_jvm_does_not_know_is_refused() -> None:
+def test_an_unknown_task_metric_is_refused() -> None:
     with pytest.raises(ValueError, match="no task metric is called 'recrods'; those known are records, "):
         task_metrics.add("recrods")
 
 
 def received(out: bytes) -> list[tuple[int, pa.RecordBatch]]:
-    """What the JVM makes of frames with batches: which columns were sent, and these."""
+    """What the JVM reads from frames with batches: which columns were sent, and the columns."""
     source, schemas, found = pa.BufferReader(out), {}, []
     while head := source.read(FRAME.size):
         kind, sent = FRAME.unpack(head)
@@ -88,7 +88,7 @@ def received(out: bytes) -> list[tuple[int, pa.RecordBatch]]:
     return found
 
 
-def test_a_batch_is_sent_without_its_columns_of_nothing_but_nulls() -> None:
+def test_a_batch_is_sent_without_columns_that_have_only_nulls() -> None:
     def batch(lsns: list[int], gaps: list[str | None]) -> pa.RecordBatch:
         rows = len(lsns)
         columns = [pa.nulls(rows, pa.binary()), pa.array(lsns), pa.array(gaps, pa.string())]
@@ -105,7 +105,7 @@ def test_a_batch_is_sent_without_its_columns_of_nothing_but_nulls() -> None:
     ]
 
 
-def test_rows_without_columns_are_a_number() -> None:
+def test_rows_without_columns_are_sent_as_a_number() -> None:
     rows = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 5, [None]))
     out = io.BytesIO()
     send(iter([rows, rows]), out)

@@ -1,4 +1,4 @@
-"""What a listener makes of Spark's progress: values for our sources, nothing for others."""
+"""What a listener reports from Spark's progress: values for sources that read logs, and no others."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_report_has_every_log_and_the_sums() -> None:
     assert report({}, now_ms=5)["metrics"] == {"lagRecords": 0, "lagBytes": 0, "lagSeconds": 0.0, "logs": 0}
 
 
-def test_a_progress_is_told_for_each_source_that_reads_logs() -> None:
+def test_progress_is_reported_for_each_source_that_reads_logs() -> None:
     others: list[Any] = [None, 5, "not json", {"topic": {"0": 23}}, [1]]
     (found,) = of_progress(progress(*others, REPORT))
     assert found == SourceProgress(
@@ -70,7 +70,7 @@ def test_a_progress_is_told_for_each_source_that_reads_logs() -> None:
     assert found.records_behind == 5
 
 
-def test_gaps_that_were_observed_and_metrics_of_the_source_are_told_too() -> None:
+def test_observed_gaps_and_metrics_of_the_source_are_reported_too() -> None:
     observed = {"logdevice_gaps": {"DATALOSS": 2, "TRIM": 0}, "mine": {"x": 1}}
     spoken = progress(REPORT, metrics={"rewinds": "3", "odd": "x"}, observedMetrics=observed, name=None)
     (found,) = of_progress(spoken)
@@ -79,7 +79,7 @@ def test_gaps_that_were_observed_and_metrics_of_the_source_are_told_too() -> Non
     assert "odd" not in found.metrics
 
 
-def test_a_listener_passes_on_what_it_hears() -> None:
+def test_a_listener_calls_its_function() -> None:
     heard: list[SourceProgress] = []
     listener = LagListener(heard.append)
 

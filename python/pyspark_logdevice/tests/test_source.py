@@ -1,4 +1,4 @@
-"""What Spark is told when it calls the source, without Spark: the calls are plain methods."""
+"""What the source returns when Spark calls it. The calls are plain methods, so Spark is not needed."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_spark_finds_the_source_by_its_name() -> None:
     assert LogDeviceSource.name() == "logdevice"
 
 
-def test_a_broken_installation_does_not_hide_the_sources_of_others() -> None:
-    """Spark gives up on all of them when one package cannot be imported."""
+def test_a_broken_installation_does_not_hide_other_sources() -> None:
+    """Spark finds no source at all when one package cannot be imported."""
     code = (
         "import sys; sys.modules['pyspark'] = None; import pyspark_logdevice as package; "
         "print(package.LOAD_ERROR); print(hasattr(package, 'DefaultSource'))"
@@ -78,7 +78,7 @@ def test_options_are_checked_when_a_frame_is_made() -> None:
         stream(endingOffsets="latest")
 
 
-def test_the_limit_that_spark_hears_of_says_that_there_are_limits() -> None:
+def test_spark_gets_one_of_the_limits() -> None:
     assert stream().getDefaultReadLimit() == ReadMaxBytes(256 << 20)
     assert stream(maxRecordsPerTrigger="7").getDefaultReadLimit() == ReadMaxRows(7)
 
@@ -93,7 +93,7 @@ def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_a_reader_is_asked_as_spark_asks_it(reader: StreamReader, client: Client) -> None:
+def test_a_reader_answers_the_calls_that_spark_makes(reader: StreamReader, client: Client) -> None:
     begin = reader.initialOffset()
     assert reader.reportLatestOffset() is None  # before anything was asked
     first = through_spark(reader.latestOffset(begin, reader.getDefaultReadLimit()))
@@ -114,7 +114,7 @@ def test_a_reader_is_asked_as_spark_asks_it(reader: StreamReader, client: Client
     copy.stop()
 
 
-def test_what_is_there_now_is_all_that_a_run_reads(reader: StreamReader, client: Client) -> None:
+def test_available_now_reads_what_the_logs_have_at_the_start(reader: StreamReader, client: Client) -> None:
     reader.prepareForTriggerAvailableNow()
     tail = client.tail("/log").next
     client.append("/log", b"later")
@@ -127,7 +127,7 @@ def test_what_is_there_now_is_all_that_a_run_reads(reader: StreamReader, client:
 def test_an_idle_stream_answers_at_once_and_asks_seldom(
     cluster: SmallCluster, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark asks the sources of a query one after the other: who waits here makes all of them wait."""
+    """Spark asks the sources of a query one after the other, so a slow answer would delay all of them."""
     reader = LogDeviceSource(
         {"endpoint": cluster.endpoints, "logs": "/log", "startingOffsets": "latest", "pollTimeout": "1h"}
     ).streamReader(SCHEMA)
@@ -138,8 +138,8 @@ def test_an_idle_stream_answers_at_once_and_asks_seldom(
     at = through_spark(reader.latestOffset(reader.initialOffset(), limit))
     assert reader.latestOffset(at, limit) is at
     client.append("/log", b"new")
-    assert reader.latestOffset(at, limit) is at, "the answer of before"
-    assert reader.latestOffset(at, ReadAllAvailable()) is not at, "all there is, is asked for"
+    assert reader.latestOffset(at, limit) is at, "the last answer is given again"
+    assert reader.latestOffset(at, ReadAllAvailable()) is not at, "a read of everything asks the cluster"
     at = through_spark(reader.latestOffset(at, limit))
     assert reader.latestOffset(at, limit) is at
     assert reader.idle_ms() == PAUSE_MS_MIN

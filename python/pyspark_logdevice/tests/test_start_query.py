@@ -1,4 +1,4 @@
-"""When a query is started again."""
+"""Which failed queries are started again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNNING = "Waiting for data to arrive"
 
 @dataclass
 class Query:
-    """Says one thing after the other about itself, as a query of Spark does while it starts."""
+    """Stands in for a query of Spark: its status messages change one after the other while it starts."""
 
     failure: str | None = None
     messages: Iterator[str] = field(default_factory=lambda: iter(()))
@@ -48,12 +48,12 @@ def test_a_query_whose_source_was_too_slow_is_started_again() -> None:
     assert started([slow(), slow(), good, Query()]) == (good, 3)
 
 
-def test_it_is_not_started_again_for_ever() -> None:
+def test_a_query_is_started_only_a_few_times() -> None:
     queries = [slow() for _ in range(STARTS_MAX + 1)]
     assert started(queries) == (queries[STARTS_MAX - 1], STARTS_MAX)
 
 
 @pytest.mark.parametrize("failure", ["the log is gone", None])
-def test_another_outcome_is_left_to_whoever_waits_for_the_query(failure: str | None) -> None:
+def test_with_any_other_outcome_the_query_is_returned_as_it_is(failure: str | None) -> None:
     query = Query(failure, iter(["Initializing sources"]))
     assert started([query, Query()]) == (query, 1)

@@ -1,1 +1,1 @@
-"""The sink: rows become tagged appends, each in the log once."""
+"""The sink: rows become tagged appends, and each is in the log exactly once."""

@@ -1,8 +1,7 @@
-"""Rows on their way to logs: checked, divided among the logs, and cut into what shares an LSN.
+"""Checks rows, divides them among logs, and cuts them into records.
 
-Functions of the rows alone. Where rows are cut depends on the rows before them and on nothing else, least of
-all on how Spark slices its batches: a task that is run again cuts in the same places. Nothing loops over
-rows.
+Where rows are cut depends only on the rows before them, not on how Spark slices its batches. So a task that
+is run again cuts in the same places. No function loops over rows.
 """
 
 from __future__ import annotations
@@ -25,37 +24,44 @@ _ALLOWED: Final[dict[str, tuple[DataType, ...]]] = {
     "attributes": (MapType(StringType(), StringType(), True), MapType(StringType(), StringType(), False)),
     "log": (StringType(),),
 }
-_COLUMNS: Final = "payload (binary or string), key (the same), attributes (map<string,string>), log (string)"
+_COLUMNS: Final = (
+    "payload (binary or string), key (binary or string), attributes (map<string,string>), log (string)"
+)
 _OFFSET: Final = np.dtype(np.int32)
 
 
 def check_columns(schema: StructType, log: str | None) -> None:
-    """InvalidOptionError names the column that cannot be written, and what can."""
+    """Raises InvalidOptionError for the first column that cannot be written, or if a column is missing."""
     for field in schema.fields:
         if field.name not in _ALLOWED:
-            raise InvalidOptionError(f"column {field.name} cannot be written to a log; there are: {_COLUMNS}")
+            raise InvalidOptionError(
+                f"column {field.name} cannot be written to a log; allowed are: {_COLUMNS}"
+            )
         if field.dataType not in _ALLOWED[field.name]:
             kinds = " or ".join(kind.simpleString() for kind in _ALLOWED[field.name])
             raise InvalidOptionError(
-                f"column {field.name} must be {kinds}, it is {field.dataType.simpleString()}"
+                f"column {field.name} must be {kinds}, got {field.dataType.simpleString()}"
             )
     names = schema.names
     if "payload" not in names:
         raise InvalidOptionError(f"there is no column payload; the columns are {', '.join(names) or 'none'}")
     if log is None and "log" not in names:
-        raise InvalidOptionError("nothing says where to write: give option log, or a column log")
+        raise InvalidOptionError("no log to write to is given: give option log, or a column log")
 
 
 def entries_by_log(rows: pa.RecordBatch, log: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of a batch as entries, log by log, each in the order in which they came."""
+    """The rows of a batch as entries, grouped by log; those of one log keep their order."""
     entries = _entries(rows)
     if "log" not in rows.schema.names:
-        assert log is not None, "one of both is there: see check_columns"
+        assert log is not None, "check_columns refuses rows without both"
         yield log, entries
         return
     logs = rows.column("log")
     if logs.null_count and log is None:
-        raise InvalidArgumentError(f"{logs.null_count} rows have no log, and there is no option log for them")
+        raise InvalidArgumentError(
+            f"the column log is null in {logs.null_count} of {rows.num_rows} rows: fill it, or give option "
+            "log for them"
+        )
     encoded = pc.fill_null(logs, log).dictionary_encode() if logs.null_count else logs.dictionary_encode()
     numbers = encoded.indices.to_numpy(zero_copy_only=False)
     for number, name in enumerate(encoded.dictionary.to_pylist()):
@@ -66,8 +72,8 @@ def _entries(rows: pa.RecordBatch) -> pa.RecordBatch:
     payloads = rows.column("payload")
     if payloads.null_count:
         raise InvalidArgumentError(
-            f"{payloads.null_count} rows have no payload; an empty one is X''. Rows of gaps have none: "
-            "leave them out with where('gap is null')"
+            f"the column payload is null in {payloads.null_count} of {rows.num_rows} rows; an empty payload "
+            "is X''. Rows of gaps have no payload: leave them out with where('gap is null')"
         )
     keys = rows.column("key") if "key" in rows.schema.names else pa.nulls(rows.num_rows, pa.binary())
     columns = [keys.cast(pa.binary()), payloads.cast(pa.binary())]
@@ -78,8 +84,8 @@ def _entries(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class Cutter:
-    """Collects the entries for one log and gives back records as soon as they are full: have so many bytes of
-    keys and payloads, or so many rows.
+    """Collects the entries for one log, and returns a record as soon as it is full: when it has
+    `bytes_wanted` bytes of keys and payloads, or `entries_wanted` entries.
     """
 
     def __init__(self, bytes_wanted: int, entries_wanted: int) -> None:
@@ -88,10 +94,11 @@ class Cutter:
         self._entries = self._bytes = 0
 
     def add(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Adds entries, and yields the records that are full."""
         sizes = np.cumsum(_lengths(entries.column("key")) + _lengths(entries.column("payload")))
         start, before = 0, 0
         while start < entries.num_rows:
-            # The first row with which the record is full; rows before it never are.
+            # The first row with which the record is full.
             by_bytes = int(np.searchsorted(sizes, before + self._bytes_wanted - self._bytes)) + 1
             end = min(entries.num_rows, by_bytes, start + self._entries_wanted - self._entries)
             self._waiting.append(entries.slice(start, end - start))
@@ -102,20 +109,20 @@ class Cutter:
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has been collected, if anything."""
+        """Yields the entries collected so far as a record, if there are any."""
         if self._waiting:
             yield pa.concat_batches(self._waiting)
         self._waiting, self._entries, self._bytes = [], 0, 0
 
 
 def _lengths(column: pa.Array) -> np.ndarray:
-    """Of each value; what a null leaves in the buffer is nothing."""
+    """The length of each value; a null has length 0."""
     offsets = np.frombuffer(column.buffers()[1] or b"\0\0\0\0", _OFFSET)
     return np.diff(offsets[column.offset : column.offset + len(column) + 1]).astype(np.int64)
 
 
 def are_same(record: pa.RecordBatch, stored: pa.RecordBatch) -> bool:
-    """Whether a record read back has the entries of another, in whatever order."""
+    """Whether two records have the same entries, in any order."""
     some, others = _comparable(record), _comparable(stored)
     if some.equals(others):
         return True
@@ -124,7 +131,7 @@ def are_same(record: pa.RecordBatch, stored: pa.RecordBatch) -> bool:
 
 
 def _comparable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without positions, and with attributes if only null ones."""
+    """The batch without positions, and with a column of attributes even if all are null."""
     kind = ENTRIES_WITH_ATTRIBUTES.field("attributes").type
     has_attributes = "attributes" in batch.schema.names
     attributes = batch.column("attributes") if has_attributes else pa.nulls(batch.num_rows, kind)

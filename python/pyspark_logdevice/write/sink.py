@@ -1,10 +1,10 @@
-"""The sink, `df.writeStream.format("logdevice")` and `df.write.format("logdevice")`: rows are appended once.
+"""The sink: `df.writeStream.format("logdevice")` and `df.write.format("logdevice")` append each row once.
 
-Spark runs a task again when it fails, runs two of it when one is slow, and runs a whole batch again after a
-crash. Every record that a task appends therefore has a tag made of who writes, which batch, which partition,
-and its number within them; the log takes the first with a tag and answers any other with the position of
-that first one. Nothing is kept outside of the log. A batch is there as soon as its records are: what a
-crash leaves undone, the replay of the batch completes.
+Spark runs a task again if it fails, runs a second copy if it is slow, and runs a whole batch again after a
+crash. So every record that a task appends has a tag made of the writer, the batch, the partition and the
+record's number in that partition. The log takes the first record with a tag, and answers any other one with
+the position of the first. No state is kept outside of the log. If a crash interrupts a batch, its replay
+appends what is missing.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ from pyspark_logdevice import connections
 from pyspark_logdevice.options.write import WriteOptions
 from pyspark_logdevice.write.chunks import Cutter, are_same, check_columns, entries_by_log
 
-# How many records of one log a task may append in a batch: the room of a batch among a writer's numbers.
+# How many records a task may append to one log in a batch: the numbers of a writer that belong to one batch.
 RECORDS_MAX: Final = 1 << 20
-# Attempts of one task are equals: the first to append wins, and nobody is fenced off.
+# The same for all attempts of a task: the first to append wins, and no attempt fences out another.
 _INCARNATION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Whose rows a task writes: the same for every attempt at them."""
+    """Identifies the rows that a task writes. It is the same for every attempt of the task."""
 
     writer: str
     batch: int
     partition: int
 
     def tag(self, number: int) -> WriterTag:
+        """The tag of the record with this number among those of the task for one log."""
         if number >= RECORDS_MAX:
             raise InvalidOptionError(
-                f"a task has more than {RECORDS_MAX} records for one log in a batch: raise recordBytes and "
-                "recordEntries, or use more partitions"
+                f"a task has more than {RECORDS_MAX} records for one log in a batch: raise the options "
+                "recordBytes and recordEntries, or use more partitions"
             )
         seq = self.batch * RECORDS_MAX + number
         name = f"spark/{self.writer}/{self.partition}"
@@ -60,7 +61,7 @@ class Attempt:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Made on the driver and pickled to every task, so they share the name that is made up here."""
+    """Writes `df.write`. Made on the driver and pickled to every task, so all tasks share a writer name."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(schema, options.log)
@@ -73,16 +74,18 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes `df.writeStream`. The writer's name is the option writerId, or the id of the query."""
+
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(schema, options.log)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = _task()
-        # The id of the query is in its checkpoint: the same after every restart.
+        # The id of the query is in its checkpoint, so it is the same after every restart.
         query, batch = map(task.getLocalProperty, ("sql.streaming.queryId", "streaming.sql.batchId"))
-        assert query is not None, "Spark sets it for the tasks of a stream"
-        assert batch is not None, "and this"
+        assert query is not None, "Spark sets the query id for the tasks of a stream"
+        assert batch is not None, "Spark sets the batch id for the tasks of a stream"
         writer = self._options.writer_id or query
         return append_rows(self._options, Attempt(writer, int(batch), task.partitionId()), iterator)
 
@@ -90,7 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def append_rows(
     options: WriteOptions, attempt: Attempt, rows: Iterator[pa.RecordBatch]
 ) -> WriterCommitMessage:
-    """Appends all rows of a task, one record after the other. Nothing is left to do on the driver."""
+    """Appends all rows of a task, one record after the other. The driver has nothing left to do."""
     client = connections.client(options)
     targets: dict[str, _Target] = {}
     for batch in rows:
@@ -111,7 +114,7 @@ class _Target:
         self._client, self._attempt, self._log = client, attempt, log
         self._timeout_ms = options.retry_timeout_ms
         self._cutter = Cutter(options.record_bytes, options.record_entries)
-        # A log that has forgotten writers takes a new one only if it says that it is new.
+        # A log that has forgotten writers takes appends of an unknown writer only with proof that it is new.
         self._since = client.tail(log).next
         self._records = 0
 
@@ -131,14 +134,16 @@ class _Target:
             self._compare(record, tag, done.lsn)
 
     def _compare(self, record: pa.RecordBatch, tag: WriterTag, lsn: Lsn) -> None:
-        """What is there under this tag must be what this attempt has: else rows are missing or doubled."""
+        """Raises ReplayDiffersError unless the record in the log with this tag has the rows of this attempt.
+        Otherwise rows would be missing or doubled.
+        """
         if not lsn:
-            # So long ago that its place is forgotten: of this batch, or of an earlier one with its number.
+            # The append is so old that the log has forgotten its LSN: was it this batch, or an earlier one?
             reached = self._client.append_status(self._log, tag).next_seq // RECORDS_MAX
             if reached > self._attempt.batch:
                 raise ReplayDiffersError(
-                    f"{self._attempt.writer} has appended batch {reached} to {self._log} and begins batch "
-                    f"{self._attempt.batch} again",
+                    f"writer {self._attempt.writer} has already appended batch {reached} to {self._log}, and "
+                    f"now begins batch {self._attempt.batch} again",
                 )
             return
         stored = self._stored(lsn)
@@ -150,7 +155,7 @@ class _Target:
             )
 
     def _stored(self, lsn: Lsn) -> pa.RecordBatch | None:
-        """None if it was trimmed or lost since: it was there, and nobody can say more."""
+        """The record at an LSN; None if it was trimmed or lost since then, and cannot be compared."""
         with self._client.read(self._log, lsn, lsn.next) as reader:
             found = reader.next(self._timeout_ms)
         return found.columns if isinstance(found, RecordsBatch) else None
@@ -158,5 +163,5 @@ class _Target:
 
 def _task() -> TaskContext:
     task = TaskContext.get()
-    assert task is not None, "Spark runs it in a task"
+    assert task is not None, "Spark calls the writer in a task"
     return task

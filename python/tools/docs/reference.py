@@ -132,11 +132,11 @@ def _code(text: str) -> list[str]:
 def _members(kind: type) -> list[str]:
     """A table of attributes or members, without the column that would be empty in all rows."""
     if issubclass(kind, Enum):
-        head, rows = ("member", "meaning"), [(f"`{each.name}`", each.text) for each in members(kind)]
+        head = ["member", "meaning"]
+        rows = [[f"`{each.name}`", each.text] for each in members(kind)]
     else:
-        fields = _fields(kind)
-        head = ("attribute", "type", "meaning")
-        rows = [(f"`{each.name}`", f"`{each.type}`", each.text) for each in fields]
+        head = ["attribute", "type", "meaning"]
+        rows = [[f"`{each.name}`", f"`{each.type}`", each.text] for each in _fields(kind)]
     if not rows:
         return []
     if not any(row[-1] for row in rows):

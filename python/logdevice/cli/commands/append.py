@@ -1,8 +1,8 @@
 """`logdevice append`: every line of the input becomes one entry of a log.
 
-Lines that are there at the same time share a batch, so a file goes fast and a terminal goes at once.
-Lines are bytes: nothing is decoded, and only the newline at the end is taken off. What was acknowledged
-when something fails is said, so that one knows which line to go on with.
+Lines that are available at the same time share a batch, so a file is appended fast, and a line typed at a
+terminal at once. Lines are bytes: nothing is decoded, and only the newline at the end is removed. If an
+append fails, the command says what was acknowledged before, so that the user knows where to continue.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import declaring
-from logdevice.cli.output import Output, shown_bytes
+from logdevice.cli.output import Output, counted, shown_bytes
 from logdevice.errors import InvalidArgumentError, LogDeviceError
 from logdevice.types import Lsn
 
@@ -36,27 +36,29 @@ def add_commands(group: declaring.Commands) -> None:
         "append",
         run_append,
         "append lines to a log, one entry per line",
-        details="What `logdevice cat` prints afterwards is the same text.",
+        details="`logdevice cat` prints the same lines.",
     )
     declaring.add_log(parser)
-    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="- or nothing: standard input")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", default="-", help="the input (default -, standard input)"
+    )
     parser.add_argument(
         "--writer",
         metavar="NAME",
-        help="append the input once: run again with the same name and input, it appends only what is missing",
+        help="append exactly once: a repeated run with the same NAME and input appends only what is missing",
     )
 
 
 @dataclass(slots=True)
 class AppendProgress:
-    """What has been acknowledged so far."""
+    """What the log has acknowledged so far."""
 
     lines: int = 0
     size: int = 0
     batches: int = 0
     first: Lsn | None = None
     last: Lsn | None = None
-    skipped_lines: int = 0  # an earlier run, or another one, has appended them
+    skipped_lines: int = 0  # already in the log, appended by another run
 
     def note(self, batch: list[bytes], lsn: Lsn) -> None:
         self.lines += len(batch)
@@ -67,7 +69,8 @@ class AppendProgress:
 
     def __str__(self) -> str:
         where = f", {self.first} to {self.last}" if self.first else ""
-        return f"{self.lines} lines, {shown_bytes(self.size)} in {self.batches} batches{where}"
+        lines, batches = counted(self.lines, "line", "lines"), counted(self.batches, "batch", "batches")
+        return f"{lines}, {shown_bytes(self.size)} in {batches}{where}"
 
 
 def run_append(client: Client, options: argparse.Namespace, output: Output) -> None:
@@ -79,10 +82,10 @@ def run_append(client: Client, options: argparse.Namespace, output: Output) -> N
             else:
                 _append_once(client, options, descriptor, progress)
         except LogDeviceError:
-            output.remark(f"acknowledged before this happened: {progress}")
+            output.remark(f"acknowledged before the error: {progress}")
             raise
     if progress.skipped_lines:
-        output.remark(f"there already: {progress.skipped_lines} lines")
+        output.remark(f"already in the log: {counted(progress.skipped_lines, 'line', 'lines')}")
     output.result(
         f"appended {progress}",
         {
@@ -105,7 +108,7 @@ def _append(
         progress.note(batch, client.append_many(log, batch))
         if time.monotonic() - shown >= _PROGRESS_S:
             shown = time.monotonic()
-            output.remark(f"{progress.lines} lines, {shown_bytes(progress.size)}")
+            output.remark(f"{counted(progress.lines, 'line', 'lines')}, {shown_bytes(progress.size)}")
 
 
 def _append_once(
@@ -124,7 +127,7 @@ def _append_once(
 
 @contextmanager
 def _opened(file: str) -> Iterator[int]:
-    """The descriptor to read from."""
+    """The descriptor to read from: of the file, or of standard input for `-`."""
     if file == "-":
         yield sys.stdin.fileno()
         return
@@ -139,8 +142,8 @@ def _opened(file: str) -> Iterator[int]:
 
 
 def batches(descriptor: int) -> Iterator[list[bytes]]:
-    """Lines as they come: all that one read returned, without waiting for more."""
-    rest: list[bytes] = []  # of a line whose end has not come yet
+    """The lines that each read of the descriptor returns, without waiting for more."""
+    rest: list[bytes] = []  # of a line whose end has not been read yet
     while data := os.read(descriptor, READ_BYTES):
         head, newline, tail = data.rpartition(b"\n")
         if not newline:

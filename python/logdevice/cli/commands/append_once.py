@@ -1,8 +1,8 @@
-"""`logdevice append --writer NAME`: an input that is in the log once, however often the command is run.
+"""`logdevice append --writer NAME`: appends an input exactly once, however often the command is run.
 
-The input is cut into batches in a way that depends on its lines alone, and the number of a batch is the
-number of its append. So a command that was interrupted is simply run again with the same name and input:
-the log says how many batches it has, and those are skipped. Two runs at once do no harm either.
+How the input is cut into batches depends only on its lines, and the number of a batch is the number of its
+append. So an interrupted command is simply run again with the same name and input: the log says how many
+batches it has, and the command skips those. Two runs at the same time do no harm either.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from logdevice.cli.output import counted
 from logdevice.client import RecordsBatch, TaggedAppend, writer_number
 from logdevice.client.blocking import Client
 from logdevice.errors import InvalidArgumentError
@@ -18,13 +19,13 @@ from logdevice.types import Lsn, WriterTag
 
 LINES_MAX: Final = 1_000
 BYTES_MAX: Final = 256 * 1024
-_INCARNATION: Final = 1  # the same for every run, so that none fences off another
+_INCARNATION: Final = 1  # the same for every run, so that no run fences out another
 
 Note = Callable[[list[bytes], TaggedAppend], None]
 
 
 def append_once(client: Client, log: str | int, name: str, lines: Iterator[list[bytes]], note: Note) -> int:
-    """Appends what is not there yet; how many lines were there already."""
+    """Appends what the log does not have yet. Returns how many lines it already had."""
     writer = writer_number(name)
     there = client.append_status(log, _tag(writer, 0)).next_seq
     skipped, last = 0, None
@@ -42,7 +43,7 @@ def append_once(client: Client, log: str | int, name: str, lines: Iterator[list[
 
 
 def even_batches(lines: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
-    """The same batches for the same lines, however they come in."""
+    """Cuts lines into batches. The batches depend on the lines only, not on how they arrive."""
     batch: list[bytes] = []
     size = 0
     for some in lines:
@@ -61,10 +62,10 @@ def _tag(writer: int, seq: int) -> WriterTag:
 
 
 def _check_same(client: Client, log: str | int, name: str, writer: int, seq: int, batch: list[bytes]) -> None:
-    """The last batch that is there is the one that would be skipped: it is the same input."""
+    """Raises an error unless the last batch to be skipped is the one that the log has at its number."""
     lsn = client.append_status(log, _tag(writer, seq)).lsn
     if not lsn:
-        return  # so old that the log no longer knows where it is
+        return  # so old that the log no longer knows its LSN
     found = [
         entry.payload
         for item in client.read(log, lsn, Lsn(lsn + 1))
@@ -73,6 +74,7 @@ def _check_same(client: Client, log: str | int, name: str, writer: int, seq: int
     ]
     if found and found != batch:
         raise InvalidArgumentError(
-            f"writer {name!r} has appended another input to this log: its batch {seq} has {len(found)} lines "
-            f"and is not what this input has there, {len(batch)} lines; choose another writer name"
+            f"writer {name!r} has appended another input to this log: batch {seq} has "
+            f"{counted(len(found), 'line', 'lines')} in the log and {len(batch)} in this input, or other "
+            "lines; choose another writer name"
         )

@@ -1,4 +1,4 @@
-"""`logdevice backup` and `restore`: a log into a directory, and a new log from there."""
+"""`logdevice backup` and `restore`: copies a log into a directory, and makes a new log from the copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from logdevice.cli import confirming, declaring
-from logdevice.cli.output import Output, shown_bytes
+from logdevice.cli.output import Output, counted, shown_bytes
 
 if TYPE_CHECKING:
     from logdevice.client.admin.backup_files import Backup
@@ -19,26 +19,27 @@ def add_commands(group: declaring.Commands) -> None:
         group,
         "backup",
         run_backup,
-        "copy everything that is in a log into a directory",
-        details="As Arrow files with checksums; metadata.json, written last, says what is in them.",
+        "copy a log into a directory",
+        details="The records become Arrow files with checksums; metadata.json, which lists them, is written "
+        "last.",
     )
     declaring.add_log(backup)
-    backup.add_argument("directory", metavar="DIR", help="empty, or not there yet")
+    backup.add_argument("directory", metavar="DIR", help="an empty directory, or one to create")
     restore = declaring.add(
         group,
         "restore",
         run_restore,
         "make a new log from a backup",
-        details="It has the same batches and times in the same order, under new LSNs: whoever has read the "
-        "log that was backed up reads this one from its start.",
+        details="It has the same batches and times in the same order, under new LSNs. Readers of the "
+        "original log must read the new one from its start.",
     )
-    restore.add_argument("directory", metavar="DIR", help="where the backup is")
-    restore.add_argument("path", metavar="PATH", help="of the new log, such as /ads/clicks")
+    restore.add_argument("directory", metavar="DIR", help="the directory of the backup")
+    restore.add_argument("path", metavar="PATH", help="path of the new log, such as /ads/clicks")
     restore.add_argument(
-        "--replace", action="store_true", help="remove the log that has this name now; asks first"
+        "--replace", action="store_true", help="replace the log that has this path now; asks first"
     )
     confirming.add_yes(restore)
-    declaring.add_attributes(restore, "*", "an attribute that is to be another than in the backup")
+    declaring.add_attributes(restore, "*", "an attribute to set, instead of its value in the backup")
 
 
 def run_backup(client: Client, options: argparse.Namespace, output: Output) -> None:
@@ -46,15 +47,15 @@ def run_backup(client: Client, options: argparse.Namespace, output: Output) -> N
     made = client.backup(options.log, options.directory)
     _show(made, f"backed up {made.path}", time.monotonic() - began_s, output)
     for gap in made.lost:
-        output.remark(f"the log has lost [{gap.start}, {gap.end}): not in the backup")
+        output.remark(f"the log has lost [{gap.start}, {gap.end}), so the backup does not have it either")
 
 
 def run_restore(client: Client, options: argparse.Namespace, output: Output) -> None:
     if options.replace:
         confirming.confirm(
             options,
-            f"remove {options.path} if it is there, and put the backup in its place? What was appended since "
-            "the backup is gone for good, and whoever has read the log is told to roll back",
+            f"replace {options.path} by the backup? Records appended since the backup are lost for good, and "
+            "readers of the log must roll back.",
         )
     began_s = time.monotonic()
     made = client.restore(
@@ -65,7 +66,8 @@ def run_restore(client: Client, options: argparse.Namespace, output: Output) -> 
 
 def _show(made: Backup, what: str, took_s: float, output: Output) -> None:
     output.result(
-        f"{what}: {made.records} records, {made.entries} entries, {shown_bytes(made.bytes)}",
+        f"{what}: {counted(made.records, 'record', 'records')}, "
+        f"{counted(made.entries, 'entry', 'entries')}, {shown_bytes(made.bytes)}",
         {
             "path": made.path,
             "start": str(made.start),

@@ -1,7 +1,7 @@
-"""`logdevice bench ...`: what the cluster costs, as ratios to ceilings that the same run measures.
+"""`logdevice bench ...`: measures a cluster as ratios to what the machine can do, measured in the same run.
 
-Absolute numbers say more about the machine than about us; ratios hold on any. Every benchmark makes a
-cluster of its own, ends it, and compares what it measured with what is wanted.
+Absolute numbers say more about the machine than about the cluster; ratios hold on any machine. Every
+benchmark starts its own cluster, ends it, and compares what it measured with its targets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from logdevice.cli.output import Output
 
 NODES: Final = 5
 
-# Name, function in `logdevice.bench` (its libraries are loaded when it runs), help.
+# Name, function in `logdevice.bench` (imported when it runs), help.
 BENCHES: Final = (
     ("append", "write.append", "appends, against the synced writes of one store"),
     ("chain", "chain.chain", "appends along chains, against appends to copysets"),
@@ -31,12 +31,12 @@ BENCHES: Final = (
     (
         "rebuild",
         "rebuild.rebuild",
-        "the restoring of a lost disk, against a bare copy; readers meanwhile, against alone",
+        "restoring a lost disk, against a bare copy; and what readers notice meanwhile",
     ),
     (
         "scd",
         "read.wire_bytes",
-        "bytes sent per byte delivered, with single-copy delivery and without",
+        "bytes sent per byte delivered, with and without single-copy delivery",
     ),
 )
 
@@ -49,7 +49,11 @@ def add_commands(group: declaring.Commands) -> None:
     for name, bench, help in BENCHES:
         command = declaring.add_local(inner, name, _runner(bench), f"measure {help}")
         command.add_argument(
-            "--megabytes", type=arguments.count, default=200, metavar="N", help="how much to write (200)"
+            "--megabytes",
+            type=arguments.count,
+            default=200,
+            metavar="N",
+            help="how much to write (default 200)",
         )
 
 
@@ -76,7 +80,7 @@ def function_of(name: str) -> Bench:
 
 @contextmanager
 def _cluster(parent: Path | None) -> Iterator[LocalCluster]:
-    """A cluster for one benchmark, in a directory of its own under `parent`."""
+    """A cluster for one benchmark, in its own directory under `parent`."""
     from logdevice.bench.rebuild import SETTINGS
     from logdevice.bench.write import REPLICATION
 

@@ -1,4 +1,4 @@
-"""`logdevice check`: is every record of a log stored as often, and as well, as it should be?"""
+"""`logdevice check`: reads all copies of a log and reports records with too few, wrong or different ones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 from typing import TYPE_CHECKING
 
 from logdevice.cli import arguments, declaring
-from logdevice.cli.output import Output
+from logdevice.cli.output import Output, counted
 from logdevice.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from logdevice.client.admin.replication_check import CheckReport
     from logdevice.client.blocking import Client
 
-DAMAGED = 5  # the exit code, as for every log that does not have what it should
+DAMAGED = 5  # the exit code of every command that finds records missing
 
 
 def add_commands(group: declaring.Commands) -> None:
@@ -21,8 +21,8 @@ def add_commands(group: declaring.Commands) -> None:
         group,
         "check",
         run_check,
-        "look whether every record of a log is stored as often and as well as it should be",
-        details="Reads all copies of all nodes. Exits with 5 if something is wrong.",
+        "read all copies of a log and report records with too few, wrong or different ones",
+        details="Exits with code 5 if there are any.",
     )
     declaring.add_log(check)
     check.add_argument(
@@ -30,7 +30,7 @@ def add_commands(group: declaring.Commands) -> None:
         type=arguments.count,
         metavar="COUNT",
         default=20,
-        help="how many findings to show, 20 by default",
+        help="how many findings to show (default 20)",
     )
 
 
@@ -42,7 +42,10 @@ def run_check(client: Client, options: argparse.Namespace, output: Output) -> in
     async def check() -> CheckReport:
         progress = ProgressLine(output)
         async for report in Checker(engine.client, options.log).run():
-            progress.show(f"{report.records} records, {len(report.findings)} findings, at {report.end}")
+            progress.show(
+                f"{counted(report.records, 'record', 'records')}, "
+                f"{counted(len(report.findings), 'finding', 'findings')}, at {report.end}"
+            )
         progress.end()
         return report
 
@@ -70,8 +73,8 @@ def show(report: CheckReport, findings_max: int, output: Output) -> None:
     if len(report.findings) > len(rows):
         output.text(f"and {len(report.findings) - len(rows)} more")
     if report.silent:
-        output.remark(f"not looked at, because they do not answer: {' '.join(map(str, report.silent))}")
+        output.remark(f"not checked, because they did not answer: {', '.join(map(str, report.silent))}")
     output.text(
-        f"{report.records} records in {report.copies} copies: "
-        f"{len(report.findings) or 'no'} finding{'' if len(report.findings) == 1 else 's'}"
+        f"{counted(report.records, 'record', 'records')} in {counted(report.copies, 'copy', 'copies')}: "
+        f"{counted(len(report.findings), 'finding', 'findings') if report.findings else 'no findings'}"
     )

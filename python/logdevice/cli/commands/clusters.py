@@ -1,7 +1,7 @@
-"""`logdevice up` and `logdevice down`: a whole cluster on this machine.
+"""`logdevice up` and `logdevice down`: start and end a whole cluster on this machine.
 
-A cluster that is there already is started again as it was; its records are where they were. In the
-foreground `up` lives as long as the cluster and says so when a node ends; with --detach it returns.
+A cluster that already exists is started again with its records. In the foreground, `up` runs as long as the
+cluster and reports when a node ends; with --detach it returns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from logdevice.cli import arguments, declaring
 from logdevice.cli.local import ask_each_node
 from logdevice.cli.local.local_cluster import REPLICATION_DEFAULT, LocalCluster, exists
 from logdevice.cli.local.processes import ProcessState
-from logdevice.cli.output import Output
+from logdevice.cli.output import Output, counted
 from logdevice.cli.target_cluster import DATA_DEFAULT, find_local
 from logdevice.errors import InvalidArgumentError
 
@@ -31,20 +31,27 @@ def add_commands(group: declaring.Commands) -> None:
         group,
         "up",
         run_up,
-        "start a cluster of local processes, a new one or the one that is in --data",
-        details="Ctrl-C ends it; with --detach it goes on until `logdevice down`. Records stay.",
+        "start a cluster of local processes: a new one, or the one in --data",
+        details="Ctrl-C ends it; with --detach it runs until `logdevice down`. Records stay.",
     )
     up.add_argument(
-        "--nodes", type=arguments.count, metavar="N", help=f"nodes of a new cluster ({NODES_DEFAULT})"
+        "--nodes",
+        type=arguments.count,
+        metavar="N",
+        help=f"number of nodes of a new cluster (default {NODES_DEFAULT})",
     )
     up.add_argument(
         "--replication",
         type=arguments.count,
         metavar="R",
-        help=f"copies of each record, unless a log says otherwise ({REPLICATION_DEFAULT}, or all nodes)",
+        help="copies of each record, unless set for a log "
+        f"(default {REPLICATION_DEFAULT}, or one per node of a smaller cluster)",
     )
     up.add_argument(
-        "--base-port", type=arguments.count, metavar="PORT", help="the first of two ports per node (any)"
+        "--base-port",
+        type=arguments.count,
+        metavar="PORT",
+        help="first port; a node needs two (default: any free ports)",
     )
     up.add_argument("--detach", action="store_true", help="return once the cluster runs")
     declaring.add_local(group, "down", run_down, "end the processes of a local cluster")
@@ -72,13 +79,14 @@ def run_down(options: argparse.Namespace, output: Output) -> None:
     running = [node for node in cluster.nodes if cluster.state(node) is not ProcessState.DOWN]
     cluster.stop_all(STOP_TIMEOUT_MS)
     output.result(
-        f"ended {len(running)} of {len(cluster.nodes)} nodes; records stay in {cluster.data}",
+        f"ended {len(running)} of {counted(len(cluster.nodes), 'node', 'nodes')}; "
+        f"records stay in {cluster.data}",
         {"ended": [int(node) for node in running], "data": str(cluster.data)},
     )
 
 
 def bring_up(cluster: LocalCluster) -> None:
-    """Starts a cluster; if that fails, what was started for it is ended again."""
+    """Starts a cluster. If that fails, ends the processes that it started."""
     try:
         start(cluster)
         set_replication(cluster)
@@ -89,7 +97,7 @@ def bring_up(cluster: LocalCluster) -> None:
 
 
 def start(cluster: LocalCluster) -> None:
-    """Starts what is down and waits until every node answers and sees all the others."""
+    """Starts the nodes that are down, and waits until every node answers and sees all others."""
     cluster.start_all()
     addresses = [entry.address for entry in cluster.nodes.values()]
     cluster.wait_until_ready(
@@ -99,7 +107,7 @@ def start(cluster: LocalCluster) -> None:
 
 
 def set_replication(cluster: LocalCluster) -> None:
-    """What every log of the cluster inherits, unless somebody has set it already."""
+    """Sets the replication that every log of the cluster inherits, unless it is set already."""
     from logdevice.client import connect  # takes a while to load
 
     with connect(cluster.endpoint) as client:
@@ -119,13 +127,13 @@ def _found(data: Path, options: argparse.Namespace) -> LocalCluster:
     cluster = LocalCluster.load(data)
     if options.nodes not in (None, len(cluster.nodes)):
         raise InvalidArgumentError(
-            f"{data} holds a cluster of {len(cluster.nodes)} nodes, not of {options.nodes}; "
-            "leave --nodes away to start it, or choose another --data"
+            f"{data} holds a cluster of {counted(len(cluster.nodes), 'node', 'nodes')}, not of "
+            f"{options.nodes}; leave out --nodes to start it, or choose another --data"
         )
     if options.replication is not None or options.base_port is not None:
         raise InvalidArgumentError(
-            f"{data} holds a cluster already; --replication and --base-port are for a new one "
-            "(to change its replication: logdevice logs set / replication=R)"
+            f"{data} already holds a cluster; --replication and --base-port are for a new one "
+            "(to change the replication: logdevice logs set / replication=R)"
         )
     return cluster
 
@@ -136,7 +144,7 @@ def _show(cluster: LocalCluster, output: Output, *, is_detached: bool) -> None:
         for entry in cluster.nodes.values()
     ]
     output.json({"endpoint": cluster.endpoint, "data": str(cluster.data), "nodes": rows})
-    output.text(f"{len(rows)} nodes are up, records are in {cluster.data}")
+    output.text(f"{counted(len(rows), 'node is', 'nodes are')} up, records are in {cluster.data}")
     output.table(rows, ("node", "address", "pid"))
     output.text(f"endpoint: {cluster.endpoint}")
     output.text("logdevice down ends it" if is_detached else "Ctrl-C ends it")
@@ -144,7 +152,7 @@ def _show(cluster: LocalCluster, output: Output, *, is_detached: bool) -> None:
 
 
 def _watch(cluster: LocalCluster, stopped: threading.Event, output: Output) -> None:
-    """Until somebody wants it to end; a node that ends is reported, not started again."""
+    """Runs until `stopped` is set. Reports a node that ends, and does not start it again."""
     while not stopped.wait(_WATCH_S):
         for node, code in cluster.reap().items():
             words = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"

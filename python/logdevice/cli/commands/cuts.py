@@ -1,4 +1,4 @@
-"""`logdevice cuts ...`: positions in several logs that belong together, kept under names."""
+"""`logdevice cuts ...`: takes, shows and removes named cuts: one position in each of several logs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ if TYPE_CHECKING:
 
 
 def add_commands(group: declaring.Commands) -> None:
-    help = "take, show and remove cuts: positions in several logs that belong together"
+    help = "take, show and remove cuts: one position in each of several logs, taken together"
     inner = declaring.add_group(group, "cuts", help)
     create = declaring.add(
-        inner, "create", run_create, "take a cut and keep it under a name", details="docs/cuts.md says more."
+        inner, "create", run_create, "take a cut and keep it under a name", details="See docs/cuts.md."
     )
-    create.add_argument("name", metavar="NAME", help="letters, digits, '.', '_' and '-'")
+    create.add_argument("name", metavar="NAME", help="of letters, digits, '.', '_' and '-'")
     create.add_argument(
-        "logs", type=arguments.log, metavar="LOG", nargs="+", help="a path, such as /ads/clicks, or a number"
+        "logs",
+        type=arguments.log,
+        metavar="LOG",
+        nargs="+",
+        help="path of a log, such as /ads/clicks, or its number",
     )
     create.add_argument(
         "--kind",
         choices=[kind.value for kind in CutKind],
         default=CutKind.CONSISTENT.value,
-        help="fresh: all that was acknowledged; consistent: also nothing without its causes (the default)",
+        help="fresh: has everything that was acknowledged; consistent (default): also has no entry without "
+        "the entries that caused it",
     )
-    declaring.add(inner, "list", run_list, "list the cuts that have a name")
+    declaring.add(inner, "list", run_list, "list the named cuts")
     show = declaring.add(inner, "show", run_show, "show where a cut lies in each of its logs")
-    show.add_argument("name", metavar="NAME", help="as given to `create`")
-    remove = declaring.add(inner, "remove", run_remove, "forget a cut", details="The logs stay as they are.")
-    remove.add_argument("name", metavar="NAME", help="as given to `create`")
+    show.add_argument("name", metavar="NAME", help="name of the cut")
+    remove = declaring.add(
+        inner, "remove", run_remove, "remove a named cut", details="The logs stay as they are."
+    )
+    remove.add_argument("name", metavar="NAME", help="name of the cut")
 
 
 def run_create(client: Client, options: argparse.Namespace, output: Output) -> None:

@@ -1,7 +1,7 @@
-"""`logdevice etl`: logs into a Delta table, exactly once, without writing a program.
+"""`logdevice etl`: copies logs into a Delta table, every entry exactly once.
 
-Runs Spark inside this command, or on the cluster that --master names. pyspark is not needed by anything
-else here, so it is imported when the command runs, and asked for when it is missing.
+Runs Spark inside this command, or on the cluster that --master names. No other command needs pyspark, so it
+is imported when the command runs. If it is missing, the error says what to install.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from logdevice.cli import arguments, declaring
-from logdevice.cli.output import Output
+from logdevice.cli.output import Output, counted
 from logdevice.cli.target_cluster import add_options, find
 from logdevice.errors import InvalidArgumentError
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 MASTER_DEFAULT: Final = "local[*]"
 EVERY_DEFAULT: Final = "5 seconds"
-_DETAILS: Final = """Payloads are parsed as JSON with --schema; without it they are kept as bytes.
-Entries that do not fit the schema go to a table of dead letters, stretches of a log that are lost to a table
-of gaps. The first run begins with the oldest record; every other goes on from the checkpoint, whatever ended
-the one before. Ctrl-C ends it after the batch it is at."""
+_DETAILS: Final = """With --schema, payloads are parsed as JSON; without it they are kept as bytes.
+Entries that do not fit the schema go to a table of dead letters, and parts of a log that are lost to a table
+of gaps. The first run begins with the oldest record; each later run continues from the checkpoint, however
+the previous one ended. Ctrl-C ends the command after the current batch."""
 
 
 def add_commands(group: declaring.Commands) -> None:
@@ -39,23 +39,32 @@ def add_commands(group: declaring.Commands) -> None:
         "--logs", required=True, metavar="LOG,LOG", help="paths or numbers of the logs, such as /ads/clicks"
     )
     parser.add_argument(
-        "--to", required=True, metavar="DIR|TABLE", help="a directory (./clicks, s3://...) or a table's name"
+        "--to", required=True, metavar="DIR|TABLE", help="a directory (./clicks, s3://...) or a table name"
     )
-    parser.add_argument("--schema", metavar="COLUMNS", help="of the JSON, such as: user string, at timestamp")
+    parser.add_argument(
+        "--schema", metavar="COLUMNS", help="columns of the JSON, such as: user string, at timestamp"
+    )
     parser.add_argument(
         "--partition-by",
         metavar="COLUMN,COLUMN",
         default="",
-        help="of the schema, or log_path, or log_date, the day it was appended",
+        help="columns of the schema, log_path, or log_date (the day of the append)",
     )
-    parser.add_argument("--dead-letters", metavar="DIR|TABLE", help="instead of TO_dead_letters")
-    parser.add_argument("--gaps", metavar="DIR|TABLE", help="instead of TO_gaps")
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="where positions are kept (in a directory TO: TO/_checkpoint)"
+        "--dead-letters", metavar="DIR|TABLE", help="table of dead letters (default TO_dead_letters)"
     )
-    parser.add_argument("--once", action="store_true", help="end when everything that is there is copied")
+    parser.add_argument("--gaps", metavar="DIR|TABLE", help="table of gaps (default TO_gaps)")
     parser.add_argument(
-        "--every", metavar="TIME", default=EVERY_DEFAULT, help=f"a batch that often ({EVERY_DEFAULT})"
+        "--checkpoint",
+        metavar="DIR",
+        help="where positions are kept (default TO/_checkpoint if TO is a directory)",
+    )
+    parser.add_argument("--once", action="store_true", help="copy what is in the logs now, then end")
+    parser.add_argument(
+        "--every",
+        metavar="TIME",
+        default=EVERY_DEFAULT,
+        help=f"how often to copy a batch (default {EVERY_DEFAULT})",
     )
     _add_spark_options(parser)
 
@@ -68,7 +77,7 @@ def _add_spark_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of the source, such as startingTimestamp=2026-01-31T12:00:00Z (docs/spark.md)",
+        help="option of the source, such as startingTimestamp=2026-01-31T12:00:00Z (docs/spark.md)",
     )
     group.add_argument(
         "--conf",
@@ -76,10 +85,12 @@ def _add_spark_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of Spark, such as spark.driver.memory=4g",
+        help="setting of Spark, such as spark.driver.memory=4g",
     )
-    group.add_argument("--master", default=MASTER_DEFAULT, help=f"where Spark runs ({MASTER_DEFAULT})")
-    group.add_argument("--spark-log", metavar="FILE", help="keep what Spark writes on standard error")
+    group.add_argument(
+        "--master", default=MASTER_DEFAULT, help=f"where Spark runs (default {MASTER_DEFAULT})"
+    )
+    group.add_argument("--spark-log", metavar="FILE", help="file for what Spark writes to standard error")
 
 
 def run_etl(options: argparse.Namespace, output: Output) -> None:
@@ -103,7 +114,9 @@ def run_etl(options: argparse.Namespace, output: Output) -> None:
 
 @contextmanager
 def stopped_by_signals(work: Etl) -> Iterator[None]:
-    """While the block runs, a signal ends the work after its batch. Spark's own handlers would cut it."""
+    """While the block runs, SIGINT and SIGTERM end the work after its batch. Spark's own handlers would
+    interrupt the batch.
+    """
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: work.stop_after_batch()) for number in numbers]
     try:
@@ -120,8 +133,8 @@ def etl_options(options: argparse.Namespace) -> EtlOptions:
     to = Target(options.to)
     if options.checkpoint is None and not to.is_directory:
         raise InvalidArgumentError(
-            f"--checkpoint is missing: {options.to!r} is a table's name, so say in which directory positions "
-            "are to be kept (a directory as target has a slash in it: ./clicks)"
+            f"--checkpoint is missing: {options.to!r} is the name of a table, so give a directory for the "
+            "positions (a --to with a slash, such as ./clicks, is a directory and needs no --checkpoint)"
         )
     source = {"endpoint": find(options).endpoint, "logs": options.logs, "startingOffsets": "earliest"}
     if any(name.lower() == "startingtimestamp" for name, _ in options.option):
@@ -142,19 +155,20 @@ def etl_options(options: argparse.Namespace) -> EtlOptions:
 def _show(progress: StreamingQueryProgress, work: Etl, output: Output) -> None:
     from pyspark_logdevice.listener import of_progress
 
-    behind = "".join(f", {source.records_behind} behind" for source in of_progress(progress))
+    waiting = "".join(f", {source.records_behind} waiting" for source in of_progress(progress))
     output.remark(
-        f"batch {progress.batchId}: {progress.numInputRows} rows, {progress.processedRowsPerSecond:.0f}/s, "
-        f"{work.written.rows} written{behind}"
+        f"batch {progress.batchId}: {counted(progress.numInputRows, 'row', 'rows')}, "
+        f"{progress.processedRowsPerSecond:.0f}/s, {work.written.rows} written so far{waiting}"
     )
 
 
 def _sum_up(work: Etl, output: Output) -> None:
     written = work.written
-    how = "stopped; the next run goes on from here" if work.is_stopping else "done"
+    how = "stopped, the next run continues from here" if work.is_stopping else "done"
     output.result(
-        f"{how}: {written.rows} rows, {written.dead_letters} dead letters, {written.gaps} gaps "
-        f"in {work.options.to.name}",
+        f"{how}: {counted(written.rows, 'row', 'rows')}, "
+        f"{counted(written.dead_letters, 'dead letter', 'dead letters')}, "
+        f"{counted(written.gaps, 'gap', 'gaps')} in {work.options.to.name}",
         {
             "to": work.options.to.name,
             "rows": written.rows,

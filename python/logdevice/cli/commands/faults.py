@@ -1,4 +1,4 @@
-"""Commands that break a local cluster on purpose, and mend it: kill, stop, start, pause, resume a node."""
+"""Commands that break a local cluster on purpose, and repair it: kill, stop, start, pause, resume a node."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from logdevice.types import NodeId
 def add_commands(group: declaring.Commands) -> None:
     for name, change, help in (
         ("kill-node", LocalCluster.kill, "end a node of a local cluster without warning (kill -9)"),
-        ("stop-node", _stop, "end a node of a local cluster the orderly way (SIGTERM)"),
+        ("stop-node", _stop, "end a node of a local cluster in order (SIGTERM)"),
         ("start-node", _start, "start a node of a local cluster again"),
         ("pause-node", LocalCluster.pause, "let a node of a local cluster hang (SIGSTOP)"),
-        ("resume-node", LocalCluster.resume, "let a paused node go on (SIGCONT)"),
+        ("resume-node", LocalCluster.resume, "let a paused node continue (SIGCONT)"),
     ):
         declaring.add_node(declaring.add_local(group, name, _runner(change), help))
 

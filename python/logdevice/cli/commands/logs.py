@@ -1,4 +1,4 @@
-"""`logdevice logs ...`, `info`, `trim` and `find-time`: the log directory, and single logs as a whole."""
+"""`logdevice logs ...`, `info`, `trim` and `find-time`: the log directory, and commands about one log."""
 
 from __future__ import annotations
 
@@ -20,47 +20,53 @@ _ATTRIBUTE_HELP = "an attribute, such as replication=3 or backlog_s=86400"
 
 def add_commands(group: declaring.Commands) -> None:
     _add_directory_commands(group)
-    info = declaring.add(group, "info", run_info, "show where a log begins and ends, and who looks after it")
+    info = declaring.add(
+        group, "info", run_info, "show where a log begins and ends, its size and its sequencer"
+    )
     declaring.add_log(info)
     trim = declaring.add(
-        group, "trim", run_trim, "remove the records of a log before a position", details="For good."
+        group, "trim", run_trim, "remove the records before an LSN", details="This cannot be undone."
     )
     declaring.add_log(trim)
     trim.add_argument(
-        "lsn", type=arguments.lsn, metavar="LSN", help="the first that stays: e5n3, or a number"
+        "lsn", type=arguments.lsn, metavar="LSN", help="the first LSN to keep: e5n3, or a number"
     )
-    find_time = declaring.add(group, "find-time", run_find_time, "find the first record of a time or later")
+    find_time = declaring.add(group, "find-time", run_find_time, "print the first LSN of a time or later")
     declaring.add_log(find_time)
     find_time.add_argument(
         "time",
         type=arguments.timestamp,
         metavar="TIME",
-        help="2026-01-31T12:00:00Z, or 30s, 5m, 1h, 2d for so long ago, or milliseconds since 1970",
+        help="2026-01-31T12:00:00Z; or 30s, 5m, 1h, 2d for that long ago; or now; or seconds or "
+        "milliseconds since 1970",
     )
 
 
 def _add_directory_commands(group: declaring.Commands) -> None:
     inner = declaring.add_group(group, "logs", "create, show, change and remove logs and directories")
     listing = declaring.add(inner, "list", run_list, "list the logs at and below a path")
-    listing.add_argument("path", metavar="PATH", nargs="?", default="/", help="/ if left out")
+    listing.add_argument("path", metavar="PATH", nargs="?", default="/", help="a path (default /)")
     create = declaring.add(
-        inner, "create", run_create, "create a log", details="Directories on the way to it are made."
+        inner, "create", run_create, "create a log", details="Missing directories above it are created too."
     )
     create.add_argument("path", metavar="PATH", help=_PATH_HELP)
     create.add_argument(
         "--replication-mode",
         choices=("copyset", "chain"),
-        help="who stores the copies: the sequencer, or the writer along a chain; short for replication_mode=",
+        help="how copies are stored: by the sequencer, or by the writer along a chain of nodes; the same as "
+        "replication_mode=...",
     )
     declaring.add_attributes(create, "*", _ATTRIBUTE_HELP)
-    show = declaring.add(inner, "show", run_show, "show the attributes of a log or directory, and where from")
+    show = declaring.add(
+        inner, "show", run_show, "show the attributes of a log or directory, and where each is set"
+    )
     show.add_argument("path", metavar="PATH", help=_PATH_HELP)
     change = declaring.add(
         inner,
         "set",
         run_set,
-        "set attributes of a log, or of a directory and all that is in it",
-        details="NAME= without a value takes one back. docs/metadata.md lists them.",
+        "set attributes of a log, or of a directory and everything in it",
+        details="NAME= without a value removes an attribute. docs/metadata.md lists all attributes.",
     )
     change.add_argument("path", metavar="PATH", help=_PATH_HELP)
     declaring.add_attributes(change, "+", _ATTRIBUTE_HELP)
@@ -68,17 +74,17 @@ def _add_directory_commands(group: declaring.Commands) -> None:
         inner,
         "rename",
         run_rename,
-        "move a log, or a directory with all that is in it",
-        details="Numbers stay.",
+        "move a log, or a directory with its contents",
+        details="Logs keep their numbers.",
     )
     rename.add_argument("path", metavar="PATH", help=_PATH_HELP)
-    rename.add_argument("new_path", metavar="NEW", help="what it is to be called")
+    rename.add_argument("new_path", metavar="NEW", help="the new path")
     remove = declaring.add(
         inner,
         "remove",
         run_remove,
         "remove a log with its records, or an empty directory",
-        details="For good.",
+        details="This cannot be undone.",
     )
     remove.add_argument("path", metavar="PATH", help=_PATH_HELP)
     confirming.add_yes(remove)
@@ -86,9 +92,9 @@ def _add_directory_commands(group: declaring.Commands) -> None:
         inner,
         "lineage",
         run_lineage,
-        "show which histories a log has had, the newest last",
-        details="A log has one for ever, unless records may be gone that somebody has read: what was read "
-        "below `base` holds, what was read from there on has to be checked.",
+        "list the histories of a log, the newest last",
+        details="A log keeps one history, unless records that were read may be gone. What was read below "
+        "`base` is still true; what was read from there on must be checked.",
     )
     declaring.add_log(lineage)
 
@@ -122,14 +128,14 @@ def run_set(client: Client, options: argparse.Namespace, output: Output) -> None
 def run_rename(client: Client, options: argparse.Namespace, output: Output) -> None:
     client.rename(options.path, options.new_path)
     plain = {"path": options.path, "new_path": options.new_path}
-    output.result(f"{options.path} is {options.new_path} now", plain)
+    output.result(f"renamed {options.path} to {options.new_path}", plain)
 
 
 def run_remove(client: Client, options: argparse.Namespace, output: Output) -> None:
     confirming.confirm(
         options,
-        f"remove {options.path}? Its records are gone for good; a log that is made again under its name is "
-        "another one, and whoever has read this one is told so",
+        f"remove {options.path}? Its records are gone for good. A new log of the same name is another log: "
+        "readers of this one cannot continue there.",
     )
     client.remove_log(options.path)
     output.result(f"removed {options.path}", {"removed": options.path})
@@ -138,7 +144,7 @@ def run_remove(client: Client, options: argparse.Namespace, output: Output) -> N
 def run_lineage(client: Client, options: argparse.Namespace, output: Output) -> None:
     rows = lineage_rows(client.lineage(options.log))
     if not rows:
-        output.remark("nothing was appended to the log so far")
+        output.remark("nothing has been appended to the log yet")
     output.rows(rows, ("version", "id", "first_epoch", "base"))
 
 
@@ -191,7 +197,7 @@ def run_trim(client: Client, options: argparse.Namespace, output: Output) -> Non
         },
     )
     if missing:
-        output.remark(f"not confirmed by {', '.join(map(str, missing))}: trim again when they are back")
+        output.remark(f"not confirmed by {', '.join(map(str, missing))}: trim again when all nodes are up")
 
 
 def run_find_time(client: Client, options: argparse.Namespace, output: Output) -> None:

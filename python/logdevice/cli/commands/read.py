@@ -1,7 +1,7 @@
-"""`logdevice cat` and `logdevice tail`: entries of a log, in order, and a word for everything missing.
+"""`logdevice cat` and `logdevice tail`: print the entries and gaps of a log, in order.
 
-As text, each payload on a line of its own; gaps are remarks. As JSON, entries and gaps are objects in
-the order of their LSNs. A reader that was told of lost records ends with exit code 5.
+As text, each payload is on a line of its own, and gaps are remarks. As JSON, entries and gaps are objects in
+the order of their LSNs. If records were lost, the exit code is 5.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATA_LOST: Final = 5
 LINES_DEFAULT: Final = 10
-# How far before the tail to look for its last entries: a little first, then more.
+# How many LSNs before the tail to look for the last entries, in the order of the attempts.
 _STEPS_BACK: Final = (16, 256, 4096, 65_536)
 
 
@@ -36,38 +36,38 @@ def add_commands(group: declaring.Commands) -> None:
         type=arguments.lsn,
         default=LSN_OLDEST,
         metavar="LSN",
-        help="the first to print: e5n3, a number, or oldest (the default)",
+        help="the first LSN to print: e5n3, a number, or oldest (default)",
     )
     cat.add_argument(
         "--until",
         type=arguments.lsn_or_tail,
         default=None,
         metavar="LSN",
-        help="print what is before this one; tail (the default): what is in the log now",
+        help="where to stop, not included; tail (default) stops at what is in the log now",
     )
     cat.add_argument(
         "--at",
         type=arguments.lsn,
         default=None,
         metavar="LSN",
-        help="print only what is at this one, or why there is nothing; also before readers may have it",
+        help="print only the record at this LSN, or why there is none; reads it even before it is released",
     )
-    tail = declaring.add(group, "tail", run_tail, "print the last entries of a log, or what comes")
+    tail = declaring.add(group, "tail", run_tail, "print the last entries of a log, and with -f the new ones")
     _add_log(tail)
-    tail.add_argument("-f", "--follow", action="store_true", help="go on with what is appended from now on")
+    tail.add_argument("-f", "--follow", action="store_true", help="go on with entries as they are appended")
     tail.add_argument(
         "-n",
         "--lines",
         type=int,
         default=LINES_DEFAULT,
         metavar="N",
-        help=f"how many entries ({LINES_DEFAULT}); 0: none, only what comes",
+        help=f"how many of the last entries (default {LINES_DEFAULT}); with 0 and -f only new ones",
     )
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
     declaring.add_log(parser)
-    parser.add_argument("--gaps", action="store_true", help="remark also on holes and on ends of epochs")
+    parser.add_argument("--gaps", action="store_true", help="report also holes and ends of epochs")
 
 
 def run_cat(client: Client, options: argparse.Namespace, output: Output) -> int:
@@ -96,7 +96,7 @@ def run_tail(client: Client, options: argparse.Namespace, output: Output) -> int
 
 
 def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[Entry]:
-    """The last entries before `tail`; looks back further and further until there are enough."""
+    """The last entries before `tail`. Looks back further and further until it has found enough."""
     if count <= 0:
         return []
     first = client.first_lsn(log)
@@ -105,7 +105,7 @@ def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[
         found: deque[Entry] = deque(maxlen=count)
         with client.read(log, min(start, tail), tail) as reader:
             for batch in (item for item in reader if not isinstance(item, Gap)):
-                # Only the last of them can stay; the rest need not become values first.
+                # Of each batch, only the last `count` entries can be among the last: skip the others.
                 found.extend(batch.entries(max(0, len(batch) - count)))
         if len(found) == count or start <= first:
             break
@@ -113,7 +113,7 @@ def last_entries(client: Client, log: str | int, tail: Lsn, count: int) -> list[
 
 
 class Printer:
-    """Prints what a reader yields, and remembers whether something was lost."""
+    """Prints what a reader yields, and remembers whether records were lost."""
 
     def __init__(self, output: Output, *, with_quiet_gaps: bool) -> None:
         self._output, self._with_quiet_gaps = output, with_quiet_gaps
@@ -127,7 +127,7 @@ class Printer:
                 self.print_entries(item.entries())
             else:
                 self.print_payloads(item.columns["payload"].to_pylist())
-            # At once: somebody may be following.
+            # At once: the user may be following the log.
             self._output.flush()
 
     def print_point(self, lsn: Lsn, point: Point) -> None:
@@ -157,7 +157,7 @@ class Printer:
 
 
 def _is_quiet(gap: GapType) -> bool:
-    """Whether a person who reads the log misses nothing at such a gap."""
+    """Whether a gap of this type hides nothing from a person who reads the log."""
     match gap:
         case GapType.BRIDGE | GapType.HOLE | GapType.FILTERED_OUT | GapType.COMPACTED:
             return True
@@ -168,7 +168,7 @@ def _is_quiet(gap: GapType) -> bool:
 
 
 def plain_entry(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON shows it."""
+    """An entry as a JSON object."""
     plain = {
         "lsn": str(entry.lsn),
         "batch_offset": entry.batch_offset,

@@ -1,4 +1,4 @@
-"""Commands about the data of nodes: restore it, move it elsewhere, give it up."""
+"""Commands about the data of nodes: restore it, move it to other nodes, give it up."""
 
 from __future__ import annotations
 
@@ -28,31 +28,34 @@ def add_commands(group: declaring.Commands) -> None:
         "mark-unrecoverable",
         run_mark,
         "give up the data of nodes that are down or have lost it",
-        details="Readers stop waiting for it and are told of what is lost. Data that comes back all the "
-        "same is read again.",
+        details="Readers stop waiting for it, and get gaps for what is lost. If the data comes back after "
+        "all, it is read again.",
     )
-    mark.add_argument("nodes", type=arguments.node, nargs="+", metavar="NODE", help="numbers: 3, or N3")
+    mark.add_argument(
+        "nodes", type=arguments.node, nargs="+", metavar="NODE", help="number of a node: 3 or N3"
+    )
     confirming.add_yes(mark)
     for name, run, help, details in (
         (
             "rebuild",
             run_rebuild,
-            "restore the copies of a node that is down, or has come back empty",
-            "Waits until that is done; interrupted, it goes on by itself.",
+            "restore the copies of a node that is down or came back empty",
+            "Waits until this is done. If you interrupt the command, the work continues.",
         ),
         (
             "drain",
             run_drain,
             "move everything a node holds to other nodes",
-            "Readers and writers go on. Waits until that is done; interrupted, it goes on by itself.",
+            "Readers and writers go on. Waits until this is done. If you interrupt the command, the work "
+            "continues.",
         ),
     ):
         parser = declaring.add(group, name, run, help, details=details)
         declaring.add_node(parser)
-        parser.add_argument("--no-wait", action="store_true", help="only give the order")
+        parser.add_argument("--no-wait", action="store_true", help="give the order and return at once")
     for name, run, help in (
         ("undrain", run_undrain, "let a drained node keep and take data again"),
-        ("decommission", run_remove, "forget a node that is down and whose data is elsewhere"),
+        ("decommission", run_remove, "remove a node that is down and whose data is on other nodes"),
     ):
         declaring.add_node(declaring.add(group, name, run, help))
 
@@ -61,8 +64,8 @@ def run_mark(client: Client, options: argparse.Namespace, output: Output) -> Non
     names = ", ".join(map(str, options.nodes))
     confirming.confirm(
         options,
-        f"give up the data of {names}? What no other node has will be reported as lost, and whoever has read "
-        "it is told to roll back",
+        f"give up the data of {names}? Records that no other node has will be reported as lost, and readers "
+        "that have read them must roll back.",
     )
     for node in options.nodes:
         states = client.mark_unrecoverable(node)
@@ -89,7 +92,7 @@ def run_remove(client: Client, options: argparse.Namespace, output: Output) -> N
 
 
 def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
-    """Until what was ordered about the node is done."""
+    """Waits until the order is carried out, unless --no-wait is given; then shows the node's state."""
     progress = ProgressLine(output)
     while True:
         states = client.node_states()
@@ -99,12 +102,12 @@ def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
         try:
             view = client.cluster()
             if state.mode is CaseMode.CHECK and not all(node.is_alive for node in view.nodes):
-                break  # the node is whole; the last look waits for those that are away
+                break  # the node is whole; the final check must wait for nodes that are down
             found = progress_of(states.nodes, storage_statuses(view))
             if found is not None:
                 progress.show(found.line)
         except UnavailableError:
-            pass  # nobody to ask at the moment
+            pass  # no node answers now; ask again
         time.sleep(_LOOK_S)
     progress.end()
     row = {"node": str(options.node), "data": shown_state(state)}
@@ -112,7 +115,7 @@ def _wait(client: Client, options: argparse.Namespace, output: Output) -> None:
 
 
 def _is_done(state: NodeState) -> bool:
-    """One that runs again and is being restored has to say itself that it has everything."""
+    """Whether the order is carried out. A node that is restored while it runs must confirm it itself."""
     return state.is_settled and (state.mode is CaseMode.DRAIN or not state.is_ready)
 
 
@@ -127,7 +130,7 @@ def show(states: NodeStates, output: Output) -> None:
 
 
 def shown_state(state: NodeState | None) -> str:
-    """What became of a node's data, in a few words."""
+    """The state of a node's data, in a word or two."""
     if state is None or state.mode is CaseMode.CHECK:
         return "whole"
     if state.mode is CaseMode.DRAIN:

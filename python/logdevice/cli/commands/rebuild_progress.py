@@ -1,7 +1,7 @@
-"""How far the nodes are with copying what lost or leaving nodes hold, and how long that will take.
+"""Computes how far a rebuilding or draining is, and how long it will still take.
 
-Put together from the event log, which says for whom and how many donors are done, and from what each
-donor says of its own part: how much of it is done, and for how long it has been at it.
+The event log says which nodes are rebuilt and how many donors are done. Each donor says how much of its own
+part is done, and how long that took.
 """
 
 from __future__ import annotations
@@ -11,25 +11,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from logdevice.cli.output import counted
 from logdevice.cli.progress import bar
 from logdevice.protocol.messages.service import NodeState, NodeStatus
 from logdevice.protocol.rebuilding.node_status import CaseMode
 
 _SHARE: Final = "logdevice_rebuild_share"
 _ELAPSED: Final = "logdevice_rebuild_elapsed_seconds"
-_SHARE_TOLD_MIN: Final = 0.02  # with less behind it, nobody can tell how long the rest will take
+_SHARE_TOLD_MIN: Final = 0.02  # with less than this done, the time for the rest cannot be estimated
 _WORDS: Final = {
     CaseMode.RESTORE: "restoring",
     CaseMode.DRAIN: "draining",
-    CaseMode.CHECK: "a last look after restoring",
+    CaseMode.CHECK: "final check after restoring",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildProgress:
-    what: str  # is done, for which nodes
-    share: float  # 0 to 1, on average over the donors that answer
-    left_s: float | None  # until the last of them is through; None: it is too early to tell
+    """The progress of all rebuildings and drainings together."""
+
+    what: str  # the kind of work, and for which nodes
+    share: float  # of the work that is done: 0 to 1, averaged over the donors that answer
+    left_s: float | None  # until the last donor is done; None while it is too early to tell
     donors: int
     donors_done: int
 
@@ -45,12 +48,12 @@ class RebuildProgress:
 
     @property
     def line(self) -> str:
-        donors = f"{self.donors_done} of {self.donors} nodes are through"
+        donors = f"{self.donors_done} of {counted(self.donors, 'node', 'nodes')} done"
         return f"{self.what}: {bar(self.share, self.left_s)}; {donors}"
 
 
 def progress_of(states: Sequence[NodeState], statuses: Iterable[NodeStatus | None]) -> RebuildProgress | None:
-    """None if there is nothing to copy. `statuses` are those of the storage nodes."""
+    """The progress; None if there is nothing to copy. `statuses` are those of the storage nodes."""
     open_states = [state for state in states if not state.is_settled]
     if not open_states:
         return None
@@ -68,5 +71,5 @@ def progress_of(states: Sequence[NodeState], statuses: Iterable[NodeStatus | Non
 
 
 def _left_s(share: float, elapsed_s: float) -> float | None:
-    """If it goes on like this."""
+    """The seconds left at the present speed; None while it is too early to tell."""
     return elapsed_s * (1 - share) / share if share > _SHARE_TOLD_MIN else None

@@ -1,7 +1,7 @@
-"""`logdevice status` and `logdevice nodes`: who is there, and what each is busy with.
+"""`logdevice status` and `logdevice nodes`: shows the nodes and logs of a cluster.
 
-Every node is asked for itself, at the same time; one that does not answer is shown as such and holds up
-nobody. A log's line is what its sequencer says; without one, what the node says that has seen most.
+All nodes are asked at the same time, so a node that does not answer delays no other. The row of a log is what
+its sequencer says. Without a sequencer, it is what the node says that has seen the highest epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from logdevice.cli.commands.rebuild import shown_state
 from logdevice.cli.commands.rebuild_progress import progress_of
 from logdevice.cli.local import ask_each_node
 from logdevice.cli.local.processes import ProcessState
-from logdevice.cli.output import Output, Row, shown_bytes, shown_time
+from logdevice.cli.output import Output, Row, counted, shown_bytes, shown_time
 from logdevice.cli.target_cluster import TargetCluster, find
 from logdevice.protocol.messages.service import NodeState, NodeStatus, NodeView
 
@@ -32,7 +32,7 @@ _LOG_COLUMNS = ("log", "sequencer", "epoch", "chain", "released", "trim", "reade
 
 def add_commands(group: declaring.Commands) -> None:
     declaring.add(group, "status", run_status, "show nodes and logs: alive, sequencers, epochs, readers")
-    declaring.add(group, "nodes", run_nodes, "list the nodes of the cluster")
+    declaring.add(group, "nodes", run_nodes, "list the nodes and the state of their data")
 
 
 def run_status(client: Client, options: argparse.Namespace, output: Output) -> None:
@@ -52,7 +52,7 @@ def run_status(client: Client, options: argparse.Namespace, output: Output) -> N
         }
     )
     alive = sum(row["state"] == "alive" for row in nodes)
-    output.text(f"cluster {view.cluster}: {alive} of {len(nodes)} nodes are alive")
+    output.text(f"cluster {view.cluster}: {alive} of {counted(len(nodes), 'node is', 'nodes are')} alive")
     output.table(nodes, _NODE_COLUMNS)
     output.text()
     if rebuilding is not None:
@@ -97,12 +97,14 @@ def node_row(
 
 
 def _total(metrics: Mapping[str, float], name: str) -> int:
-    """A counter, added up over its labels."""
+    """The value of a counter, summed over its labels."""
     return int(sum(value for sample, value in metrics.items() if sample.partition("{")[0] == name))
 
 
 def _state(place: TargetCluster, entry: NodeView) -> str:
-    """What the cluster says; for a local one the process table knows better what a hanging node is."""
+    """The state of a node as the cluster sees it. On this machine, the process table says more: it can tell
+    a node that is paused from one that is down.
+    """
     if place.local is not None and entry.node in place.local.nodes:
         state = place.local.state(entry.node)
         if state is not ProcessState.RUNNING:
@@ -111,7 +113,7 @@ def _state(place: TargetCluster, entry: NodeView) -> str:
 
 
 def log_rows(statuses: Sequence[NodeStatus]) -> list[Row]:
-    """One row for each log of the cluster, put together from what the nodes say."""
+    """One row for each log of the cluster, made from what all nodes say."""
     said: dict[str, list[tuple[NodeStatus, Mapping[str, Any]]]] = {}
     for status in statuses:
         for path, log in json.loads(status.logs).items():
@@ -120,7 +122,7 @@ def log_rows(statuses: Sequence[NodeStatus]) -> list[Row]:
 
 
 def _chain(log: Mapping[str, Any]) -> str | None:
-    """How many nodes the chains of a log have; None if it has no chains."""
+    """The number of nodes in the chains of a log; None if it has no chains."""
     copies = log.get("chain_copies")
     if copies is None:
         return None

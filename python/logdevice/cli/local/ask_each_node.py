@@ -1,7 +1,6 @@
-"""Asks each node by its own address how it sees the cluster: what a client, which is content with one
-answer, cannot tell.
+"""Asks every node, at its own address, how it sees the cluster. A client would ask only one of them.
 
-Connections are made for the question and closed after it. A node that does not answer is None.
+Connections are made for the question and closed after it. The answer of a node that does not reply is None.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Answer = TypeVar("Answer")
 
 
 def views(cluster: str, addresses: Sequence[str]) -> dict[str, ClusterView | None]:
-    """By address: who is there, as that node sees it."""
+    """By address: the cluster as that node sees it."""
     return _run(_ask_all(cluster, addresses, GetCluster()))
 
 
 def statuses(cluster: str, addresses: Sequence[str]) -> dict[str, NodeStatus | None]:
-    """By address: how that node is."""
+    """By address: what that node says about itself."""
     return _run(ask_for_statuses(cluster, addresses))
 
 
@@ -36,7 +35,7 @@ async def ask_for_statuses(cluster: str, addresses: Sequence[str]) -> dict[str, 
 
 
 def is_whole(views: Iterable[ClusterView | None], nodes: Iterable[NodeId]) -> bool:
-    """Whether every node answered, and sees all of `nodes` alive."""
+    """Whether every node answered and sees all of `nodes` alive."""
     wanted = set(nodes)
     return all(
         view is not None and wanted <= {entry.node for entry in view.nodes if entry.is_alive}

@@ -3,11 +3,11 @@
     DATA/cluster.json      its name, its nodes, copies per record; written once
     DATA/metadata.db       the epoch store that the nodes share
     DATA/N1/node.json      the configuration of a node
-    DATA/N1/node.log       what it says about itself
+    DATA/N1/node.log       its log messages
     DATA/N1/pid            the process that runs it
     DATA/N1/store/         its records
 
-The directory is all there is: any process that knows it may start, stop, kill and pause nodes.
+The directory is the whole state: any process that knows it may start, stop, kill and pause nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLUSTER_FILE: Final = "cluster.json"
 CLUSTER_NAME: Final = "local"
 NODES_MAX: Final = 100
 REPLICATION_DEFAULT: Final = 3
-KILL_TIMEOUT_MS: Final = 5_000  # the system needs no longer to end a process
+KILL_TIMEOUT_MS: Final = 5_000  # the system never needs longer to end a process
 
 NodeSettings = Mapping[str, Mapping[str, object]]  # by component, then by name
 
@@ -65,14 +65,18 @@ class LocalNode:
         return process.state if process else ProcessState.DOWN
 
     def last_words(self) -> str:
+        """The last line of the node's log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"
 
 
 class LocalCluster:
-    """Made by `create` or found by `load`. Holds the children it started itself, to wait for their ends."""
+    """A cluster that was made by `create` or found by `load`.
 
-    command: Sequence[str] = (sys.executable, "-m", "logdevice.node")  # that starts a node
+    The object holds the processes that it started itself, so that it can wait for their end.
+    """
+
+    command: Sequence[str] = (sys.executable, "-m", "logdevice.node")  # starts a node
 
     def __init__(self, data: Path, name: str, replication: int, nodes: Sequence[LocalNode]) -> None:
         self.data, self.name, self.replication = data, name, replication
@@ -89,14 +93,17 @@ class LocalCluster:
         base_port: int | None = None,
         settings: NodeSettings | None = None,
     ) -> Self:
-        """Writes the files of a new cluster; starts nothing. Its records have 3 copies if they fit."""
+        """Writes the files of a new cluster and starts no process.
+
+        Without `replication`, a record has 3 copies, or one on every node of a smaller cluster.
+        """
         copies = replication or min(REPLICATION_DEFAULT, nodes)
         if copies > nodes:
-            raise InvalidArgumentError(f"{copies} copies do not fit on {nodes} nodes")
+            raise InvalidArgumentError(f"replication {copies} needs at least {copies} nodes, got {nodes}")
         if not 1 <= nodes <= NODES_MAX:
             raise InvalidArgumentError(f"a local cluster has 1 to {NODES_MAX} nodes, got {nodes}")
         if exists(data):
-            raise InvalidArgumentError(f"{data} already holds a cluster")
+            raise InvalidArgumentError(f"{data} already holds a cluster; choose another directory")
         data = data.absolute()
         ports = choose_ports(nodes * 2, base_port)
         plain = [
@@ -113,6 +120,7 @@ class LocalCluster:
 
     @classmethod
     def load(cls, data: Path) -> Self:
+        """The cluster in a directory; InvalidArgumentError if there is none, or its file is damaged."""
         data = data.absolute()
         try:
             plain = json.loads((data / CLUSTER_FILE).read_text())
@@ -123,23 +131,29 @@ class LocalCluster:
                 f"there is no local cluster in {data}; start one with: logdevice up --data {data}"
             ) from None
         except (ValueError, KeyError, TypeError) as problem:
-            raise InvalidArgumentError(f"{data / CLUSTER_FILE} cannot be read: {problem!r}") from None
+            raise InvalidArgumentError(
+                f"{data / CLUSTER_FILE} cannot be read ({type(problem).__name__}: {problem}); restore it, or "
+                "choose another directory"
+            ) from None
 
     @property
     def endpoint(self) -> str:
-        """Where clients reach it: the addresses of all nodes."""
+        """The addresses of all nodes, as clients take them."""
         return ",".join(entry.address for entry in self.nodes.values())
 
     @property
     def children(self) -> list[NodeId]:
-        """The running nodes that were started here."""
+        """The running nodes that this object started."""
         self.reap()
         return list(self._children)
 
     def find(self, node: int) -> LocalNode:
+        """The node with this number; InvalidArgumentError if there is none."""
         if NodeId(node) not in self.nodes:
             there = ", ".join(str(other) for other in self.nodes)
-            raise InvalidArgumentError(f"there is no node {NodeId(node)} in {self.data}; there are: {there}")
+            raise InvalidArgumentError(
+                f"there is no node {NodeId(node)} in {self.data}; choose from: {there}"
+            )
         return self.nodes[NodeId(node)]
 
     def state(self, node: int) -> ProcessState:
@@ -147,6 +161,7 @@ class LocalCluster:
         return self.find(node).state
 
     def start(self, node: int) -> None:
+        """Starts the process of a node, unless it runs already. Does not wait until it is ready."""
         entry = self.find(node)
         if self.state(node) is not ProcessState.DOWN:
             return
@@ -159,35 +174,38 @@ class LocalCluster:
             self.start(node)
 
     def stop(self, node: int, timeout_ms: int) -> None:
-        """Asks the node to end, and ends it when it does not."""
+        """Asks the node to end, and kills it if it has not ended in time."""
         self._signal([node], signal.SIGTERM, timeout_ms)
 
     def stop_all(self, timeout_ms: int) -> None:
         self._signal(list(self.nodes), signal.SIGTERM, timeout_ms)
 
     def kill(self, node: int) -> None:
-        """kill -9: the node learns nothing of it."""
+        """Ends the node by kill -9, without warning."""
         self._signal([node], signal.SIGKILL, KILL_TIMEOUT_MS)
 
     def kill_all(self) -> None:
         self._signal(list(self.nodes), signal.SIGKILL, KILL_TIMEOUT_MS)
 
     def pause(self, node: int) -> None:
-        """SIGSTOP: connections stay open, and nothing is answered."""
+        """Stops the node by SIGSTOP: its connections stay open, and it answers nothing."""
         self._switch(node, signal.SIGSTOP, ProcessState.PAUSED)
 
     def resume(self, node: int) -> None:
+        """Lets a paused node continue, by SIGCONT."""
         self._switch(node, signal.SIGCONT, ProcessState.RUNNING)
 
     def reap(self) -> dict[NodeId, int]:
-        """Children that have ended since last asked, with their exit codes (negative: the signal)."""
+        """The started nodes that ended since the last call, with their exit codes (negative: the signal)."""
         ended = {node: code for node, child in self._children.items() if (code := child.poll()) is not None}
         for node in ended:
             del self._children[node]
         return ended
 
     def wait_until_ready(self, is_ready: Callable[[], bool], timeout_ms: int) -> None:
-        """Waits until `is_ready` says so; raises at once when a node that was started here ends."""
+        """Waits until `is_ready` returns true. Raises an error if a node that this object started ends, or
+        when the time is up.
+        """
 
         def is_settled() -> bool:
             ended.update(self.reap())
@@ -205,12 +223,12 @@ class LocalCluster:
             )
 
     def _signal(self, nodes: Sequence[int], number: signal.Signals, timeout_ms: int) -> None:
-        """Ends nodes with a signal, all at the same time; those that do not listen are killed."""
+        """Ends nodes with a signal, all at the same time. Kills those that have not ended in time."""
         entries = [self.find(node) for node in nodes]
         processes = [process for entry in entries if (process := entry.process)]
         for process in processes:
             process.signal(number)
-            process.signal(signal.SIGCONT)  # a paused process would not notice anything but SIGKILL
+            process.signal(signal.SIGCONT)  # a paused process reacts only to SIGKILL
         if not wait_until(lambda: self._are_down(entries), timeout_ms):
             for process in processes:
                 process.signal(signal.SIGKILL)
@@ -218,7 +236,7 @@ class LocalCluster:
                 raise UnavailableError(f"processes in {self.data} did not end after kill -9")
 
     def _are_down(self, entries: Sequence[LocalNode]) -> bool:
-        # A child looks down a moment before it can be waited for, and only then it is really gone.
+        # A child is shown as down a moment before it can be waited for; only then it is really gone.
         self.reap()
         return all(entry.node not in self._children and entry.state is ProcessState.DOWN for entry in entries)
 
@@ -237,7 +255,7 @@ def exists(data: Path) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As a whole or not at all."""
+    """Writes the file completely or not at all."""
     new = path.with_name(path.name + ".new")
     new.write_text(text)
     new.replace(path)

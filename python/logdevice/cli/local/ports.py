@@ -1,7 +1,7 @@
 """Free ports on loopback for the nodes of a local cluster.
 
-They are taken from below the range out of which the system serves outgoing connections: a node that was
-killed must get its port back, and a port of that range may meanwhile belong to somebody's connection.
+They are below the range from which the system takes ports for outgoing connections: a node that was killed
+must get its port back, and another process's connection may have taken a port of that range meanwhile.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _CHOSEN_FROM: Final = range(15_000, 32_000)
 
 
 def choose_ports(count: int, base: int | None = None) -> list[int]:
-    """So many free ports: from `base` on, or anywhere."""
+    """`count` free ports: the ones from `base` on, or random ones."""
     if base is None:
-        # random.Random() of its own: two processes that start at once look in different places.
+        # A new random.Random(), so that two processes that start at the same time try different ports.
         candidates = random.Random().sample(_CHOSEN_FROM, len(_CHOSEN_FROM))
     else:
         if not 1 <= base <= PORT_MAX - count + 1:
@@ -40,7 +40,7 @@ def choose_ports(count: int, base: int | None = None) -> list[int]:
 
 def is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As the server will: a port whose last connection is only waiting to be forgotten is free.
+        # As the server does: a port whose last connection is in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

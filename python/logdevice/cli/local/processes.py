@@ -1,8 +1,8 @@
-"""Processes of this machine, by number: started in the background, looked at, signalled, waited for.
+"""Starts processes in the background, and inspects, signals and awaits them by their process id.
 
-A number alone proves nothing, because the system gives it out again. So a process is named by its
-number and by a word that must be on its command line; whatever else has that number is not ours and is
-never touched. Nothing here is kept: everything is asked of the system each time.
+An id alone proves nothing, because the system reuses ids. So a process is identified by its id and by a word
+that must be on its command line. Any other process with that id is never touched. Nothing is cached: every
+call asks the system.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 _PROC: Final = Path("/proc")
 _POLL_S: Final = 0.01
 _POLL_S_MAX: Final = 0.1
-_POLL_SHARE: Final = 0.05  # of the time that was waited already
+_POLL_SHARE: Final = 0.05  # of the time waited so far
 _BIRTH_TIMEOUT_MS: Final = 5_000
 
 
@@ -32,7 +32,7 @@ class ProcessState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalProcess:
-    """One process: its number, and a word of its command line that no other process has."""
+    """One process: its id, and a word of its command line that no other process has."""
 
     pid: int
     word: str
@@ -40,14 +40,14 @@ class LocalProcess:
     @property
     def state(self) -> ProcessState:
         letter, command = _inspect(self.pid)
-        # A process that ended and was not waited for is still listed, as Z, without a command line. One that
-        # is alive and has none is just replacing its program.
+        # A process that has ended and was not awaited is still listed, as Z, without a command line. A live
+        # process without a command line is just replacing its program.
         if letter in ("", "Z", "X") or (command and self.word not in command):
             return ProcessState.DOWN
         return ProcessState.PAUSED if letter in ("T", "t") else ProcessState.RUNNING
 
     def signal(self, number: signal.Signals) -> bool:
-        """Whether there was such a process to send it to."""
+        """Sends a signal; returns whether the process was there to receive it."""
         if self.state is ProcessState.DOWN:
             return False
         try:
@@ -61,30 +61,33 @@ class LocalProcess:
 
 
 def start(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Runs in a session of its own, so that Ctrl-C in the terminal reaches whoever started it first."""
+    """Starts a process whose output is appended to `log`.
+
+    It runs in its own session, so that Ctrl-C in the terminal reaches only the process that started it.
+    """
     with log.open("ab") as output:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
-    # For a moment a new process has no command line yet, and would be taken for somebody else's.
+    # For a moment a new process has no command line yet, and would be taken for a foreign one.
     wait_until(lambda: child.poll() is not None or bool(_inspect(child.pid)[1]), _BIRTH_TIMEOUT_MS)
     return child
 
 
 def wait_until(is_so: Callable[[], bool], timeout_ms: int) -> bool:
-    """Whether it became so in time."""
+    """Waits until `is_so` returns true; returns whether it did so in time."""
     begin = time.monotonic()
     while not is_so():
         waited_s = time.monotonic() - begin
         if waited_s >= timeout_ms / 1000:
             return False
-        # To look may cost a processor that what is waited for could use: less often the longer it takes.
+        # A check uses a processor that the awaited work may need: check less often the longer it takes.
         time.sleep(min(max(_POLL_S, waited_s * _POLL_SHARE), _POLL_S_MAX))
     return True
 
 
 def _inspect(pid: int) -> tuple[str, str]:
-    """The state letter and the command line of a process; both empty if there is none."""
+    """The state letter and the command line of a process; both are empty if there is no such process."""
     return _inspect_proc(pid) if _PROC.is_dir() else _ask_ps(pid)
 
 
@@ -102,5 +105,5 @@ def _ask_ps(pid: int) -> tuple[str, str]:
     command = ["ps", "-o", "state=", "-o", "command=", "-p", str(pid)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     letter, _, rest = answer.strip().partition(" ")
-    # Where there is no command line, ps shows the name of the process in brackets.
+    # For a process without a command line, ps shows its name in brackets.
     return letter[:1], "" if rest.startswith("[") else rest

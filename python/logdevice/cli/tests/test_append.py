@@ -1,4 +1,4 @@
-"""Lines become batches as they come, and nothing about a line is changed."""
+"""Lines become batches as they arrive, and the bytes of a line are not changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from logdevice.types import Lsn
 
 
 def fed(*pieces: bytes) -> list[list[bytes]]:
-    """What comes out when these pieces are written into a pipe one after the other."""
+    """The batches that come out when these pieces are written into a pipe one after the other."""
     reading, writing = os.pipe()
 
     def feed(pieces: Sequence[bytes]) -> None:
@@ -35,11 +35,11 @@ def lines(*pieces: bytes) -> list[bytes]:
     return [line for batch in fed(*pieces) for line in batch]
 
 
-def test_lines_that_are_there_together_share_a_batch() -> None:
+def test_lines_that_arrive_together_share_a_batch() -> None:
     assert fed(b"one\ntwo\nthree\n") == [[b"one", b"two", b"three"]]
 
 
-def test_a_line_may_come_in_pieces() -> None:
+def test_a_line_may_arrive_in_pieces() -> None:
     assert lines(b"one\ntw", b"o\nth", b"ree", b"\n") == [b"one", b"two", b"three"]
 
 
@@ -51,7 +51,7 @@ def test_empty_lines_and_any_bytes_stay_as_they_are() -> None:
     assert lines(b"\n\r\n\xff\x00\n\n") == [b"", b"\r", b"\xff\x00", b""]
 
 
-def test_nothing_is_nothing() -> None:
+def test_an_empty_input_has_no_batches() -> None:
     assert fed() == []
 
 
@@ -60,9 +60,10 @@ def test_many_lines_are_several_batches(monkeypatch: pytest.MonkeyPatch) -> None
     assert fed(b"1\n2\n3\n4\n5\n") == [[b"1", b"2"], [b"3", b"4"], [b"5"]]
 
 
-def test_progress_tells_what_was_acknowledged() -> None:
+def test_progress_says_what_was_acknowledged() -> None:
     progress = AppendProgress()
     assert str(progress) == "0 lines, 0 bytes in 0 batches"
-    progress.note([b"one", b"two"], Lsn.of(1, 1))
-    progress.note([b"three"], Lsn.of(1, 2))
+    progress.note([b"one"], Lsn.of(1, 1))
+    assert str(progress) == "1 line, 3 bytes in 1 batch, e1n1 to e1n1"
+    progress.note([b"two", b"three"], Lsn.of(1, 2))
     assert str(progress) == "3 lines, 11 bytes in 2 batches, e1n1 to e1n2"

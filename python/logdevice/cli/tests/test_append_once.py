@@ -1,4 +1,4 @@
-"""An input that is appended under a name is in the log once, and only that input."""
+"""An input that is appended with a writer name is in the log once, and another input is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "BYTES_MAX", 10)
 
 
-def test_batches_depend_on_the_lines_alone() -> None:
+def test_batches_depend_on_the_lines_only() -> None:
     lines = [b"%d" % number for number in range(7)]
     expected = [lines[:3], lines[3:6], lines[6:]]
     assert list(even_batches(iter([lines]))) == expected
@@ -28,7 +28,7 @@ def test_batches_depend_on_the_lines_alone() -> None:
     assert list(even_batches(iter([[b"x" * 10, b"y"]]))) == [[b"x" * 10], [b"y"]]
 
 
-def test_a_run_that_was_interrupted_is_run_again(tmp_path: Path) -> None:
+def test_a_repeated_run_appends_only_what_is_missing(tmp_path: Path) -> None:
     lines = [b"%d" % number for number in range(8)]
 
     def append(client: Client, some: list[bytes]) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What people write on a command line means what they think it means."""
+"""Arguments of the command line are read as their help says, and wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_time_can_be_written_in_many_ways(text: str, expected_ms: int) -> None
     assert arguments.timestamp_at(text, now_ms=NOW_MS) == expected_ms
 
 
-def test_no_time_at_all_is_refused_with_examples() -> None:
+def test_text_that_is_not_a_time_is_refused_with_examples() -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="2026-01-31T12:00:00Z"):
         arguments.timestamp("yesterday")
 
@@ -55,7 +55,7 @@ def test_a_node_is_its_number(text: str) -> None:
     assert arguments.node(text) == NodeId(3)
 
 
-def test_what_is_no_node_is_refused() -> None:
+def test_text_that_is_not_a_node_is_refused() -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as 3 or N3"):
         arguments.node("third")
 

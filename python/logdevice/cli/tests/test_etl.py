@@ -1,4 +1,4 @@
-"""The command line of `logdevice etl`, without a Spark: what becomes of its words."""
+"""The arguments of `logdevice etl` become options of the query. Runs without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(*words: str) -> EtlOptions:
     return etl_options(parser().parse_args([*HERE, *words]))
 
 
-def test_a_directory_brings_its_own_checkpoint_and_the_oldest_record_is_the_first() -> None:
+def test_a_target_directory_has_the_checkpoint_and_the_query_begins_with_the_oldest_record() -> None:
     options = read("--logs", "/a,/b", "--to", "./lake/a/")
     assert options == EtlOptions(
         source={"endpoint": "127.0.0.1:1", "logs": "/a,/b", "startingOffsets": "earliest"},
@@ -30,7 +30,7 @@ def test_a_directory_brings_its_own_checkpoint_and_the_oldest_record_is_the_firs
     assert options.to.beside("gaps") == Target("./lake/a_gaps")
 
 
-def test_everything_can_be_said() -> None:
+def test_every_option_can_be_given() -> None:
     options = read(
         *("--logs", "/a", "--to", "sales.clicks", "--checkpoint", "s3://b/c", "--schema", "user string"),
         *("--partition-by", "log_date, user", "--dead-letters", "bad", "--gaps", "./gaps", "--once"),
@@ -50,16 +50,16 @@ def test_everything_can_be_said() -> None:
     assert not options.to.is_directory
 
 
-def test_a_table_needs_to_be_told_where_positions_are_kept() -> None:
+def test_a_target_that_is_a_table_name_needs_a_checkpoint() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         read("--logs", "/a", "--to", "clicks")
     assert caught.value.message == (
-        "--checkpoint is missing: 'clicks' is a table's name, so say in which directory positions are to be "
-        "kept (a directory as target has a slash in it: ./clicks)"
+        "--checkpoint is missing: 'clicks' is the name of a table, so give a directory for the positions (a "
+        "--to with a slash, such as ./clicks, is a directory and needs no --checkpoint)"
     )
 
 
-def test_without_spark_it_says_what_to_install() -> None:
+def test_without_spark_the_command_says_what_to_install() -> None:
     program = f"""if True:
         import sys
         sys.modules["pyspark"] = None
@@ -70,7 +70,7 @@ def test_without_spark_it_says_what_to_install() -> None:
     assert "install them: pip install 'logdevice-spark[spark,delta]'" in done.stderr
 
 
-def test_a_missing_word_is_a_wrong_call(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_argument_is_a_wrong_call(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*HERE, "--logs", "/a"])
     assert caught.value.code == 2

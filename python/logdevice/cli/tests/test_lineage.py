@@ -1,4 +1,4 @@
-"""What `logs lineage` shows, and what is not done without a word."""
+"""What `logs lineage` shows, and that `logs remove` asks first."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_branches_are_shown_oldest_first_with_their_versions() -> None:
     ]
 
 
-def test_a_log_is_not_removed_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_is_not_removed_without_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["logs", "remove", "/a", "--endpoint", "127.0.0.1:1"]) == 2
     said = capsys.readouterr().err
     assert "gone for good" in said
-    assert "say --yes if that is meant" in said
+    assert said.endswith("give --yes to confirm.\n")

@@ -1,4 +1,4 @@
-"""A local cluster of stand-ins for nodes: files, processes and their ends; no node code is involved."""
+"""A local cluster with stand-ins for nodes: its files, and how its processes start and end. No node runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_new_cluster_has_files_and_no_processes(cluster: LocalCluster) -> None
     assert config["address"] in cluster.endpoint
 
 
-def test_what_is_there_is_not_made_again(cluster: LocalCluster) -> None:
+def test_an_existing_cluster_is_not_made_again(cluster: LocalCluster) -> None:
     with pytest.raises(InvalidArgumentError, match="already holds a cluster"):
         LocalCluster.create(cluster.data, nodes=3)
 
@@ -64,7 +64,7 @@ def test_a_record_has_three_copies_or_one_on_every_node(tmp_path: Path, nodes: i
 
 
 def test_more_copies_than_nodes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="4 copies do not fit on 3 nodes"):
+    with pytest.raises(InvalidArgumentError, match="replication 4 needs at least 4 nodes, got 3"):
         LocalCluster.create(tmp_path, nodes=3, replication=4)
 
 
@@ -73,14 +73,14 @@ def test_a_directory_without_a_cluster_says_how_to_make_one(tmp_path: Path) -> N
         LocalCluster.load(tmp_path)
 
 
-def test_a_damaged_description_is_named(cluster: LocalCluster) -> None:
+def test_an_error_names_the_damaged_file(cluster: LocalCluster) -> None:
     (cluster.data / "cluster.json").write_text("{}")
     with pytest.raises(InvalidArgumentError, match=r"cluster\.json cannot be read"):
         LocalCluster.load(cluster.data)
 
 
-def test_a_node_that_is_not_there_is_named(cluster: LocalCluster) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"no node N7 .* there are: N1, N2, N3"):
+def test_an_error_names_the_unknown_node_and_the_known_ones(cluster: LocalCluster) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"no node N7 .* choose from: N1, N2, N3"):
         cluster.kill(7)
 
 
@@ -122,7 +122,7 @@ def test_a_node_that_is_down_cannot_be_paused(cluster: LocalCluster) -> None:
         cluster.pause(1)
 
 
-def test_a_node_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+def test_a_node_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     cluster = LocalCluster.create(tmp_path, nodes=1)
     cluster.command = command(DEAF)
     cluster.start(1)
@@ -140,7 +140,7 @@ def test_another_process_sees_and_ends_the_same_nodes(cluster: LocalCluster) -> 
     assert cluster.state(3) is ProcessState.DOWN
 
 
-def test_a_node_that_ends_while_starting_tells_why(tmp_path: Path) -> None:
+def test_an_error_says_why_a_node_ended_while_starting(tmp_path: Path) -> None:
     cluster = LocalCluster.create(tmp_path, nodes=1)
     cluster.command = command(BROKEN)
     cluster.start(1)
@@ -148,7 +148,7 @@ def test_a_node_that_ends_while_starting_tells_why(tmp_path: Path) -> None:
         cluster.wait_until_ready(lambda: False, TIMEOUT_MS)
 
 
-def test_nodes_that_never_get_ready_are_reported(cluster: LocalCluster) -> None:
+def test_nodes_that_are_not_ready_in_time_are_an_error(cluster: LocalCluster) -> None:
     cluster.start_all()
     with pytest.raises(UnavailableError, match="not ready within 20 ms"):
         cluster.wait_until_ready(lambda: False, 20)

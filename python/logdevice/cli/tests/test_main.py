@@ -1,9 +1,10 @@
-"""The command line as a whole: every command explains itself, and every failure has an exit code."""
+"""The command line as a whole: every command has a help text, and every failure has an exit code."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ def test_all_commands_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_explains_itself_and_speaks_json(name: str) -> None:
+def test_every_command_has_a_help_text_and_the_json_option(name: str) -> None:
     command = COMMANDS[name]
     assert command.description
     assert command.description.endswith(".")
@@ -55,8 +56,8 @@ def test_every_command_explains_itself_and_speaks_json(name: str) -> None:
     assert "--json" in command.format_help()
 
 
-def test_help_does_not_wait_for_the_libraries_of_the_client() -> None:
-    """They take most of a second to load; a command loads them when it runs."""
+def test_help_does_not_import_the_libraries_of_the_client() -> None:
+    """Importing them takes most of a second, so a command imports them when it runs."""
     program = """
 import sys
 from logdevice.cli.main import parser
@@ -104,6 +105,13 @@ def test_without_a_cluster_a_command_says_how_to_name_one(capfd: pytest.CaptureF
 
 
 @pytest.mark.usefixtures("nowhere")
+def test_an_error_gives_advice_once(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["kill-node", "1"]) == 2
+    message = capfd.readouterr().err
+    assert re.search(r"start one with: logdevice up --data \S+/logdevice-data\.\n$", message)
+
+
+@pytest.mark.usefixtures("nowhere")
 def test_with_json_a_failure_is_an_object_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["kill-node", "1", "--json"]) == 2
     said = json.loads(capfd.readouterr().out)
@@ -112,6 +120,6 @@ def test_with_json_a_failure_is_an_object_too(capfd: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_more_copies_than_nodes_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_more_copies_than_nodes_are_refused_before_a_file_is_written(tmp_path: Path) -> None:
     assert main(["up", "--nodes", "2", "--replication", "3"]) == 2
     assert list(tmp_path.iterdir()) == []

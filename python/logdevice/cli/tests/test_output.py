@@ -1,4 +1,4 @@
-"""Results and remarks stay apart; tables are for people, JSON for programs."""
+"""Results and remarks are separate outputs; tables are for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def output(*, is_json: bool) -> tuple[Output, io.BytesIO, io.StringIO]:
     return Output(results, remarks, is_json=is_json), results, remarks
 
 
-def test_columns_are_as_wide_as_what_is_in_them() -> None:
+def test_columns_are_as_wide_as_their_content() -> None:
     assert table_lines(ROWS, ("node", "logs", "is_alive")) == [
         "node  logs  is alive",
         "N1      12  yes",
@@ -30,22 +30,22 @@ def test_a_table_without_rows_still_has_its_head() -> None:
 def test_people_get_the_table_and_programs_the_objects() -> None:
     for_people, text, _ = output(is_json=False)
     for_programs, lines, _ = output(is_json=True)
-    for one in (for_people, for_programs):
-        one.rows(ROWS, ("node", "logs"))
-        one.text("that is all")
-        one.flush()
+    for each in (for_people, for_programs):
+        each.rows(ROWS, ("node", "logs"))
+        each.text("that is all")
+        each.flush()
     assert text.getvalue().decode().splitlines() == ["node  logs", "N1      12", "N10      3", "that is all"]
     assert [json.loads(line) for line in lines.getvalue().splitlines()] == ROWS
 
 
 def test_remarks_are_not_among_the_results() -> None:
-    one, results, remarks = output(is_json=True)
-    one.remark("half of it is done")
+    written, results, remarks = output(is_json=True)
+    written.remark("half of it is done")
     assert results.getvalue() == b""
     assert remarks.getvalue() == "half of it is done\n"
 
 
-def test_bytes_that_are_no_text_are_carried_in_base64() -> None:
+def test_bytes_that_are_not_utf8_are_shown_in_base64() -> None:
     assert plain_bytes("key", None) == {"key": None}
     assert plain_bytes("key", "schlüssel".encode()) == {"key": "schlüssel"}
     assert plain_bytes("key", b"\xff\x00") == {"key_base64": "/wA="}

@@ -1,4 +1,4 @@
-"""Ports are free, distinct, and not those that outgoing connections use."""
+"""Chosen ports are free, distinct, and outside of the range for outgoing connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes are found by number and word, signalled, waited for; strangers are never touched."""
+"""Processes are found by id and word, signalled and awaited; other processes are never touched."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_a_process_runs_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.usefixtures("looking")
-def test_a_process_that_nobody_waited_for_is_down(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_ended_and_was_not_awaited_is_down(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.send_signal(signal.SIGKILL)
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
     assert LocalProcess(sleeper.pid, "my-word").state is ProcessState.DOWN
 
 
 @pytest.mark.usefixtures("looking")
-def test_a_paused_process_goes_on_when_it_may(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_paused_process_runs_again_after_sigcont(sleeper: subprocess.Popen[bytes]) -> None:
     process = LocalProcess(sleeper.pid, "my-word")
     process.signal(signal.SIGSTOP)
     assert process.wait_for(ProcessState.PAUSED, TIMEOUT_MS)
@@ -57,7 +57,7 @@ def test_a_paused_process_goes_on_when_it_may(sleeper: subprocess.Popen[bytes]) 
 
 
 @pytest.mark.usefixtures("looking")
-def test_a_stranger_with_the_same_number_is_not_touched(sleeper: subprocess.Popen[bytes]) -> None:
+def test_another_process_with_the_same_id_is_not_touched(sleeper: subprocess.Popen[bytes]) -> None:
     stranger = LocalProcess(sleeper.pid, "another-word")
     assert stranger.state is ProcessState.DOWN
     assert not stranger.signal(signal.SIGKILL)
@@ -65,13 +65,13 @@ def test_a_stranger_with_the_same_number_is_not_touched(sleeper: subprocess.Pope
 
 
 @pytest.mark.usefixtures("looking")
-def test_a_number_that_is_not_given_out_is_down() -> None:
+def test_an_id_without_a_process_is_down() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     assert LocalProcess(child.pid, "").state is ProcessState.DOWN
 
 
-def test_what_a_process_says_is_in_its_log(tmp_path: Path) -> None:
+def test_the_output_of_processes_is_appended_to_the_log(tmp_path: Path) -> None:
     for word in ("one", "two"):
         start([sys.executable, "-c", f"print('{word}')"], tmp_path / "log").wait()
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
@@ -88,6 +88,6 @@ def test_waiting_ends_when_time_is_up() -> None:
 def test_a_process_that_replaces_its_program_is_not_down(
     looks: tuple[str, str], state: ProcessState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a moment it has no command line; whoever started it again would have two of it."""
+    """For a moment it has no command line. If it counted as down, it would be started a second time."""
     monkeypatch.setattr(processes, "_inspect", lambda pid: looks)
     assert LocalProcess(1, "word").state is state

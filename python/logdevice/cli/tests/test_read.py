@@ -1,4 +1,4 @@
-"""What readers print: payloads or objects, gaps where they belong, and the last entries of a log."""
+"""What `cat` and `tail` print: payloads or objects, gaps in their places, and the last entries of a log."""
 
 from __future__ import annotations
 
@@ -46,14 +46,16 @@ def printed(*items: RecordsBatch | Gap, is_json: bool, gaps: bool = False) -> tu
         (Point(PointStatus.LOST), b"", "e1n1: LOST\n", DATA_LOST),
     ],
 )
-def test_a_point_is_its_entries_or_a_remark(point: Point, result: bytes, remark: str, code: int) -> None:
+def test_a_point_is_printed_as_its_entries_or_a_remark(
+    point: Point, result: bytes, remark: str, code: int
+) -> None:
     results, remarks = io.BytesIO(), io.StringIO()
     printer = Printer(Output(results, remarks, is_json=False), with_quiet_gaps=False)
     printer.print_point(Lsn.of(1, 1), point)
     assert (results.getvalue(), remarks.getvalue(), printer.exit_code) == (result, remark, code)
 
 
-def test_a_point_without_a_record_is_an_object() -> None:
+def test_a_point_without_a_record_is_printed_as_an_object_with_json() -> None:
     results = io.BytesIO()
     Printer(Output(results, io.StringIO(), is_json=True), with_quiet_gaps=False).print_point(
         Lsn.of(1, 1), Point(PointStatus.BEYOND_TAIL)
@@ -66,17 +68,17 @@ def test_payloads_are_lines() -> None:
     assert (out, code) == (b"a\n\n\xff\n", 0)
 
 
-def test_a_loss_is_remarked_on_and_is_the_exit_code() -> None:
+def test_a_loss_is_a_remark_and_sets_the_exit_code() -> None:
     out, err, code = printed(LOSS, batch(Lsn.of(1, 5), b"a"), is_json=False)
     assert (out, err, code) == (b"a\n", "gap: DATALOSS [e1n3, e1n5)\n", DATA_LOST)
 
 
-def test_the_end_of_an_epoch_is_remarked_on_only_if_asked_for() -> None:
+def test_the_end_of_an_epoch_is_a_remark_only_with_gaps() -> None:
     assert printed(BRIDGE, is_json=False)[1] == ""
     assert printed(BRIDGE, is_json=False, gaps=True)[1] == "gap: BRIDGE [e1n5, e2n1)\n"
 
 
-def test_as_objects_entries_and_gaps_come_in_order() -> None:
+def test_with_json_entries_and_gaps_are_objects_in_order() -> None:
     out, err, code = printed(batch(Lsn.of(1, 1), b"a"), LOSS, BRIDGE, is_json=True)
     entry, *gaps = (json.loads(line) for line in out.splitlines())
     assert entry == {
@@ -91,7 +93,7 @@ def test_as_objects_entries_and_gaps_come_in_order() -> None:
 
 
 class LogOfRecords:
-    """As much of a client as finding the last entries needs: one record of two entries per LSN."""
+    """Stands in for a client while the last entries are searched: each LSN is a record of two entries."""
 
     def __init__(self, first: Lsn, tail: Lsn) -> None:
         self.first, self.tail = first, tail
@@ -121,20 +123,20 @@ def test_the_last_entries_are_found_near_the_tail() -> None:
     assert log.looked_at == 16
 
 
-def test_more_entries_are_looked_for_further_back() -> None:
+def test_for_more_entries_the_search_goes_further_back() -> None:
     log = LogOfRecords(Lsn.of(1, 1), Lsn.of(1, 1000))
     assert len(last(log, 100)) == 100
     assert log.looked_at == 16 + 256
 
 
 @pytest.mark.parametrize("size", [0, 1, 30])
-def test_a_short_log_is_shown_as_a_whole(size: int) -> None:
+def test_all_entries_of_a_short_log_are_found(size: int) -> None:
     log = LogOfRecords(Lsn.of(1, 1), Lsn.of(1, 1 + size))
     holes = size // 5
     assert len(last(log, 1000)) == 2 * (size - holes)
 
 
-def test_no_entries_are_asked_for() -> None:
+def test_nothing_is_read_for_the_last_zero_entries() -> None:
     log = LogOfRecords(Lsn.of(1, 1), Lsn.of(1, 1000))
     assert last(log, 0) == []
     assert log.looked_at == 0

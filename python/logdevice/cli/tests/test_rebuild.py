@@ -1,4 +1,4 @@
-"""What commands about the data of nodes show."""
+"""What the commands about the data of nodes show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def said(*, is_json: bool = False) -> tuple[Output, io.BytesIO, io.StringIO]:
     return Output(results, remarks, is_json=is_json), results, remarks
 
 
-def test_what_became_of_a_nodes_data_is_one_word() -> None:
+def test_the_state_of_a_nodes_data_is_shown_in_a_word_or_two() -> None:
     assert shown_state(None) == "whole"
     assert shown_state(state(CaseMode.CHECK, FULL)) == "whole"
     assert shown_state(state(is_ready=True)) == "lost"
@@ -56,13 +56,13 @@ def test_what_became_of_a_nodes_data_is_one_word() -> None:
     assert shown_state(state(CaseMode.DRAIN, EMPTY, is_ready=True, is_settled=True)) == "drained"
 
 
-def test_nodes_that_are_not_as_they_should_be_are_listed() -> None:
+def test_nodes_with_an_open_case_are_listed() -> None:
     output, results, _ = said()
     show(NodeStates(5, (state(is_ready=True),)), output)
     assert results.getvalue().decode().split() == ["node", "data", "N3", "lost"]
 
 
-def test_a_bar_says_how_far_it_is_and_how_long_it_will_take() -> None:
+def test_a_bar_shows_the_share_done_and_the_time_left() -> None:
     assert bar(0, None) == "[" + "." * 30 + "] 0%"
     assert bar(0.5, 10) == "[" + "#" * 15 + "." * 15 + "] 50%, about 10 s left"
     assert bar(2, 10) == "[" + "#" * 30 + "] 100%"
@@ -73,7 +73,7 @@ def donor(share: float, elapsed_s: float) -> NodeStatus:
     return NodeStatus(node=NodeId(1), started_ms=0, logs="{}", metrics=json.dumps(metrics))
 
 
-def test_a_rebuilding_is_as_far_as_its_donors_and_takes_as_long_as_the_slowest() -> None:
+def test_progress_is_the_mean_of_the_donors_and_the_time_left_is_that_of_the_slowest() -> None:
     found = progress_of([state(is_ready=True)], [donor(0.5, 10), donor(0.25, 10), None, donor(1, 0)])
     assert found is not None
     assert found.plain == {
@@ -83,24 +83,24 @@ def test_a_rebuilding_is_as_far_as_its_donors_and_takes_as_long_as_the_slowest()
         "donors": 4,
         "donors_done": 0,
     }
-    assert found.line.endswith("58%, about 30 s left; 0 of 4 nodes are through")
+    assert found.line.endswith("58%, about 30 s left; 0 of 4 nodes done")
 
 
-def test_nothing_is_told_of_time_before_every_donor_has_done_something() -> None:
+def test_no_time_left_is_shown_until_every_donor_has_copied_some() -> None:
     found = progress_of([state(CaseMode.DRAIN, FULL)], [donor(0.5, 10), donor(0.01, 10)])
     assert found is not None
     assert found.left_s is None
     assert "left" not in found.line
 
 
-def test_what_is_settled_is_no_progress() -> None:
+def test_settled_cases_show_no_progress() -> None:
     assert progress_of([], [donor(1, 0)]) is None
     assert progress_of([state(CaseMode.DRAIN, EMPTY, is_ready=True, is_settled=True)], []) is None
 
 
-def test_data_is_not_given_up_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_is_not_given_up_without_confirmation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mark-unrecoverable", "3", "--endpoint", "127.0.0.1:1"]) == 2
-    assert "say --yes if that is meant" in capsys.readouterr().err
+    assert "give --yes to confirm" in capsys.readouterr().err
 
 
 def test_a_report_shows_the_first_findings_and_how_many_there_are() -> None:

@@ -1,4 +1,4 @@
-"""Rows of `logdevice status`, put together from what nodes say."""
+"""Rows of `logdevice status`, made from what nodes say."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def said(epoch: int | None, *, is_sequencer: bool = False, readers: int = 0) -> 
     }
 
 
-def test_a_node_is_shown_with_what_it_is_busy_with() -> None:
+def test_the_row_of_a_node_has_its_numbers() -> None:
     row = node_row(PLACE, view(1), status(1, a=said(2, is_sequencer=True, readers=2), b=said(1)), None)
     assert row["state"] == "alive"
     assert row["roles"] == "storage+sequencer"
@@ -68,7 +68,7 @@ def test_a_node_that_does_not_answer_has_no_numbers() -> None:
     assert "logs" not in row
 
 
-def test_a_log_is_what_its_sequencer_says() -> None:
+def test_the_row_of_a_log_is_what_its_sequencer_says() -> None:
     (row,) = log_rows(
         [status(1, a=said(None, readers=1)), status(2, a=said(3, is_sequencer=True, readers=1))]
     )
@@ -83,19 +83,19 @@ def test_a_log_is_what_its_sequencer_says() -> None:
     }
 
 
-def test_a_chain_that_is_too_short_shows() -> None:
+def test_a_short_chain_is_shown_as_short() -> None:
     chained = said(3, is_sequencer=True)
     (full,) = log_rows([status(1, a={**chained, "chain_copies": 3, "is_chain_short": False})])
     (short,) = log_rows([status(1, a={**chained, "chain_copies": 2, "is_chain_short": True})])
     assert (full["chain"], short["chain"]) == ("3", "2, short")
 
 
-def test_without_a_sequencer_the_most_recent_word_counts() -> None:
+def test_without_a_sequencer_the_node_with_the_highest_epoch_counts() -> None:
     (row,) = log_rows([status(1, a=said(2)), status(2, a=said(5))])
     assert (row["sequencer"], row["epoch"]) == (None, 5)
 
 
-def test_a_cluster_is_whole_when_everybody_sees_everybody() -> None:
+def test_a_cluster_is_whole_when_every_node_sees_all_nodes_alive() -> None:
     whole, torn = cluster(view(1), view(2)), cluster(view(1), view(2, is_alive=False))
     assert is_whole([whole, whole], nodes((1, 2)))
     assert not is_whole([whole, torn], nodes((1, 2)))

@@ -1,4 +1,4 @@
-"""Which cluster a command is about."""
+"""Which cluster a command works on."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def test_a_directory_comes_before_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_environment_comes_before_what_happens_to_be_here() -> None:
+def test_the_environment_comes_before_the_current_directory() -> None:
     assert find(options(), ENVIRONMENT).endpoint == "env:1"
 
 
-def test_what_is_here_is_found_last(here: LocalCluster) -> None:
+def test_the_current_directory_comes_last(here: LocalCluster) -> None:
     assert find(options(), {}).endpoint == here.endpoint
 
 
-def test_processes_are_only_those_of_a_local_cluster(here: LocalCluster, tmp_path: Path) -> None:
+def test_commands_about_processes_need_a_local_cluster(here: LocalCluster, tmp_path: Path) -> None:
     assert find_local(options()).endpoint == here.endpoint
     with pytest.raises(InvalidArgumentError, match="no local cluster"):
         find_local(options(data=tmp_path / "nothing"))

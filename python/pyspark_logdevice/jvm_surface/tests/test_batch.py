@@ -1,4 +1,4 @@
-"""What a batch read of the JVM surface is told: its partitions, how to read them, how much is in them."""
+"""The plan of a batch read for the JVM surface: its partitions, how to read them, and how much they have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_logdevice.source import LogDeviceSource
 
 @pytest.fixture(scope="module")
 def lsns(cluster: SmallCluster) -> Iterator[dict[str, list[Lsn]]]:
-    """Of two logs with two entries in each record."""
+    """The LSNs of two logs with two entries in each record."""
     with Client(quick(cluster.endpoints)) as client:
         yield {path: filled(client, path, records) for path, records in (("/a", 6), ("/b", 2))}
     for one in connections._clients.values():
@@ -49,7 +49,7 @@ def ranges(found: dict[str, Any]) -> list[list[tuple[str, int, int]]]:
     return [[(part.path, part.start, part.end) for part in split.ranges] for split in splits]
 
 
-def test_what_is_within_the_filters_is_counted_and_divided_as_if_it_were_all(
+def test_only_what_passes_the_filters_is_counted_and_divided(
     cluster: SmallCluster, lsns: dict[str, list[Lsn]]
 ) -> None:
     a, whole_b = lsns["/a"], ("/b", 1, lsns["/b"][1].next)
@@ -69,7 +69,7 @@ def test_what_is_within_the_filters_is_counted_and_divided_as_if_it_were_all(
     assert (ranges(found), found["rows"]) == ([[("/a", a[5], a[5].next)]], 2)
 
 
-def test_when_nothing_is_left_one_task_reads_nothing(
+def test_if_filters_leave_nothing_one_task_reads_nothing(
     cluster: SmallCluster, lsns: dict[str, list[Lsn]]
 ) -> None:
     found = planned(cluster, ("log", "=", ["/c"]))
@@ -81,7 +81,7 @@ def test_bodies_count_only_where_they_are_read(cluster: SmallCluster, lsns: dict
     assert planned(cluster)["bytes"] > 16 * 8 * len(SCHEMA)
 
 
-def test_a_partition_is_read_by_the_reader_that_goes_with_it(
+def test_the_reader_of_the_plan_reads_its_partitions(
     cluster: SmallCluster, lsns: dict[str, list[Lsn]]
 ) -> None:
     found = planned(cluster, minPartitions="3")

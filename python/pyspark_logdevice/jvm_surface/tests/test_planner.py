@@ -1,4 +1,4 @@
-"""What the planner of a stream answers to the JVM: the same as Spark's own runner would, over one process."""
+"""The planner of a stream gives the JVM the same answers as Spark's own runner for Python sources."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def with_length(value: bytes) -> bytes:
 
 
 def asked(options: dict[str, str], *questions: dict[str, Any]) -> list[list[bytes]]:
-    """The answers to these questions, of one stream from its beginning to its end."""
+    """The answers to these questions, asked of one stream."""
     opening = {"call": "open", "options": options, "schema": json.loads(SCHEMA.json())}
     sent = [opening, *questions, {"call": "end"}]
     out = io.BytesIO()
@@ -80,7 +80,7 @@ def asked(options: dict[str, str], *questions: dict[str, Any]) -> list[list[byte
 
 
 def as_spark_asks(reader: StreamReader, start: bytes, limit: dict[str, Any]) -> bytes:
-    """The answer that goes to Spark without the jar."""
+    """The answer that Spark gets without the jar."""
     infile, out = io.BytesIO(with_length(start) + with_length(json.dumps(limit).encode())), io.BytesIO()
     spark_runner.latest_offset_admission_control_func(reader, infile, out)
     return out.getvalue()
@@ -90,7 +90,7 @@ def latest(start: bytes, *, limited: bool) -> dict[str, Any]:
     return {"call": "latestOffset", "start": json.loads(start), "limited": limited}
 
 
-def test_offsets_are_to_the_letter_those_of_sparks_own_way(
+def test_offsets_are_the_same_text_as_those_of_sparks_own_runner(
     options: dict[str, str], reader: StreamReader
 ) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
@@ -112,7 +112,7 @@ def test_limits_are_those_of_the_options(options: dict[str, str]) -> None:
     assert json.loads(limits[0]) == {"bytes": 256 << 20, "records": 4}
 
 
-def test_what_is_held_is_all_that_is_there(options: dict[str, str], client: Client) -> None:
+def test_the_target_is_all_that_the_logs_have_now(options: dict[str, str], client: Client) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
     prepared, (end, _, report) = asked(
         options, {"call": "prepareForTriggerAvailableNow"}, latest(initial, limited=False)
@@ -123,7 +123,7 @@ def test_what_is_held_is_all_that_is_there(options: dict[str, str], client: Clie
     assert json.loads(report)["metrics"]["lagRecords"] == 0
 
 
-def test_a_partition_is_read_by_the_reader_that_goes_with_it(options: dict[str, str]) -> None:
+def test_the_reader_of_the_stream_reads_its_partitions(options: dict[str, str]) -> None:
     ((initial,),) = asked(options, {"call": "initialOffset"})
     ((end, _, _),) = asked(options, latest(initial, limited=False))
     between = {"call": "partitions", "start": json.loads(initial), "end": json.loads(end)}

@@ -1,4 +1,4 @@
-"""What users may write as options, and exactly what they are told when it is wrong."""
+"""The options of the source: which values are allowed, and the exact messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_positions_at_named_cuts() -> None:
     for bad in ("cut:", "cut:a b", "cut:../x"):
         with pytest.raises(InvalidOptionError, match="startingOffsets"):
             parse({"endpoint": "a:1", "logs": "/a", "startingOffsets": bad})
-    with pytest.raises(InvalidOptionError, match="option cut"):
+    with pytest.raises(InvalidOptionError, match="options cut and endingOffsets both say where to end"):
         parse({"endpoint": "a:1", "logs": "/a", "cut": "consistent", "endingOffsets": "latest"})
 
 
-def test_what_is_not_given_has_a_default() -> None:
+def test_options_that_are_not_given_have_defaults() -> None:
     options = parse(GIVEN)
     assert options == ReadOptions(endpoint="a:1", logs=("/x",))
     assert (options.gaps, options.fail_on_data_loss, options.scd) == ("dataloss", False, True)
@@ -42,7 +42,7 @@ def test_what_is_not_given_has_a_default() -> None:
     assert options.max_bytes_per_trigger == 256 << 20
 
 
-def test_case_does_not_matter_and_values_become_what_they_mean() -> None:
+def test_the_case_of_names_does_not_matter_and_values_are_converted() -> None:
     options = parse(
         {
             "ENDPOINT": " a:1 , b:2 ",
@@ -173,11 +173,11 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(name: str, allowed: str, 
     assert caught.value.message == f"option {name} must be {allowed}, got {value!r}"
 
 
-def test_every_option_has_its_wrong_values_tried() -> None:
+def test_every_option_is_tested_with_wrong_values() -> None:
     assert {name.lower() for name, _, _ in WRONG} == set(OPTIONS)
 
 
-def test_what_does_not_go_together_is_refused() -> None:
+def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InvalidOptionError) as caught:
         parse({"logs": "/x"})
     assert caught.value.message == "option endpoint is missing; it must be host:port,host:port"
@@ -185,7 +185,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         parse({"endpoint": "a:1"})
     assert caught.value.message == "give option logs or option logsPattern"
     assert refusal({"logsPattern": "/.*"}) == "give one of logs and logsPattern, not both"
-    assert refusal({"path": "/y"}) == "give either a path or option logs, not both"
+    assert refusal({"path": "/y"}) == "give either a path or the option logs, not both"
     assert refusal({"startingOffsets": "latest", "startingTimestamp": "5"}) == (
         "give one of startingOffsets and startingTimestamp, not both"
     )
@@ -201,6 +201,6 @@ def test_what_does_not_go_together_is_refused() -> None:
 def test_a_stream_has_no_end() -> None:
     for name, value in {"endingOffsets": "latest", "endingTimestamp": "5"}.items():
         assert refusal({name: value}, streaming=True) == (
-            f"option {name} is for batch reads; a stream has no end, leave it out"
+            f"option {name} is for batch reads; leave it out, a stream has no end"
         )
     assert parse({**GIVEN, "endingOffsets": "latest"}).ending_offsets == Places(others=Edge.LATEST)

@@ -1,4 +1,4 @@
-"""Options of the sink: what is taken, and the exact words with which the rest is refused."""
+"""The options of the sink: which values are allowed, and the exact messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark_logdevice.options.write import WRITE_OPTIONS, WriteOptions, parse
 
 ENDPOINT = {"endpoint": "a:1"}
 TIME = "a time, such as 500ms, 30s or 5m; a plain number is milliseconds"
-# For every option: a value that is wrong, and what is allowed.
+# For every option: a wrong value, and what is allowed.
 WRONG = [
     ("endpoint", "nowhere", "host:port,host:port"),
     ("cluster", " ", "the name of the cluster"),
@@ -47,10 +47,12 @@ def test_options_become_values() -> None:
 
 def test_options_that_do_not_go_together_are_refused() -> None:
     assert refusal({"endpiont": "b:1"}) == "there is no option 'endpiont'; the nearest is 'endpoint'"
-    assert refusal({"batchId": "1"}) == "option batchId needs option writerId: whose batch it is"
-    assert refusal({"batchId": "1", "writerId": "w"}, streaming=True) == (
-        "option batchId is for df.write; a stream numbers its batches by itself"
+    assert (
+        refusal({"batchId": "1"}) == "option batchId needs option writerId: give the name of the writer too"
     )
-    assert refusal({"path": "/x", "log": "/y"}) == "give either a path or option log, not both"
+    assert refusal({"batchId": "1", "writerId": "w"}, streaming=True) == (
+        "option batchId is for df.write; leave it out, a stream numbers its batches"
+    )
+    assert refusal({"path": "/x", "log": "/y"}) == "give either a path or the option log, not both"
     with pytest.raises(InvalidOptionError, match="option endpoint is missing"):
         parse({}, streaming=False)

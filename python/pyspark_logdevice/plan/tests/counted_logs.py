@@ -1,4 +1,4 @@
-"""Logs that are nothing but counters, for tests of what a batch takes and how it is divided."""
+"""Logs that are only counters, for tests of what a batch takes and how it is divided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A, B, C = LogId(1), LogId(2), LogId(3)
 
 
 class Logs:
-    """Logs as lists of records, each with its entries and bytes; LSNs leave gaps, as real ones do."""
+    """Logs as lists of records with their entries and bytes. As in real logs, LSNs are not consecutive."""
 
     def __init__(self, sizes: dict[LogId, list[tuple[int, int]]]) -> None:
         self.records = {log: list(self._counted(found)) for log, found in sizes.items()}

@@ -1,4 +1,4 @@
-"""How much a batch takes: never more than allowed, never nothing, and cut where records end."""
+"""How much a batch takes: never more than allowed, always something, and cut only between records."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_batches_are_full_when_enough_waits(found: dict[LogId, list[tuple[int, i
     waiting = logs.all_waiting(dict.fromkeys(found, START))
     taken = admit(waiting, Amount(limit, NO_LIMIT), logs.find, each, 0)
     total = sum(entries for records in found.values() for entries, _ in records)
-    # No record has more than 12 entries, so of each log less than one record's worth can be missing.
+    # No record has more than 12 entries, so each log can fall short of its share by less than that.
     assert taken_amount(taken).entries > min(total, limit) - 12 * len(found)
 
 
-def test_without_limits_nothing_is_asked() -> None:
+def test_without_limits_the_cluster_is_not_asked() -> None:
     logs = Logs({A: [(1, 10)] * 5, B: [(2, 20)] * 3})
     waiting = logs.all_waiting({A: START, B: START})
     assert admit(waiting, Amount(NO_LIMIT, NO_LIMIT), logs.find, each, 0) == {
@@ -73,9 +73,9 @@ def test_without_limits_nothing_is_asked() -> None:
     assert logs.questions == 0
 
 
-def test_a_start_that_was_counted_too_high_is_counted_again() -> None:
+def test_a_start_with_counters_that_are_too_high_is_counted_again() -> None:
     logs = Logs({A: [(10, 100)] * 10})
-    wrong = LogPoint(Lsn(10), 35, 350)  # some entries were in flight when this was an end
+    wrong = LogPoint(Lsn(10), 35, 350)  # some entries were in flight when this was the end of a batch
     end = LogPoint(Lsn(38), 100, 1000)
     taken = admit({A: Span(wrong, end)}, Amount(30, NO_LIMIT), logs.find, each, 0)
     assert taken[A].span == Span(LogPoint(Lsn(10), 0, 0), LogPoint(Lsn(19), 30, 300))
@@ -88,7 +88,7 @@ def test_a_span_without_records_is_taken_as_it_is() -> None:
     assert admit({A: span}, Amount(5, 5), logs.find, each, 0) == {A: Taken(span)}
 
 
-def test_a_record_larger_than_the_limit_comes_alone_when_it_is_its_logs_turn() -> None:
+def test_a_record_larger_than_the_limit_is_a_batch_of_its_own_when_its_log_has_the_turn() -> None:
     logs = Logs({A: [(100, 10)], B: [(1, 10)] * 1000})
     at, alone = {A: START, B: START}, 0
     for _ in range(200):
@@ -101,7 +101,7 @@ def test_a_record_larger_than_the_limit_comes_alone_when_it_is_its_logs_turn() -
     assert alone == 1
 
 
-def test_what_shares_leave_over_goes_to_logs_that_got_nothing() -> None:
+def test_unused_room_goes_to_logs_that_got_nothing() -> None:
     logs = Logs({A: [(8, 10)] * 9, B: [(2, 10)], C: [(3, 10)]})
     waiting = logs.all_waiting({A: START, B: START, C: START})
     taken = admit(waiting, Amount(14, NO_LIMIT), logs.find, each, 0)
@@ -112,14 +112,14 @@ def test_a_record_that_fits_nowhere_is_not_asked_about_twice() -> None:
     logs = Logs({A: [(10, 100)] * 10})
     taken = admit(logs.all_waiting({A: START}), Amount(35, NO_LIMIT), logs.find, each, 0)
     assert taken[A].span.amount.entries == 30
-    assert logs.questions == 2  # what is counted at the start, and where the limit is passed
+    assert logs.questions == 2  # the counters at the start, and where the limit is passed
 
 
 amounts = st.lists(st.integers(0, 1000), min_size=1, max_size=30)
 
 
 @given(st.integers(1, 5000), amounts, st.integers(0, 1 << 70))
-def test_a_limit_is_divided_completely_and_nobody_is_left_out(
+def test_a_limit_is_divided_completely_and_every_log_gets_some(
     limit: int, waiting: list[int], turn: int
 ) -> None:
     given_ = shares(limit, waiting, turn)
@@ -136,7 +136,7 @@ def test_shares_are_in_proportion(limit: int, waiting: list[int]) -> None:
         assert share == wanted or abs(share - limit * wanted / total) <= 1 + len(waiting)
 
 
-def test_when_there_is_not_one_for_each_the_turn_decides() -> None:
+def test_if_the_limit_is_less_than_one_for_each_the_turn_decides() -> None:
     assert shares(1, [5, 5, 0, 5], turn=0) == [1, 0, 0, 0]
     assert shares(1, [5, 5, 0, 5], turn=1) == [0, 1, 0, 0]
     assert shares(2, [5, 5, 0, 5], turn=2) == [1, 0, 0, 1]

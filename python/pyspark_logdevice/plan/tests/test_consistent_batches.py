@@ -1,4 +1,4 @@
-"""Batches that end at cuts: everything up to one time in all logs, as far as limits allow."""
+"""Batches that end at consistent cuts: everything up to one time in all logs, within the limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = st.lists(st.integers(0, 2), max_size=12)
 
 
 class Logs:
-    """Records of one entry each, by their times; LSNs leave gaps, as real ones do."""
+    """Records of one entry each, by their times. As in real logs, LSNs are not consecutive."""
 
     def __init__(self, steps: list[list[int]]) -> None:
         self.times = {LogId(log): list(accumulate(found)) for log, found in enumerate(steps)}
@@ -38,7 +38,7 @@ class Logs:
         return None
 
     def find_time(self, log: LogId, time_ms: int) -> Lsn:
-        """As nodes do: perhaps in the empty stretch before the record."""
+        """The first LSN of a time or later; as from real nodes, it may be an unused LSN before the record."""
         older = sum(found < time_ms for found in self.times[log])
         return Lsn(lsn(older) - 1) if older else Lsn(1)
 
@@ -72,6 +72,6 @@ def test_every_batch_ends_at_one_time_in_all_logs(steps: list[list[int]], limit:
             for log, found in logs.times.items()
             for i in range(before[log].entry_end, at[log].entry_end)
         ]
-        assert new, "it goes on"
-        assert not left or max(read) < min(left), "all up to one time, and nothing else"
-        assert len(new) <= limit or len(set(new)) == 1, "more than the limit only within a millisecond"
+        assert new, "a batch has nothing new"
+        assert not left or max(read) < min(left), "a batch does not end at one time in all logs"
+        assert len(new) <= limit or len(set(new)) == 1, "a batch exceeds its limit with several milliseconds"

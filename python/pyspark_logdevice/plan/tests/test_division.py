@@ -1,4 +1,4 @@
-"""How a batch is divided: everything once, in order, within what a task takes, and no tiny tasks."""
+"""How a batch is divided into tasks: everything once, in order, within the limits, and no tiny tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def divided(logs: Logs, spans: dict[LogId, Span], chosen: ReadOptions) -> list[l
 
 
 @given(many, st.none() | st.integers(1, 30), st.integers(1, 900), st.integers(1, 6))
-def test_tasks_are_full_and_none_is_larger_than_it_may_be(
+def test_tasks_are_full_and_none_is_larger_than_allowed(
     found: dict[LogId, list[tuple[int, int]]], entries: int | None, size: int, least: int
 ) -> None:
     logs = Logs(found)
@@ -60,8 +60,8 @@ def test_tasks_are_full_and_none_is_larger_than_it_may_be(
 
 
 @given(st.integers(2, 40), st.integers(5, 50), st.integers(1, 9))
-def test_there_is_no_tiny_task_of_what_the_others_left(tasks: int, records: int, more: int) -> None:
-    """Records are not cut, so most tasks stay below their share; the sum of it must not become one more."""
+def test_what_tasks_leave_does_not_become_a_tiny_task(tasks: int, records: int, more: int) -> None:
+    """Records are not cut, so most tasks stay below their share. The rest must not become one more task."""
     logs = Logs({A: [(1, 100)] * (tasks * records + more % tasks)})
     found = divided(logs, logs.all_waiting({A: START}), options(min_partitions=tasks))
     sizes = [len(held) for held in found]
@@ -69,13 +69,13 @@ def test_there_is_no_tiny_task_of_what_the_others_left(tasks: int, records: int,
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_nothing_is_asked_when_everything_fits_one_task() -> None:
+def test_if_everything_fits_one_task_the_cluster_is_not_asked() -> None:
     logs = Logs({A: [(1, 10)] * 5})
     assert divide(logs.all_waiting({A: START}), options(), logs.find) == ()
     assert logs.questions == 0
 
 
-def test_a_task_may_end_inside_of_a_log_and_between_two() -> None:
+def test_a_task_may_end_inside_a_log_or_between_two_logs() -> None:
     logs = Logs({A: [(1, 10)] * 4, B: [(1, 10)] * 2})
     spans = logs.all_waiting({A: START, B: START})
     assert divide(spans, options(max_records_per_partition=2), logs.find) == (
@@ -84,7 +84,7 @@ def test_a_task_may_end_inside_of_a_log_and_between_two() -> None:
     )
 
 
-def test_an_end_that_was_counted_too_high_makes_no_task_of_nothing() -> None:
+def test_an_end_with_counters_that_are_too_high_makes_no_empty_task() -> None:
     logs = Logs({A: [(1, 10)] * 2, B: [(1, 10)]})
     spans = {A: Span(START, LogPoint(Lsn(14), 50, 500)), B: Span(START, LogPoint(Lsn(11), 1, 10))}
     assert divide(spans, options(max_bytes_per_partition=300), logs.find) == (TaskEnd(A, Lsn(14)),)
@@ -104,7 +104,7 @@ def test_a_batch_is_not_cut_into_too_many_tasks(monkeypatch: pytest.MonkeyPatch)
 
 
 def rooms(total: int, taken: list[int], **changes: int) -> list[int | None]:
-    """How many bytes each task may take, when those before it have taken so much."""
+    """How many bytes each task may take, after the tasks before it have taken `taken`."""
     division = Division(total, options(**changes))
     found: list[int | None] = [division.room.bytes]
     for size in taken:
@@ -120,10 +120,10 @@ def test_what_a_task_leaves_is_divided_among_the_rest() -> None:
     assert Division(0, options(max_records_per_partition=7)).room == Amount(7, 0)
 
 
-def test_a_task_is_hardly_larger_than_it_may_be() -> None:
+def test_a_task_exceeds_its_limit_only_slightly() -> None:
     assert rooms(1000, [240, 240, 240], max_bytes_per_partition=300) == [250, 254, 260, 280]
     assert rooms(600, [280], max_bytes_per_partition=300) == [300, 160]
     assert rooms(600, [290], max_bytes_per_partition=300) == [300, 310]
-    # More tasks than thought, because of another limit; or more taken than there was said to be.
+    # There may be more tasks than planned, because of another limit; or tasks took more than was counted.
     assert rooms(900, [100, 100, 100], max_bytes_per_partition=300) == [300, 267, 234, 300]
     assert rooms(100, [70, 70], min_partitions=2) == [50, 30, 0]

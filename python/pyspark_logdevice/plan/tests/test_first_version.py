@@ -20,7 +20,7 @@ CASES = json.loads((Path(__file__).parent / "first_version.json").read_text(enco
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, range(len(CASES))))
-def test_a_batch_of_version_1_is_cut_as_it_was(case: dict[str, Any]) -> None:
+def test_a_batch_of_version_1_is_divided_as_before(case: dict[str, Any]) -> None:
     start, end = case["start"] and from_json(case["start"]), from_json(case["end"])
     assert end is not None
     found = splits(start, end, ReadOptions(endpoint="a:1", logs=("/a",), **case["options"]))

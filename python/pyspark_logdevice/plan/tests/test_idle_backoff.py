@@ -1,4 +1,4 @@
-"""An idle stream asks seldom, a busy one at once."""
+"""An idle stream asks the cluster seldom, a busy one at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark_logdevice.plan.idle_backoff import LONG_PAUSE_MS, PAUSE_MS_MIN, Idl
 
 
 def times_asked(backoff: IdleBackoff, until_ms: int) -> list[int]:
-    """When the cluster is asked by a stream in which nothing is new, where Spark asks every millisecond."""
+    """When a stream without new records asks the cluster, if Spark asks the stream every millisecond."""
     times = []
     for now_ms in range(until_ms):
         if not backoff.left_ms(now_ms):
@@ -15,15 +15,15 @@ def times_asked(backoff: IdleBackoff, until_ms: int) -> list[int]:
     return times
 
 
-def test_the_longer_nothing_comes_the_less_often_is_asked() -> None:
+def test_the_longer_nothing_is_new_the_less_often_the_cluster_is_asked() -> None:
     assert times_asked(IdleBackoff(100), 500) == [0, 5, 15, 35, 75, 155, 255, 355, 455]
 
 
-def test_the_pause_is_never_longer_than_it_may_be() -> None:
+def test_the_pause_never_exceeds_its_limit() -> None:
     assert times_asked(IdleBackoff(3), 10) == [0, 3, 6, 9]
 
 
-def test_after_news_the_next_question_is_asked_at_once_and_the_next_pause_is_short() -> None:
+def test_after_new_records_the_cluster_is_asked_at_once_and_the_next_pause_is_short() -> None:
     backoff = IdleBackoff(100)
     times_asked(backoff, 300)
     backoff.found()
@@ -32,7 +32,7 @@ def test_after_news_the_next_question_is_asked_at_once_and_the_next_pause_is_sho
     assert backoff.left_ms(300) == PAUSE_MS_MIN
 
 
-def test_asking_that_takes_long_is_done_less_often() -> None:
+def test_slow_questions_are_asked_less_often() -> None:
     for took_ms, pause_ms in ((1, 5), (40, 80), (10_000, LONG_PAUSE_MS)):
         backoff = IdleBackoff(100)
         backoff.nothing(0, took_ms)

@@ -1,4 +1,4 @@
-"""Offsets as Spark keeps them: canonical, complete, and refused when they cannot be understood."""
+"""Offsets as Spark keeps them: canonical, complete, and refused if they are damaged or too new."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ offsets = st.builds(Offsets, st.text(), st.dictionaries(logs, positions), tasks)
 
 
 @given(offsets)
-def test_what_was_written_is_read_and_written_again_as_the_same_text(wrote: Offsets) -> None:
+def test_offsets_that_are_read_and_written_again_are_the_same_text(wrote: Offsets) -> None:
     text = json.dumps(wrote.to_json())
     read = from_json(json.loads(text))
     assert read == wrote
     assert json.dumps(read.to_json()) == text
 
 
-def test_the_form_is_a_promise_to_checkpoints_that_exist() -> None:
+def test_the_form_never_changes_for_existing_checkpoints() -> None:
     assert json.dumps(OFFSETS.to_json()) == (
         '{"version": 2, "cluster": "ads", "tasks": [["7", "5"]], "logs": {'
         '"7": {"path": "/ads/clicks", "next": "8589934592", "entries": "20", "bytes": "200", "from": "1", '
@@ -64,15 +64,16 @@ def refusal(plain: Any) -> str:
     return caught.value.message
 
 
-def test_a_newer_checkpoint_is_refused_and_nothing_is_guessed() -> None:
+def test_a_newer_checkpoint_is_refused() -> None:
     assert refusal({"version": 3, "whatever": 1}) == (
-        "the checkpoint is of version 3; this program reads up to version 2"
+        "the checkpoint has version 3; this program reads versions up to 2"
     )
 
 
 @pytest.mark.parametrize("version", [None, "1", 0, True, 1.0])
-def test_an_offset_without_a_version_is_not_ours(version: object) -> None:
-    assert refusal({"version": version}) == f"the checkpoint has no version, got {version!r}"
+def test_an_offset_without_a_version_is_refused(version: object) -> None:
+    expected = f"the checkpoint's version must be an integer of at least 1, got {version!r}"
+    assert refusal({"version": version}) == expected
 
 
 def changed(**fields: object) -> dict[str, Any]:
@@ -90,12 +91,12 @@ def first_version(**fields: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("plain", "field"),
     [
-        ({"version": 1}, "the whole"),
-        ({"version": 1, "cluster": 5, "logs": {}}, "the whole"),
-        ({"version": 1, "cluster": "a", "logs": []}, "the whole"),
-        ({"version": 1, "cluster": "a", "tasks": [], "logs": {}}, "the whole"),
-        ({"version": 2, "cluster": "a", "logs": {}}, "the whole"),
-        ({"version": 2, "cluster": "a", "tasks": 1, "logs": {}}, "the whole"),
+        ({"version": 1}, "the whole offset"),
+        ({"version": 1, "cluster": 5, "logs": {}}, "the whole offset"),
+        ({"version": 1, "cluster": "a", "logs": []}, "the whole offset"),
+        ({"version": 1, "cluster": "a", "tasks": [], "logs": {}}, "the whole offset"),
+        ({"version": 2, "cluster": "a", "logs": {}}, "the whole offset"),
+        ({"version": 2, "cluster": "a", "tasks": 1, "logs": {}}, "the whole offset"),
         ({"version": 2, "cluster": "a", "tasks": [["7"]], "logs": {}}, "tasks"),
         ({"version": 2, "cluster": "a", "tasks": [["7", "5"], ["7", "4"]], "logs": {}}, "tasks"),
         ({"version": 2, "cluster": "a", "tasks": [], "logs": {"x": {}}}, "the number of a log"),
@@ -118,5 +119,5 @@ def first_version(**fields: object) -> dict[str, Any]:
         (first_version(more=9), "log 12"),
     ],
 )
-def test_damage_is_named(plain: dict[str, Any], field: str) -> None:
+def test_an_error_names_the_damaged_field(plain: dict[str, Any], field: str) -> None:
     assert refusal(plain).startswith(f"the checkpoint is damaged: {field} cannot be ")

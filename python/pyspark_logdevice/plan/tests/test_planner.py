@@ -1,4 +1,4 @@
-"""What a planner decides, over connections to a small cluster: where queries begin and how they go on."""
+"""What a planner decides, with a small cluster: where queries begin, and how they continue."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def starts(offsets: Offsets) -> dict[str, Lsn]:
 
 
 def kept(offsets: Offsets) -> Offsets:
-    """As Spark gives it back."""
+    """The offsets as Spark gives them back."""
     read = from_json(json.loads(json.dumps(offsets.to_json())))
     assert read == offsets
     return read
 
 
 def entries(start: Offsets, end: Offsets | None) -> int:
-    """Between the two."""
+    """The number of entries between the two offsets."""
     assert end is not None
     return sum(found.at.entry_end for found in end.logs.values()) - sum(
         found.at.entry_end for found in start.logs.values()
@@ -113,14 +113,14 @@ def test_a_named_cut_says_where_to_begin_and_to_end(client: Client, cluster: Sma
     found = planner(client, "/a,/b", endingOffsets='{"/a": "cut:x.1", "*": "latest"}').plan_batch()[0]
     assert [part.end for split in found for part in split.ranges] == [a[2], b[5].next]
     fill(client, "/c")
-    with pytest.raises(InvalidOptionError, match="which has nothing of /c"):
+    with pytest.raises(InvalidOptionError, match="which has no position for /c"):
         planner(client, "/a,/c", startingOffsets="cut:x.1").begin(Edge.LATEST)
     with pytest.raises(InvalidArgumentError, match="no cut"):
         planner(client, "/a", endingOffsets="cut:y").plan_batch()
 
 
 def test_batches_that_end_at_cuts(client: Client) -> None:
-    """A record is a second younger than the one before: /b, where more waits, is not read ahead of /a."""
+    """Each record is one second newer than the one before: /b, where more waits, is not read ahead of /a."""
     a, b = fill(client, "/a", records=3), fill(client, "/b", records=6)
     planning = planner(client, "/a,/b", cut="consistent", maxRecordsPerTrigger="7")
     at = planning.begin(Edge.EARLIEST)
@@ -133,7 +133,7 @@ def test_batches_that_end_at_cuts(client: Client) -> None:
     assert ends[-1] == {"/a": a[2].next, "/b": b[5].next}
     for found in ends:
         seen = {path: sum(lsn < found[path] for lsn in lsns) for path, lsns in (("/a", a), ("/b", b))}
-        assert seen["/a"] == min(3, seen["/b"]), "everything up to one time, and nothing else"
+        assert seen["/a"] == min(3, seen["/b"]), "a batch does not end at one time in all logs"
 
 
 def test_a_batch_read_ends_at_a_cut(client: Client) -> None:
@@ -178,38 +178,38 @@ def test_positions_that_make_no_sense_are_refused(client: Client) -> None:
     fill(client, "/b", records=1)
     end = lsns[5].next
     assert refusal(client, "/a,/b", startingOffsets='{"/a": "latest"}') == (
-        'option startingOffsets says nothing about /b; name it, or say "*" for all others'
+        'option startingOffsets has no position for /b; add one, or one for "*", all others'
     )
     assert refusal(client, startingOffsets='{"/a": "latest", "/c": 5}') == (
-        "option startingOffsets names /c, which is not read"
+        "option startingOffsets names /c, which the query does not read"
     )
     assert refusal(client, endingOffsets=f'{{"/b": "{lsns[0]}"}}') == (
-        "option endingOffsets names /b, which is not read"
+        "option endingOffsets names /b, which the query does not read"
     )
     assert refusal(client, startingOffsets="e9n1") == (
-        f"option startingOffsets puts /a at e9n1, behind its end {end}"
+        f"option startingOffsets has position e9n1 for /a, which is past its end {end}"
     )
     assert refusal(client, endingOffsets="e9n1") == (
-        f"option endingOffsets puts /a at e9n1, behind its end {end}"
+        f"option endingOffsets has position e9n1 for /a, which is past its end {end}"
     )
     assert refusal(client, startingOffsets=str(lsns[3]), endingOffsets=str(lsns[2])) == (
         f"option endingOffsets ends /a at {lsns[2]}, before its start {lsns[3]}"
     )
 
 
-def test_a_start_that_is_trimmed_is_loss(client: Client) -> None:
+def test_a_start_that_is_trimmed_counts_as_loss(client: Client) -> None:
     lsns = fill(client, "/a")
     client.trim("/a", lsns[2])
     assert starts(planner(client, startingOffsets=str(lsns[1])).begin(Edge.LATEST)) == {"/a": lsns[1]}
     with pytest.raises(TrimmedError) as caught:
         planner(client, startingOffsets=str(lsns[1]), failOnDataLoss="true").begin(Edge.LATEST)
     assert caught.value.message == (
-        f"option startingOffsets begins with /a at {lsns[1]}, which is trimmed up to {lsns[2]}, "
+        f"option startingOffsets begins /a at {lsns[1]}, but the log is trimmed up to {lsns[2]}, "
         "and failOnDataLoss is true"
     )
 
 
-def test_a_log_that_does_not_exist_is_named(client: Client) -> None:
+def test_an_error_names_the_log_that_does_not_exist(client: Client) -> None:
     fill(client, "/a")
     for name in ("/nowhere", "77777"):
         with pytest.raises(UnknownLogError) as caught:
@@ -217,7 +217,7 @@ def test_a_log_that_does_not_exist_is_named(client: Client) -> None:
         assert caught.value.message == f"option logs names {name!r}, which does not exist"
 
 
-def test_a_stream_goes_on_from_offsets_alone(client: Client) -> None:
+def test_a_stream_continues_from_its_offsets_alone(client: Client) -> None:
     fill(client, "/a")
     begun = planner(client, maxRecordsPerTrigger="5").begin(Edge.EARLIEST)
     total, at = 0, begun
@@ -248,7 +248,7 @@ def test_the_lag_is_what_a_batch_leaves(client: Client) -> None:
     assert b.oldest_ms is None
 
 
-def test_what_is_appended_later_waits_for_the_next_run(client: Client) -> None:
+def test_a_run_with_a_target_does_not_read_what_is_appended_later(client: Client) -> None:
     fill(client, "/a", records=2)
     plan = planner(client)
     at = plan.begin(Edge.EARLIEST)
@@ -275,7 +275,7 @@ def test_logs_that_match_join_from_their_start(client: Client) -> None:
     assert [(part.path, part.start) for part in split.ranges] == [("/x/b", Lsn(1))]
 
 
-def test_a_log_is_read_on_under_a_new_name(client: Client) -> None:
+def test_a_renamed_log_is_still_read(client: Client) -> None:
     fill(client, "/a", records=2)
     at = planner(client).begin(Edge.EARLIEST)
     client.rename("/a", "/new")
@@ -287,7 +287,7 @@ def test_a_log_is_read_on_under_a_new_name(client: Client) -> None:
     assert entries(at, end) == 4
 
 
-def test_a_removed_log_stops_the_query_unless_it_may_go_on(client: Client) -> None:
+def test_a_removed_log_fails_the_query_unless_losses_are_allowed(client: Client) -> None:
     fill(client, "/x/a", records=2)
     fill(client, "/x/b", records=2)
     log = number(client, "/x/a")
@@ -305,23 +305,25 @@ def test_a_removed_log_stops_the_query_unless_it_may_go_on(client: Client) -> No
     assert not plan.is_there(log)
     fill(client, "/x/b", records=1)
     assert entries(begun, plan.next_end(begun, limited=True)) == 2
-    # A user who takes it out of the options knows.
+    # A user who removes it from the options knows that it is gone.
     assert planner(client, "/x/b").next_end(begun, limited=True) is not None
 
 
-def test_a_node_that_is_behind_does_not_make_a_log_disappear(cluster: SmallCluster, client: Client) -> None:
+def test_a_node_that_does_not_know_a_log_yet_does_not_make_it_disappear(
+    cluster: SmallCluster, client: Client
+) -> None:
     fill(client, "/x/a", records=2)
     begun = planner(client, logsPattern="/x/.*").begin(Edge.EARLIEST)
     plan = planner(client, logsPattern="/x/.*", failOnDataLoss="true")
-    answer, behind = cluster._answers[service.GetLogs], iter([True, True])
+    answer, stale = cluster._answers[service.GetLogs], iter([True, True])
     cluster._answers[service.GetLogs] = lambda node, ask: (
-        service.LogsView(()) if next(behind, False) else answer(node, ask)
+        service.LogsView(()) if next(stale, False) else answer(node, ask)
     )
     try:
         assert entries(begun, plan.next_end(begun, limited=True)) == 4
     finally:
         cluster._answers[service.GetLogs] = answer
-    assert next(behind, None) is None
+    assert next(stale, None) is None
     assert plan.is_there(number(client, "/x/a"))
 
 
@@ -344,7 +346,7 @@ def test_a_log_that_was_made_again_is_another_log(client: Client) -> None:
 def test_a_checkpoint_of_another_cluster_is_refused(client: Client) -> None:
     fill(client, "/a", records=1)
     begun = replace(planner(client).begin(Edge.EARLIEST), cluster="other")
-    expected = f"the checkpoint is of cluster 'other'; a:1 is of {CLUSTER!r}"
+    expected = f"the checkpoint belongs to cluster 'other', but a:1 belongs to cluster {CLUSTER!r}"
     with pytest.raises(CheckpointClusterError) as caught:
         planner(client).next_end(begun, limited=True)
     assert caught.value.message == expected
@@ -353,7 +355,7 @@ def test_a_checkpoint_of_another_cluster_is_refused(client: Client) -> None:
     assert caught.value.message == expected
 
 
-def test_a_checkpoint_behind_the_end_of_the_log_is_refused(client: Client) -> None:
+def test_a_checkpoint_past_the_end_of_the_log_is_refused(client: Client) -> None:
     lsns = fill(client, "/a", records=1)
     log = number(client, "/a")
     begun = planner(client).begin(Edge.EARLIEST)
@@ -361,18 +363,19 @@ def test_a_checkpoint_behind_the_end_of_the_log_is_refused(client: Client) -> No
     with pytest.raises(CheckpointAheadError) as caught:
         planner(client).next_end(ahead, limited=True)
     assert caught.value.message == (
-        f"the checkpoint has /a read up to e7n1, and the log ends at {lsns[0].next}"
+        f"the checkpoint says that /a was read up to e7n1, but the log ends at {lsns[0].next}"
     )
 
 
-def test_a_log_that_was_trimmed_while_the_query_was_stopped_is_loss(client: Client) -> None:
+def test_records_that_were_trimmed_while_the_query_was_stopped_count_as_loss(client: Client) -> None:
     lsns = fill(client, "/a")
     begun = planner(client, startingOffsets=str(lsns[1])).begin(Edge.EARLIEST)
     client.trim("/a", lsns[3])
     with pytest.raises(CheckpointTrimmedError) as caught:
         planner(client, failOnDataLoss="true").next_end(begun, limited=True)
-    assert caught.value.message == f"/a was trimmed up to {lsns[3]}, and the query goes on at {lsns[1]}"
-    # Otherwise the readers meet the gap, and make a row of it.
+    expected = f"/a was trimmed up to {lsns[3]}, but the query must continue at {lsns[1]}"
+    assert caught.value.message == expected
+    # Otherwise the readers find the gap and make it a row.
     end = planner(client).next_end(begun, limited=True)
     assert end is not None
     assert splits(begun, end, parse({"endpoint": "a:1", "logs": "/a"}))[0].ranges[0].start == lsns[1]

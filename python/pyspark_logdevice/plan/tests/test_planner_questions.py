@@ -1,4 +1,4 @@
-"""How often a planner asks the cluster: what a batch has found out is not asked again for the next."""
+"""How often a planner asks the cluster: what it learned for one batch, it does not ask again for the next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def client() -> Iterator[Client]:
 
 @pytest.fixture
 def asked(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[Lsn]:
-    """From where records were looked for."""
+    """The LSNs from which the planner searched for records."""
     starts: list[Lsn] = []
     find = client.find_record
 
@@ -50,14 +50,14 @@ def test_the_first_record_of_a_batch_was_found_by_the_batch_before(client: Clien
         asked.clear()
         end = one.next_end(at, limited=True)
         assert end is not None
-        assert end == anew  # what another planner decides, which has planned nothing before
+        assert end == anew  # the same end as from a new planner
         questions.append(len(asked))
         at = end
-    assert questions == [2, 1, 1]  # what is counted at the start; where the limit is passed
+    assert questions == [2, 1, 1]  # the counters at the start; where the limit is passed
 
 
-def test_of_a_start_further_back_nothing_is_known(client: Client, asked: list[Lsn]) -> None:
-    """A query that runs a batch again, or that goes on elsewhere: only the offset decides."""
+def test_from_an_older_start_everything_is_asked_again(client: Client, asked: list[Lsn]) -> None:
+    """When a query runs a batch again, or continues in another process, only the offset decides."""
     one = planner(client)
     start = one.begin(Edge.EARLIEST)
     first = one.next_end(start, limited=True)

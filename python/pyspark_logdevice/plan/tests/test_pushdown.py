@@ -1,4 +1,4 @@
-"""Filters as ranges, compared with the filters themselves, record by record."""
+"""Ranges made of filters are compared with the filters themselves, record by record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def is_true(one: Comparison, entry: Entry) -> bool:
-    """What Spark would say."""
+    """The result of the comparison in Spark."""
     value = getattr(entry, one.column)
     return value in one.values if one.operator == "IN" else OPERATORS[one.operator](value, one.values[0])
 
@@ -74,7 +74,7 @@ def is_read(entry: Entry, chosen: list[Comparison]) -> bool:
 
 
 @given(st.lists(filters(), max_size=4))
-def test_everything_that_a_filter_lets_through_is_read(chosen: list[Comparison]) -> None:
+def test_everything_that_passes_the_filters_is_read(chosen: list[Comparison]) -> None:
     for entry in ENTRIES:
         if all(is_true(one, entry) for one in chosen):
             assert is_read(entry, chosen), entry
@@ -89,7 +89,7 @@ exact_filters = st.one_of(filters(("lsn",)).filter(lambda one: one.operator != "
 
 
 @given(st.lists(exact_filters, max_size=4))
-def test_comparisons_of_lsns_and_choices_of_logs_read_nothing_else(chosen: list[Comparison]) -> None:
+def test_comparisons_of_lsns_and_choices_of_logs_read_exactly_what_passes(chosen: list[Comparison]) -> None:
     for entry in ENTRIES:
         assert is_read(entry, chosen) == all(is_true(one, entry) for one in chosen), entry
 
@@ -125,9 +125,9 @@ def test_each_kind_of_filter(one: Comparison, expected: tuple[int, int]) -> None
     assert lsns([one], LogId(1), "/a", find_time) == expected
 
 
-def test_without_bounds_on_times_nobody_is_asked_for_them() -> None:
-    def nobody(log: LogId, timestamp_ms: int) -> Lsn:
+def test_without_bounds_on_times_no_time_is_looked_up() -> None:
+    def unexpected(log: LogId, timestamp_ms: int) -> Lsn:
         raise AssertionError("asked")
 
     chosen = [Comparison("lsn", ">=", (5,)), Comparison("lsn", "<", (9,))]
-    assert lsns(chosen, LogId(1), "/a", nobody) == (5, 9)
+    assert lsns(chosen, LogId(1), "/a", unexpected) == (5, 9)

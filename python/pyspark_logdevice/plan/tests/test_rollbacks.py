@@ -1,4 +1,4 @@
-"""Batches of a query after its log has lost what was read: stopped, or told what to undo."""
+"""If a log has lost records that a query has read, the query fails or gets a row that says what to undo."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def all_read(client: Client) -> Offsets:
 
 
 def kept(offsets: Offsets) -> Offsets:
-    """As Spark gives it back."""
+    """The offsets as Spark gives them back."""
     read = from_json(json.loads(json.dumps(offsets.to_json())))
     assert read == offsets
     return read
@@ -81,7 +81,7 @@ def rows(start: Offsets, end: Offsets, chosen: ReadOptions) -> list[tuple[int, s
     return [(row["lsn"], row["gap"], row["gap_end_lsn"]) for row in found]
 
 
-def test_a_query_whose_records_are_gone_stops_and_names_them(cluster: SmallCluster, client: Client) -> None:
+def test_a_query_whose_records_are_gone_fails_and_names_them(cluster: SmallCluster, client: Client) -> None:
     lsns = appended(client, 6)
     end = all_read(client)
     assert end.logs[LogId(1)].lineage == shown_id(1)
@@ -99,7 +99,7 @@ def test_a_query_whose_records_are_gone_stops_and_names_them(cluster: SmallClust
 def test_with_emit_a_row_says_what_to_undo_and_reading_goes_on_from_the_safe_lsn(
     cluster: SmallCluster, client: Client
 ) -> None:
-    """L33: and the batch is the same when it is run again."""
+    """L33: the batch is the same when it is run again."""
     lsns = appended(client, 6)
     before = all_read(client)
     lose(cluster, lsns[3])
@@ -117,7 +117,7 @@ def test_with_emit_a_row_says_what_to_undo_and_reading_goes_on_from_the_safe_lsn
     ]
     assert rows(before, kept(end), chosen) == wanted
     assert rows(before, kept(end), chosen) == wanted
-    # It is said once.
+    # The next batch does not say it again.
     more = appended(client, 1)
     following = Planner(chosen, client).next_end(kept(end), limited=True)
     assert following is not None
@@ -125,7 +125,9 @@ def test_with_emit_a_row_says_what_to_undo_and_reading_goes_on_from_the_safe_lsn
     assert Planner(chosen, client).next_end(kept(following), limited=True) is None
 
 
-def test_what_to_undo_is_said_even_if_there_is_nothing_to_read(cluster: SmallCluster, client: Client) -> None:
+def test_the_row_that_says_what_to_undo_comes_even_if_there_is_nothing_to_read(
+    cluster: SmallCluster, client: Client
+) -> None:
     lsns = appended(client, 3)
     before = all_read(client)
     lose(cluster, lsns[2])

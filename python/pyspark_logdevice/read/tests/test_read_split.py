@@ -1,4 +1,4 @@
-"""What a task reads from small nodes over the real wire: all of its ranges, in order, or an error."""
+"""A task reads all of its ranges in order, or raises an error. Uses small nodes over real connections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def client(options: ReadOptions) -> Iterator[Client]:
 
 
 def filled(client: Client, path: str = "/log", records: int = 5) -> LogRange:
-    """A log with two entries in each record, and all of it."""
+    """Makes a log with two entries in each record, and returns the range of all of it."""
     log = client.create_log(path, {"replication": 2}).log
     assert log is not None
     for number in range(records):
@@ -69,9 +69,7 @@ def gaps(rows: Rows) -> list[tuple[str, Lsn, Lsn]]:
     return [(row["gap"], Lsn(row["lsn"]), Lsn(row["gap_end_lsn"])) for row in rows if row["gap"] is not None]
 
 
-def test_more_ranges_than_are_begun_at_a_time_are_read_in_their_order(
-    client: Client, options: ReadOptions
-) -> None:
+def test_more_ranges_than_open_readers_are_read_in_their_order(client: Client, options: ReadOptions) -> None:
     paths = [f"/log{number}" for number in range(2 * READERS_MAX + 1)]
     ranges = [filled(client, path, records=3) for path in paths]
     task_metrics.take()
@@ -92,10 +90,10 @@ def test_a_part_of_a_log_is_read_and_nothing_else(client: Client, options: ReadO
     assert payloads(read(options, part, replace(whole, start=part.end)))[-1] == b"/log 5-1"
 
 
-def test_a_query_that_may_have_missed_a_deletion_stops(
+def test_a_query_that_may_have_missed_a_deletion_fails(
     cluster: SmallCluster, client: Client, options: ReadOptions
 ) -> None:
-    """K28: and one that began after it was removed reads on."""
+    """K28: a query that began after the deletion was removed reads on."""
     whole = filled(client, records=3)
     client.set_attributes("/log", {"compaction": "keyed"})
     gone, marks = Lsn.of(1, 2), Marks(Lsn.of(1, 4), Lsn.of(1, 4))
@@ -111,12 +109,12 @@ def test_a_query_that_may_have_missed_a_deletion_stops(
     assert len(payloads(rows)) == 4
 
 
-def test_where_there_is_nothing_to_read_there_are_no_rows(client: Client, options: ReadOptions) -> None:
+def test_a_split_without_ranges_has_no_rows(client: Client, options: ReadOptions) -> None:
     assert list(read_split(options, Columns.of(), InputPartition(None))) == []
     assert read(options) == []
 
 
-def test_a_task_that_is_left_in_the_middle_leaves_no_stream_behind(
+def test_a_task_that_ends_early_closes_its_streams(
     cluster: SmallCluster, client: Client, options: ReadOptions
 ) -> None:
     ranges = [filled(client, f"/log{number}") for number in range(READERS_MAX)]
@@ -139,9 +137,7 @@ def test_headers_are_enough_for_positions(client: Client, options: ReadOptions) 
     ]
 
 
-def test_bridges_are_rows_for_those_who_ask_for_all_gaps(
-    cluster: SmallCluster, client: Client, options: ReadOptions
-) -> None:
+def test_bridges_are_rows_with_gaps_all(cluster: SmallCluster, client: Client, options: ReadOptions) -> None:
     wanted = filled(client, records=2)
     cluster.new_epoch(wanted.log)
     client.append("/log", b"next")
@@ -152,7 +148,7 @@ def test_bridges_are_rows_for_those_who_ask_for_all_gaps(
     assert gaps(read(replace(options, fail_on_data_loss=True, gaps="none"), wanted)) == []
 
 
-def test_what_was_trimmed_before_it_was_read_is_a_row_or_an_error(
+def test_a_range_that_was_trimmed_before_it_was_read_is_a_row_or_an_error(
     client: Client, options: ReadOptions
 ) -> None:
     wanted = filled(client, records=4)
@@ -169,7 +165,7 @@ def test_what_was_trimmed_before_it_was_read_is_a_row_or_an_error(
     )
 
 
-def test_what_is_lost_is_a_row_with_the_whole_range_or_an_error(
+def test_a_loss_is_a_row_with_the_whole_range_or_an_error(
     cluster: SmallCluster, client: Client, options: ReadOptions
 ) -> None:
     wanted = filled(client, records=6)
@@ -198,15 +194,15 @@ def test_a_removed_log_is_an_error(client: Client, options: ReadOptions) -> None
         read(options, replace(wanted, end=wanted.end.next))
 
 
-def test_a_read_that_stands_still_says_where_and_for_whom_it_waits(
+def test_a_read_without_progress_says_where_it_is_and_what_it_waits_for(
     client: Client, options: ReadOptions
 ) -> None:
-    """Nothing above what is there is ever released."""
+    """The range ends above the last record, so the rest of it is never released."""
     wanted = filled(client, records=2)
     with pytest.raises(UnavailableError) as caught:
         read(replace(options, read_timeout_ms=300), replace(wanted, end=Lsn.of(1, 9)))
     assert (caught.value.log, caught.value.lsn) == (wanted.log, Lsn.of(1, 3))
     assert caught.value.message.startswith(
-        "the read of /log stands still for longer than readTimeout = 300 ms: at e1n3 it waits for RELEASE "
-        "(of e1n3) since "
+        "the read of /log made no progress for longer than readTimeout = 300 ms: at e1n3 it has waited for "
+        "RELEASE (of e1n3) for "
     )

@@ -1,4 +1,4 @@
-"""How what a reader hands out is put together for Spark: whole gaps, and batches of the right size."""
+"""Items of a reader are joined for Spark: neighbouring gaps to one, and rows to batches of a good size."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_neighbouring_gaps_of_one_type_are_one() -> None:
     ]
 
 
-def test_a_gap_at_the_end_is_not_forgotten() -> None:
+def test_a_gap_at_the_end_is_yielded() -> None:
     assert list(with_whole_gaps(iter([gap(1, 2), gap(2, 3)]))) == [gap(1, 3)]
     assert list(with_whole_gaps(iter([]))) == []
 
@@ -76,7 +76,7 @@ def test_small_parts_are_joined_in_order(total: int, step: int) -> None:
     assert len(batches) == -(-total // ROWS_WANTED)
 
 
-def test_large_parts_are_cut_in_order_into_pieces_of_one_size() -> None:
+def test_large_parts_are_cut_in_order_into_pieces_of_equal_size() -> None:
     total = ROWS_MAX * 3 + 1
     batches = list(in_batches(iter([rows(total)])))
     assert numbers(batches) == list(range(total))
@@ -85,7 +85,7 @@ def test_large_parts_are_cut_in_order_into_pieces_of_one_size() -> None:
     assert list(in_batches(iter([rows(ROWS_MAX)]))) == [rows(ROWS_MAX)]
 
 
-def test_rows_with_much_in_them_make_batches_of_fewer_rows() -> None:
+def test_large_rows_make_batches_of_fewer_rows() -> None:
     each = BYTES_MAX // 32
     parts = [rows(1, each, first) for first in range(20)] + [rows(64, each, 20)]
     batches = list(in_batches(iter(parts)))

@@ -75,7 +75,7 @@ def test_an_entry_becomes_a_row() -> None:
     }
 
 
-def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
+def test_columns_have_the_order_of_the_query() -> None:
     batch = read(
         record(Lsn.of(1, 1), from_entries(None, [b"a", b""])),
         record(Lsn.of(1, 4), from_entries([b"k"], [b"c"])),
@@ -97,7 +97,7 @@ def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
         ((), False),
     ],
 )
-def test_bodies_are_needed_only_for_what_is_in_them(names: tuple[str, ...], needs_bodies: bool) -> None:
+def test_bodies_are_needed_only_for_their_columns(names: tuple[str, ...], needs_bodies: bool) -> None:
     assert Columns.of(asked(*names)).needs_bodies is needs_bodies
 
 
@@ -123,7 +123,7 @@ def test_rows_can_be_counted_without_any_column() -> None:
     assert (batch.num_rows, batch.num_columns) == (7, 0)
 
 
-def test_a_gap_is_one_row_in_which_all_that_is_not_known_is_null() -> None:
+def test_a_gap_is_one_row_with_nulls_for_everything_unknown() -> None:
     gap = Gap(GapType.DATALOSS, Lsn.of(2, 7), Lsn.of(3, 1))
     made = LogRows(Columns.of(), LOG, PATH).of_gap(gap)
     assert made.schema.equals(Columns.of().schema)
@@ -153,19 +153,19 @@ def test_columns_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(columns)) == columns
 
 
-def test_not_null_is_allowed_where_it_is_true() -> None:
+def test_not_null_is_allowed_for_columns_that_are_never_null() -> None:
     columns = Columns.of(StructType([StructField("lsn", LongType(), nullable=False)]))
     assert not columns.schema.field("lsn").nullable
 
 
-def test_a_typed_batch_is_refused_unless_its_body_is_not_asked_for() -> None:
+def test_a_typed_batch_is_refused_if_the_query_needs_bodies() -> None:
     typed = pa.record_batch([pa.array([1, 2])], names=["temperature"])
     batch = read(record(Lsn.of(1, 2), typed))
     with pytest.raises(InvalidArgumentError) as caught:
         rows(Columns.of(), batch)
     assert caught.value.message == (
-        "the log /ads/clicks has, at e1n2, a batch of the columns temperature, not entries with key and "
-        "payload. Ask for a schema without attributes, key, payload, or read it with the client"
+        "the log /ads/clicks has at e1n2 a batch with the columns temperature, not with key and payload; "
+        "select no attributes, key, payload, or read the log with the client"
     )
 
 
@@ -187,25 +187,27 @@ def field(name: str, kind: DataType, *, nullable: bool = True) -> StructType:
         (field("zzz", LongType()), f"there is no column 'zzz'. The columns are {COLUMNS}"),
         (
             field("payload", StringType()),
-            "the column 'payload' is binary, not string; ask for it as it is and cast it in the query",
+            "the column 'payload' has type binary, not string; use that type in the schema, and cast it in "
+            "the query",
         ),
         (
             field("lsn", IntegerType()),
-            "the column 'lsn' is bigint, not int; ask for it as it is and cast it in the query",
+            "the column 'lsn' has type bigint, not int; use that type in the schema, and cast it in the "
+            "query",
         ),
         (
             field("attributes", MapType(StringType(), BinaryType())),
-            "the column 'attributes' is map<string,string>, not map<string,binary>; ask for it as it is and "
-            "cast it in the query",
+            "the column 'attributes' has type map<string,string>, not map<string,binary>; use that type in "
+            "the schema, and cast it in the query",
         ),
         (
             field("payload", BinaryType(), nullable=False),
-            "the column 'payload' may be null, in the row of a gap or otherwise: leave NOT NULL out",
+            "the column 'payload' can be null, for example in the row of a gap: leave out NOT NULL",
         ),
-        (asked("lsn", "lsn"), "the schema has the column 'lsn' twice"),
+        (asked("lsn", "lsn"), "the schema has the column 'lsn' twice; leave one out"),
     ],
 )
-def test_a_schema_that_cannot_be_is_refused(requested: StructType, message: str) -> None:
+def test_a_schema_that_does_not_fit_is_refused(requested: StructType, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         Columns.of(requested)
     assert caught.value.message == message

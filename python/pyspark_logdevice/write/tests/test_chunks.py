@@ -42,7 +42,7 @@ def entries(*payloads: bytes, keys: list[bytes | None] | None = None) -> pa.Reco
     return dict(entries_by_log(rows, "/x"))["/x"]
 
 
-def test_payload_alone_is_enough_when_the_log_is_named() -> None:
+def test_the_payload_column_is_enough_if_the_option_log_is_given() -> None:
     check_columns(columns(payload=StringType()), "/x")
     check_columns(
         columns(
@@ -55,15 +55,15 @@ def test_payload_alone_is_enough_when_the_log_is_named() -> None:
     )
 
 
-def test_columns_that_cannot_be_written_are_named() -> None:
+def test_an_error_names_the_column_that_cannot_be_written() -> None:
     assert refusal(columns(payload=BinaryType(), lsn=LongType())) == (
-        "column lsn cannot be written to a log; there are: payload (binary or string), key (the same), "
-        "attributes (map<string,string>), log (string)"
+        "column lsn cannot be written to a log; allowed are: payload (binary or string), key (binary or "
+        "string), attributes (map<string,string>), log (string)"
     )
-    assert refusal(columns(payload=LongType())) == "column payload must be binary or string, it is bigint"
+    assert refusal(columns(payload=LongType())) == "column payload must be binary or string, got bigint"
     assert refusal(columns(key=BinaryType())) == "there is no column payload; the columns are key"
     assert refusal(columns(payload=BinaryType()), log=None) == (
-        "nothing says where to write: give option log, or a column log"
+        "no log to write to is given: give option log, or a column log"
     )
 
 
@@ -81,10 +81,10 @@ def test_rows_go_to_the_log_they_name_in_their_order() -> None:
 
 def test_rows_without_a_payload_or_a_log_are_refused() -> None:
     nothing = pa.record_batch({"payload": pa.array([b"x", None], pa.binary())})
-    with pytest.raises(InvalidArgumentError, match="1 rows have no payload; an empty one is X''"):
+    with pytest.raises(InvalidArgumentError, match="payload is null in 1 of 2 rows; an empty payload is X''"):
         list(entries_by_log(nothing, "/x"))
     nowhere = pa.record_batch({"payload": [b"x"], "log": pa.nulls(1, pa.string())})
-    with pytest.raises(InvalidArgumentError, match="1 rows have no log, and there is no option log"):
+    with pytest.raises(InvalidArgumentError, match="the column log is null in 1 of 1 rows: fill it"):
         list(entries_by_log(nowhere, None))
 
 
@@ -102,7 +102,7 @@ def test_attributes_are_kept() -> None:
     st.integers(1, 30),
     st.integers(1, 8),
 )
-def test_where_rows_are_cut_does_not_depend_on_how_they_come(
+def test_where_rows_are_cut_does_not_depend_on_how_they_arrive(
     rows: list[tuple[bytes, bytes | None]], slices: list[int], size: int, count: int
 ) -> None:
     whole = entries(*(payload for payload, _ in rows), keys=[key for _, key in rows])
@@ -128,7 +128,7 @@ def cut_one_by_one(rows: list[dict[str, bytes | None]], size: int, count: int) -
     return [*records, record] if record else [*records]
 
 
-def test_records_are_the_same_in_any_order_and_only_then() -> None:
+def test_records_are_the_same_if_they_have_the_same_entries_in_any_order() -> None:
     one = entries(b"a", b"b", b"b")
     assert are_same(one, entries(b"b", b"a", b"b"))
     assert not are_same(one, entries(b"b", b"a", b"a"))

@@ -23,12 +23,12 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.LongAccumulator;
 
 /**
- * The rows of one partition, in batches as a Python worker sends them: read from its socket straight into the
- * memory that Spark's operators see.
+ * Reads the rows of one partition from the socket of a Python worker, in Arrow batches, directly into the memory
+ * that Spark's operators use.
  *
- * <p>Lives as long as its task. The worker sends frames, each with a number in front that says what follows:
- * which columns are sent and an Arrow batch of them, a number of rows without columns, the end with what was counted,
- * or an error.
+ * <p>A reader exists as long as its task. The worker sends frames. A number at the start of each says what follows:
+ * which columns are sent and an Arrow batch of them, a number of rows without columns, the end with the task's
+ * counters, or an error.
  */
 final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private static final int BATCH = 1;
@@ -36,7 +36,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private static final int END = 3;
     private static final ColumnVector[] NO_COLUMNS = {};
     private static final String DIED = "The Python worker that reads logs for this task ended before it had sent "
-            + "everything: killed, out of memory, or crashed. Its own last words, if any, are in the executor's "
+            + "everything: it was killed, ran out of memory, or crashed. Its messages, if any, are in the executor's "
             + "standard error; spark.executor.pyspark.memory and spark.python.worker.faulthandler.enabled may help.";
 
     private final WorkerLease worker;
@@ -48,7 +48,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     private final Map<Long, ArrowStreamReader> streams = new HashMap<>();
     private final Map<String, Long> counted = new HashMap<>();
     private ColumnarBatch batch;
-    private long rowsLeft; // of a frame without columns: a batch holds no more than an int counts
+    private long rowsLeft; // of a frame without columns: the number of rows of a batch is only an int
     private boolean ended;
 
     private ArrowPartitionReader(
@@ -62,7 +62,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
                 .newChildAllocator("logdevice, task " + task.taskAttemptId(), 0, Long.MAX_VALUE);
     }
 
-    /** Has the worker begin to read the partition. */
+    /** Tells the worker to read the partition. */
     static ArrowPartitionReader open(
             WorkerLease worker,
             TaskContext task,
@@ -111,17 +111,17 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         if (frame == SpecialLengths.PYTHON_EXCEPTION_THROWN()) {
             throw SparkInternals.pythonError(channel.readText());
         }
-        throw new IllegalStateException("Frame " + frame + " from a Python worker: the installed package and this jar "
-                + "are of different versions. Install both from one wheel.");
+        throw new IllegalStateException("Unknown frame " + frame + " from a Python worker: the installed package and "
+                + "this jar have different versions. Install both from one wheel.");
     }
 
-    /** Columns of nothing but nulls are not sent; batches with the same columns are one Arrow stream. */
+    /** Reads a batch. Columns that have only nulls are not sent; batches with the same columns are one Arrow stream. */
     private boolean takeBatch() throws IOException {
         long sent = channel.data().readLong();
         ArrowStreamReader stream = streams.computeIfAbsent(sent, any -> new ArrowStreamReader(channel, allocator));
         stream.loadNextBatch();
         VectorSchemaRoot root = stream.getVectorSchemaRoot();
-        // New ones every time: Spark closes what it has read.
+        // New vectors every time, because Spark closes the batch that it has read.
         ColumnVector[] vectors = new ColumnVector[columns.length()];
         int next = 0;
         for (int column = 0; column < vectors.length; column++) {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.LongAccumulator;
 
-/** Sent to executors: the Python reader that Spark's own path would use there, and how to start a worker for it. */
+/** Is sent to executors, with the pickled Python reader (as on the Python surface) and the worker's settings. */
 record ArrowReaderFactory(
         PythonFunction function, StructType columns, WorkerSettings settings, Map<String, LongAccumulator> totals)
         implements PartitionReaderFactory {
@@ -36,6 +36,6 @@ record ArrowReaderFactory(
 
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-        throw new UnsupportedOperationException("partitions of logdevice are read in columns");
+        throw new UnsupportedOperationException("partitions of logdevice can only be read in columns");
     }
 }

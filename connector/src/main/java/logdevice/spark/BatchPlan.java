@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Python made of a batch query: what reads a partition and the partitions, pickled, and how much there is. */
+/** The plan that Python made for a batch query: the pickled reader and partitions, and how much they read. */
 record BatchPlan(byte[] reader, byte[][] partitions, long rows, long bytes) {
     static BatchPlan of(StructType columns, CaseInsensitiveStringMap options, List<Comparison> filters) {
         Map<String, String> arguments = Map.of(

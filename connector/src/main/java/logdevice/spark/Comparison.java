@@ -10,13 +10,13 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
-/** A filter of a query that compares a column with values: all that Python can make a range of. Times are microseconds. */
+/** A filter that compares a column with values. Python makes ranges only of these. Times are in microseconds. */
 record Comparison(String column, String operator, List<Object> values) {
     private static final Map<String, String> TURNED =
             Map.of("=", "=", "<=>", "<=>", "<", ">", "<=", ">=", ">", "<", ">=", "<=");
     private static final String IN = "IN";
 
-    /** None if the predicate is of another kind, or is about null. */
+    /** The predicate as a comparison; empty if it is of another kind, or compares with null. */
     static Optional<Comparison> of(Predicate predicate) {
         List<Expression> parts = new ArrayList<>(List.of(predicate.children()));
         String operator = predicate.name();

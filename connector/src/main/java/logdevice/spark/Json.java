@@ -7,7 +7,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-/** What Python and Java tell each other apart from rows is JSON. */
+/** Reads and writes JSON, in which Python and Java exchange everything except rows. */
 public final class Json {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -29,7 +29,7 @@ public final class Json {
         }
     }
 
-    /** The fields of a JSON object as texts; none of anything else. */
+    /** The fields of a JSON object as texts; empty for any other JSON value. */
     public static Map<String, String> strings(JsonNode object) {
         Map<String, String> found = new TreeMap<>();
         object.properties().forEach(entry -> found.put(entry.getKey(), entry.getValue().asText()));

@@ -16,20 +16,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether this Spark has everything that the classes of this jar were compiled against.
+ * Checks that this Spark has every method that the classes of this jar call.
  *
- * <p>Most of what is used for Python workers is nothing that Spark promises to keep, and the JVM would notice what is
- * missing only when it is called, in a task. The constant pools of our classes name it all.
+ * <p>Most of the methods for Python workers are internal to Spark and may change. The JVM would notice a missing method
+ * only when it is called, in a task. The constant pools of the jar's classes name all methods that they call.
  */
 final class Linkage {
     private static final Logger LOG = LoggerFactory.getLogger(Linkage.class);
     private static final String OURS = "logdevice/spark/";
-    // Of constants, as chapter 4.4 of the specification of the JVM has them.
+    // Tags of constants, see chapter 4.4 of the JVM specification.
     private static final int CLASS = 7;
     private static final int METHOD = 10;
     private static final int INTERFACE_METHOD = 11;
 
-    private static Boolean complete; // not known before somebody asks
+    private static Boolean complete; // null until the first call of isComplete
 
     /** A method of another class, as it is called. */
     record Call(String owner, String name, String descriptor) implements Comparable<Call> {
@@ -46,7 +46,7 @@ final class Linkage {
 
     private Linkage() {}
 
-    /** Looked up once. If not, logs can be read by Spark's own way for Python sources. */
+    /** Whether all methods are there; checked once. If not, Spark reads logs as from any Python source. */
     static synchronized boolean isComplete() {
         if (complete == null) {
             complete = hasAll(callsOf(OURS + "LogDeviceTable"));
@@ -54,15 +54,15 @@ final class Linkage {
         return complete;
     }
 
-    /** If not, a warning names the first that is missing. */
+    /** Whether all these methods are there. If not, logs a warning that names the first missing one. */
     static boolean hasAll(Set<Call> calls) {
         try {
             calls.forEach(Linkage::require);
             return true;
         } catch (LinkageError error) {
             LOG.warn(
-                    "This Spark differs from the one that the logdevice jar was built for ({}): logs are read the "
-                            + "slower way, without it. Take the jar that belongs to this version of Spark.",
+                    "This Spark differs from the one that the logdevice jar was built for ({}): logs are read without "
+                            + "the jar, which is slower. Use the jar for this version of Spark.",
                     error.toString());
             return false;
         }
@@ -84,13 +84,13 @@ final class Linkage {
                 lookup.findStatic(owner, call.name(), type);
             }
         } catch (IllegalAccessException notPublic) {
-            // It is there: a constructor or method that subclasses may call, as one of ours does.
+            // The method exists but is protected: a subclass in this jar calls it.
         } catch (ReflectiveOperationException | TypeNotPresentException missing) {
             throw new NoSuchMethodError(call.toString());
         }
     }
 
-    /** All calls to methods of Spark and Arrow in a class of ours and in all others of ours that it knows. */
+    /** All methods of Spark and Arrow that a class of this jar calls, or another class of the jar that it refers to. */
     static Set<Call> callsOf(String first) {
         Set<Call> calls = new TreeSet<>();
         Set<String> seen = new HashSet<>(Set.of(first));
@@ -99,7 +99,7 @@ final class Linkage {
             ClassReader pool = constantsOf(left.pop());
             char[] buffer = new char[pool.getMaxStringLength()];
             for (int index = 1; index < pool.getItemCount(); index++) {
-                int item = pool.getItem(index); // 0 behind a constant that takes two places
+                int item = pool.getItem(index); // 0 after a constant that takes two places
                 int tag = item == 0 ? 0 : pool.readByte(item - 1);
                 if (tag == CLASS) {
                     String name = pool.readUTF8(item, buffer);

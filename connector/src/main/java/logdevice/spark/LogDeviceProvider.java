@@ -10,10 +10,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What {@code format("logdevice")} means once the jar is on the classpath.
+ * The data source for {@code format("logdevice")} when the jar is on the classpath.
  *
- * <p>Spark prefers a Java source to a Python one of the same name. The Python one stays the only one that knows
- * logs: it is asked for the schema here, and for everything else by the classes below.
+ * <p>Spark prefers a Java source to a Python source of the same name. Only the Python source knows logs: this class
+ * asks it for the schema, and other classes of this package ask it for everything else.
  */
 public final class LogDeviceProvider implements TableProvider, DataSourceRegister {
     static final String NAME = "logdevice";

@@ -16,10 +16,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * One scan of logs: planned by Python, read in columns. A batch query plans it once, when Spark first wants its size
- * or its partitions.
+ * One scan of logs: planned by Python, read in columns. A batch query plans it once, when Spark first asks for its
+ * size or its partitions.
  *
- * <p>Scans that read the same are equal, so that Spark does one of them where a query has several.
+ * <p>Scans that read the same are equal, so if a query has several, Spark runs only one of them.
  */
 final class LogDeviceScan implements SupportsReportStatistics, Batch {
     private static final OptionalLong UNKNOWN = OptionalLong.empty();
@@ -48,7 +48,7 @@ final class LogDeviceScan implements SupportsReportStatistics, Batch {
 
     @Override
     public ColumnarSupportMode columnarSupportMode() {
-        // Said here, so that Spark need not plan partitions to find out while it still plans the query.
+        // Otherwise Spark would plan partitions to find this out, while it still plans the query.
         return ColumnarSupportMode.SUPPORTED;
     }
 
@@ -63,7 +63,7 @@ final class LogDeviceScan implements SupportsReportStatistics, Batch {
         return new LogDeviceStream(columns, options);
     }
 
-    /** What the counters of the logs say; of a stream nothing, because it would be asked about all it ever reads. */
+    /** The size by the counters of the logs. It is unknown for a stream, which goes on reading. */
     @Override
     public synchronized Statistics estimateStatistics() {
         return isStream ? new Size(UNKNOWN, UNKNOWN)

@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Collects which columns and which rows a query wants, for Python to make the best of.
+ * Collects the columns and the filters of a query, from which Python plans what to read.
  *
- * <p>Spark goes on to apply every filter itself: what Python makes of one may be wider than the filter, and a
- * filter it does not understand costs nothing.
+ * <p>Spark still applies every filter itself. So the range that Python makes of a filter may be wider than the filter,
+ * and a filter that Python does not understand does no harm.
  */
 final class LogDeviceScanBuilder implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
     private final CaseInsensitiveStringMap options;

@@ -19,8 +19,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.util.LongAccumulator;
 
 /**
- * A streaming query. Offsets, limits and partitions are made by the Python source, as they are without this jar, so
- * that a checkpoint of either surface can be continued by the other; readers are columnar, and there are metrics.
+ * A streaming query. The Python source makes offsets, limits and partitions, as it does without this jar, so a query
+ * can change its surface and keep its checkpoint. Readers are columnar, and there are metrics.
  */
 final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final PythonPlanner planner;
@@ -28,9 +28,9 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
     private final CaseInsensitiveStringMap options;
     private final Map<String, LongAccumulator> totals = TaskMetrics.totals();
     private byte[] reader; // of a partition, pickled
-    private Offset idleAt; // the last answer, which holds for some time if nothing was new
+    private Offset idleAt; // the last answer, which is valid for some time if nothing was new
     private long idleUntilNs;
-    private Offset reported; // how far behind the query was when it last asked
+    private Offset reported; // the lag of the query when it last asked
 
     LogDeviceStream(StructType columns, CaseInsensitiveStringMap options) {
         this.planner = PythonPlanner.ofStream(options, columns);
@@ -48,7 +48,10 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         throw new UnsupportedOperationException("Spark asks for an offset with a start and a limit");
     }
 
-    /** While Python says that the last answer holds, it need not be asked: Spark does some ninety times a second. */
+    /**
+     * The end of the next batch. Spark asks for it about ninety times a second. As long as Python's last answer is
+     * valid, Python is not asked again.
+     */
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
         boolean isLimited = !(limit instanceof ReadAllAvailable);
@@ -64,7 +67,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         return latest;
     }
 
-    /** Spark has only to say whether they hold: Python keeps all of them. */
+    /** The limits of a batch. Spark only passes on whether they apply; Python obeys all of them. */
     @Override
     public ReadLimit getDefaultReadLimit() {
         JsonNode limits = Json.parse(planner.ask("limits", Map.of()));
@@ -107,7 +110,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
     public Map<String, String> metrics(Optional<Offset> consumed) {
         Map<String, String> metrics = new TreeMap<>();
         totals.forEach((name, total) -> {
-            if (!total.isZero()) { // added to, if only nothing
+            if (!total.isZero()) { // false once anything was added, even 0
                 metrics.put(name, total.value().toString());
             }
         });
@@ -117,7 +120,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
         return metrics;
     }
 
-    /** How the progress of a query names its source. */
+    /** The name of the source in the progress of a query. */
     @Override
     public String toString() {
         return "logdevice[" + options.getOrDefault("logs", options.getOrDefault("logsPattern", "")) + "]";
@@ -125,7 +128,7 @@ final class LogDeviceStream implements MicroBatchStream, SupportsTriggerAvailabl
 
     @Override
     public void commit(Offset end) {
-        // Nothing is kept for a query: what it has read is in its checkpoint.
+        // Nothing to do: the checkpoint has what the query has read.
     }
 
     @Override

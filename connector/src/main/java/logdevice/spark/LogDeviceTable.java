@@ -20,17 +20,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * One or more logs as a table: from {@code format("logdevice")}, or one log from the catalog.
  *
- * <p>Every scan is planned by Python anew. Spark's own tables for Python sources keep a plan, with the filters that were
- * pushed into it, and use it for all later scans of the same DataFrame, which gives wrong results.
+ * <p>Python plans every scan anew. Spark's own tables for Python sources keep a plan, with the filters that were pushed
+ * into it, and use it for all later scans of the same DataFrame, which gives wrong results.
  */
 public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite {
     private static final Transform[] NO_TRANSFORMS = {};
 
     private final String name;
     private final StructType schema;
-    private final Map<String, String> readOptions; // of the catalog; what a query says goes before
+    private final Map<String, String> readOptions; // of the catalog; options of a query replace them
     private final Map<String, String> writeOptions;
-    private final Supplier<Map<String, String>> properties; // asked for only by those who want to see them
+    private final Supplier<Map<String, String>> properties; // each call asks the cluster
 
     public LogDeviceTable(
             String name,
@@ -65,7 +65,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
     public Set<TableCapability> capabilities() {
         Set<TableCapability> all = EnumSet.copyOf(pythonTable().capabilities());
         if (!writeOptions.isEmpty()) {
-            // Which columns can be written is not what is read: Python says which, and what is wrong with others.
+            // Columns for writing differ from those for reading: Python checks them, and says what is wrong.
             all.add(TableCapability.ACCEPT_ANY_SCHEMA);
         }
         return all;
@@ -79,7 +79,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
                 : ((SupportsRead) pythonTable()).newScanBuilder(all);
     }
 
-    /** Values of the option that are not known here are the Python source's to refuse. */
+    /** Whether option surface allows the jar. The Python source refuses unknown values of the option. */
     static boolean wantsJar(CaseInsensitiveStringMap options) {
         return !options.getOrDefault("surface", "auto").equalsIgnoreCase("python");
     }
@@ -94,7 +94,7 @@ public final class LogDeviceTable implements Table, SupportsRead, SupportsWrite 
             return said;
         }
         Map<String, String> all = new HashMap<>(options);
-        // Names of options know no case: a name said in another case must not stand beside the catalog's.
+        // Names of options ignore case: a name in another case must replace the one of the catalog.
         all.keySet().removeIf(said::containsKey);
         all.putAll(said.asCaseSensitiveMap());
         return new CaseInsensitiveStringMap(all);

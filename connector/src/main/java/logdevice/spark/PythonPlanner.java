@@ -16,23 +16,23 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A Python worker on the driver that answers questions about logs, taken out of Spark's pool with the first question
- * and given back after the last: the next one who asks finds it with everything imported and connected. A stream keeps
- * it until it ends.
+ * Asks a Python worker on the driver about logs. The worker is taken from Spark's pool with the first question and
+ * given back after the last, so the next planner gets a worker whose modules are imported and whose connections are
+ * open. A stream keeps its worker until the stream ends.
  *
- * <p>A question is JSON with its length in front. An answer is the number of its parts, and each with its length in
- * front; or Spark's sign for an error, and its traceback. After an error the worker ends, and so does the query.
+ * <p>A question is a length and JSON. An answer is the number of its parts, then each part with its length; or Spark's
+ * number for an error, then the traceback. After an error the worker ends, and so does the query.
  */
 public final class PythonPlanner {
     private static final long LAST_WORD_NS = TimeUnit.SECONDS.toNanos(5);
     private static final String DIED = "The Python worker that plans for this query ended before it had answered: "
-            + "killed, out of memory, or crashed. Its own last words, if any, are in the driver's standard error. A "
-            + "stream can be started again and goes on from its checkpoint.";
+            + "it was killed, ran out of memory, or crashed. Its messages, if any, are in the driver's standard "
+            + "error. A stream can be started again and continues from its checkpoint.";
 
-    private final ByteBuffer opening; // what a stream says first; none for a single question
+    private final ByteBuffer opening; // the first question of a stream; null for a single question
     private final ReentrantLock asking = new ReentrantLock();
-    private WorkerLease worker; // none before the first question and after the last
-    private boolean answered = true; // everything that was asked
+    private WorkerLease worker; // null before the first question and after the last
+    private boolean answered = true; // whether the last question was answered
     private long lastWordNs;
 
     private PythonPlanner(ByteBuffer opening) {
@@ -44,7 +44,7 @@ public final class PythonPlanner {
                 "options", Json.write(options.asCaseSensitiveMap()), "schema", columns.json())));
     }
 
-    /** One question by itself. What is done with what is for the message of an error. */
+    /** Asks a single question. An error message names the action and the subject. */
     public static byte[][] askOnce(String call, Map<String, String> arguments, String action, String subject) {
         PythonPlanner planner = new PythonPlanner(null);
         try {
@@ -54,12 +54,12 @@ public final class PythonPlanner {
         }
     }
 
-    /** One question of a stream with an answer of one part. */
+    /** Asks a question of a stream whose answer has one part. */
     String ask(String call, Map<String, String> arguments) {
         return text(askForParts(call, arguments)[0]);
     }
 
-    /** The arguments are JSON. */
+    /** Asks a question of a stream. The arguments are JSON. */
     byte[][] askForParts(String call, Map<String, String> arguments) {
         return ask(
                 question(call, arguments),
@@ -70,7 +70,7 @@ public final class PythonPlanner {
         return new String(part, StandardCharsets.UTF_8);
     }
 
-    /** As Spark reports what goes wrong in a Python source: PySpark shows it as an AnalysisException. */
+    /** Throws the error that Spark throws for a failed Python source; PySpark shows it as an AnalysisException. */
     public static RuntimeException failed(String action, String subject, String message) {
         throw SparkInternals.sneaky(sourceError(action, subject, message));
     }
@@ -91,7 +91,7 @@ public final class PythonPlanner {
         }
     }
 
-    /** Whatever is going on: a worker that owes nobody an answer goes back to the pool, any other is ended. */
+    /** May be called at any time. A worker that has answered everything goes back to the pool, any other is ended. */
     void stop() {
         boolean isIdle = asking.tryLock();
         try {
@@ -101,7 +101,7 @@ public final class PythonPlanner {
                 worker.giveBack();
             }
         } catch (Exception error) {
-            // A worker that is being given up anyway: ended below.
+            // The worker is no longer needed, and is ended below.
         } finally {
             if (worker != null) {
                 worker.end();
@@ -156,13 +156,13 @@ public final class PythonPlanner {
         return ByteBuffer.allocate(Integer.BYTES + json.length).putInt(json.length).put(json).flip();
     }
 
-    /** Spark stops a query by interrupting its thread, and knows this exception as a consequence. */
+    /** Throws if the query was stopped. Spark interrupts its thread, and expects this exception as the result. */
     private void stillWanted() {
         if (Thread.currentThread().isInterrupted()) {
             throw SparkInternals.sneaky(new InterruptedIOException("the query was stopped"));
         }
         if (lastWordNs != 0 && System.nanoTime() - lastWordNs > 0) {
-            throw SparkInternals.sneaky(new InterruptedIOException("the worker does not say that it has ended"));
+            throw SparkInternals.sneaky(new InterruptedIOException("the worker did not confirm its end in time"));
         }
     }
 }

@@ -15,19 +15,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
 /**
- * What we use of Spark that Spark does not promise to keep; {@link Linkage} checks that it is there.
+ * Calls internal methods of Spark, which may change with its version; {@link Linkage} checks that they exist.
  */
 public final class SparkInternals {
     private SparkInternals() {}
 
-    /** A new Python source: it holds state of one scan, see {@link LogDeviceTable}. */
+    /** A new Python source, because a source keeps the state of one scan, see {@link LogDeviceTable}. */
     static PythonDataSourceV2 pythonSource() {
         PythonDataSourceV2 source = new PythonDataSourceV2();
         source.setShortName(LogDeviceProvider.NAME);
         return source;
     }
 
-    /** The schema that Python gives the source, which checks the options. */
+    /** The schema of the Python source, which also checks the options. */
     static StructType schema(CaseInsensitiveStringMap options) {
         return pythonSource()
                 .source()
@@ -45,7 +45,7 @@ public final class SparkInternals {
         return ((PythonInputPartition) partition).pickedPartition();
     }
 
-    /** An error in Python, as Spark's own path would report it: PySpark knows it by its class and condition. */
+    /** An error in Python as Spark itself reports it: PySpark recognises it by its class and condition. */
     static RuntimeException pythonError(String traceback) {
         return new PythonException(
                 "PYTHON_EXCEPTION",
@@ -56,7 +56,7 @@ public final class SparkInternals {
                 "");
     }
 
-    /** How Python runs for our source: which executable, with which files and environment. */
+    /** How Python is run for the source: the executable, files and environment. */
     static PythonFunction functionOfSource(byte[] pickled) {
         return pythonSource().source().createPythonFunction(pickled);
     }
@@ -66,7 +66,7 @@ public final class SparkInternals {
         return pythonSource().source().dataSourceCls();
     }
 
-    /** Spark's analysis errors are checked exceptions, thrown by methods of Scala that do not say so. */
+    /** Throws a checked exception that is not declared, as Scala's methods do with Spark's analysis errors. */
     @SuppressWarnings("unchecked")
     public static <E extends Throwable> RuntimeException sneaky(Throwable error) throws E {
         throw (E) error;

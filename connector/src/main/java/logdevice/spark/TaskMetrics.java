@@ -12,9 +12,9 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.util.LongAccumulator;
 
 /**
- * What tasks count, by the names that Python's {@code task_metrics} gives them.
+ * The metrics of tasks, with the same names as in Python's {@code task_metrics}.
  *
- * <p>A class each, because Spark's history makes them anew from their names.
+ * <p>Each is a class, because Spark's history server creates metrics from their class names.
  */
 public final class TaskMetrics {
     private TaskMetrics() {}
@@ -81,19 +81,19 @@ public final class TaskMetrics {
         };
     }
 
-    /** The names, in order; the Python side has the same list. */
+    /** The names, in order; Python's {@code task_metrics} has the same list. */
     public static List<String> names() {
         return java.util.Arrays.stream(all()).map(CustomMetric::name).toList();
     }
 
-    /** What Spark is told of one task: all of the metrics, and only those. */
+    /** The values of one task for Spark: of all the metrics, and no others. */
     static CustomTaskMetric[] of(Map<String, Long> counted) {
         return names().stream()
                 .map(name -> new Value(name, counted.getOrDefault(name, 0L)))
                 .toArray(CustomTaskMetric[]::new);
     }
 
-    /** Sums over all tasks of a stream, brought to the driver by Spark. */
+    /** Sums over all tasks of a stream, which Spark brings to the driver. */
     static Map<String, LongAccumulator> totals() {
         SparkContext spark = SparkSession.active().sparkContext();
         return names().stream()

@@ -11,8 +11,9 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The socket to a Python worker. Whoever waits on it looks every half a second whether it still should, so a task notices
- * that it was cancelled also when Spark does not interrupt threads. Closing it does nothing: the worker may serve again.
+ * The socket to a Python worker. A thread that waits on it checks every half second whether it should still wait, so a
+ * task notices that it was cancelled even if Spark does not interrupt threads. Closing it does nothing, because the
+ * worker may be used again.
  */
 final class WorkerChannel implements ReadableByteChannel {
     private static final int LOOK_UP_MS = 500;
@@ -20,7 +21,7 @@ final class WorkerChannel implements ReadableByteChannel {
     private final SocketChannel socket;
     private final Selector selector;
     private final SelectionKey key;
-    private final Runnable stillWanted; // throws if not
+    private final Runnable stillWanted; // throws if the result is no longer wanted
     private final DataInputStream data = new DataInputStream(Channels.newInputStream(this));
 
     WorkerChannel(SocketChannel socket, Selector selector, SelectionKey key, Runnable stillWanted) {
@@ -49,12 +50,12 @@ final class WorkerChannel implements ReadableByteChannel {
         }
     }
 
-    /** Numbers and bytes as Python's {@code write_int} and its like send them; nothing is read ahead. */
+    /** Reads numbers and bytes as Python's {@code write_int} and similar functions send them, and never reads ahead. */
     DataInputStream data() {
         return data;
     }
 
-    /** With their length in front. */
+    /** Reads a length, and that many bytes. */
     byte[] readBytes() throws IOException {
         byte[] bytes = new byte[data.readInt()];
         data.readFully(bytes);
@@ -79,6 +80,6 @@ final class WorkerChannel implements ReadableByteChannel {
 
     @Override
     public void close() {
-        // See the top: the lease decides what becomes of the worker.
+        // The lease decides whether the worker is used again or ended.
     }
 }

@@ -20,9 +20,9 @@ import scala.collection.immutable.Set;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A Python worker out of Spark's pool, for one task or one stream: given back when it has said all, else ended.
+ * A Python worker from Spark's pool, for one task or stream. It is given back if it has sent everything, else ended.
  *
- * <p>Ending is Spark's own: the daemon kills the process, so none is left behind whatever state it is in.
+ * <p>Spark ends it: the daemon kills the process, so none is left over, whatever its state.
  */
 final class WorkerLease {
     // Run by Spark's Python daemon, which imports only modules whose names begin with "pyspark".
@@ -67,7 +67,7 @@ final class WorkerLease {
         return channel;
     }
 
-    /** Asks for one partition. */
+    /** Asks the worker for one partition. */
     void ask(TaskContext task, byte[] pickledPartition) throws IOException {
         begin(out -> {
             PythonWorkerUtils.writeTaskContext(task, new scala.util.Right<>(0), Option.empty(), out);
@@ -77,12 +77,12 @@ final class WorkerLease {
         });
     }
 
-    /** The first words to a worker that plans: the source that the session knows by our name. */
+    /** Sends the first message to a worker that plans: the session's source named logdevice. */
     void greet() throws IOException {
         begin(out -> PythonWorkerUtils.writePythonFunction(SparkInternals.sourceClass(), out));
     }
 
-    /** What any worker needs to know goes first, as Spark's own workers get it. */
+    /** Sends what every worker needs first, in the form of Spark's own workers, and then the rest. */
     private void begin(Consumer<DataOutputStream> rest) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -94,7 +94,7 @@ final class WorkerLease {
         channel.write(ByteBuffer.wrap(bytes.toByteArray()));
     }
 
-    /** After the worker's last word: it may serve another, if Spark is set so and the worker agrees. */
+    /** Returns the worker to the pool after its last frame, if Spark reuses workers and the worker agrees. */
     void giveBack() throws IOException {
         if (channel.data().readInt() == SpecialLengths.END_OF_STREAM() && WorkerSettings.reuse(env)) {
             over = true;
@@ -104,7 +104,7 @@ final class WorkerLease {
         }
     }
 
-    /** Does nothing if the worker was given back. */
+    /** Ends the worker, unless it was given back. */
     void end() {
         if (!over) {
             over = true;

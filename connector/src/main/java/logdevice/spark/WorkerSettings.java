@@ -14,8 +14,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
 /**
- * What Spark tells its own Python workers by their environment, so that ours behave alike: the variables that the driver
- * knows, and the artifacts of its session.
+ * The environment that Spark gives its own Python workers, so that the workers of this jar behave alike: the variables
+ * that the driver knows, and the artifacts of its session.
  */
 record WorkerSettings(Map<String, String> variables, String artifacts) implements Serializable {
 

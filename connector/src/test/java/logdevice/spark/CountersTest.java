@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.junit.Test;
 
-/** What tasks count, on its way to whoever looks at it. */
+/** The counters of tasks become Spark's metrics. */
 public class CountersTest {
     @Test
-    public void sparkHearsOfEveryMetricAndOfNoOther() {
+    public void sparkGetsEveryMetricAndNoOther() {
         CustomTaskMetric[] told = TaskMetrics.of(Map.of("records", 3L, "unknown", 9L));
         assertEquals(
                 List.of("records", "bytesReceived", "gaps", "lossGaps", "rewinds", "knownDown"),
@@ -43,7 +43,7 @@ public class CountersTest {
     }
 
     @Test
-    public void whatIsNotJsonIsQuoted() {
+    public void anErrorQuotesTextThatIsNotJson() {
         IllegalArgumentException error = assertThrows(IllegalArgumentException.class, () -> Json.parse("{oops"));
         assertEquals("Python sent what is not JSON: {oops", error.getMessage());
     }

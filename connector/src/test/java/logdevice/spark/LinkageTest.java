@@ -26,7 +26,7 @@ public class LinkageTest {
     }
 
     @Test
-    public void everythingThatTasksAndPlannersCallIsLookedAt() {
+    public void everythingThatTasksAndPlannersCallIsChecked() {
         assertTrue(called().containsAll(Set.of(
                 "org/apache/spark/api/python/PythonWorkerUtils.writeTaskContext",
                 "org/apache/spark/api/python/PythonException.<init>",
@@ -38,7 +38,7 @@ public class LinkageTest {
     }
 
     @Test
-    public void whatThisSparkLacksIsNamed() {
+    public void anErrorNamesTheMethodThatThisSparkLacks() {
         for (Linkage.Call missing : new Linkage.Call[] {
             new Linkage.Call("org/apache/spark/SparkEnv", "createPythonWorker", "()V"),
             new Linkage.Call("org/apache/spark/SparkEnv", "<init>", "(J)V"),
@@ -60,13 +60,13 @@ public class LinkageTest {
         }
         assertEquals(
                 List.of("This Spark differs from the one that the logdevice jar was built for "
-                        + "(java.lang.NoSuchMethodError: org.apache.spark.Moved.get()V): logs are read the slower way, "
-                        + "without it. Take the jar that belongs to this version of Spark."),
+                        + "(java.lang.NoSuchMethodError: org.apache.spark.Moved.get()V): logs are read without the "
+                        + "jar, which is slower. Use the jar for this version of Spark."),
                 warnings.messages);
     }
 
     @Test
-    public void thisSparkHasEverythingThatIsUsedOfIt() {
+    public void thisSparkHasEveryMethodThatTheJarCalls() {
         Warnings warnings = Warnings.of(Linkage.class);
         try {
             assertTrue(Linkage.isComplete());
@@ -83,7 +83,7 @@ public class LinkageTest {
         assertFalse(LogDeviceTable.wantsJar(new CaseInsensitiveStringMap(Map.of("Surface", "Python"))));
     }
 
-    /** What a class logs while it is listened to. */
+    /** Collects what a class logs. */
     private static final class Warnings extends AbstractAppender {
         private final List<String> messages = new ArrayList<>();
         private final Logger logger;

@@ -48,7 +48,7 @@ public class LogDeviceScanTest {
     }
 
     @Test
-    public void scansThatDifferInAnythingAreNot() {
+    public void scansThatDifferInAnythingAreNotEqual() {
         Scan one = scan("/a", SCHEMA, predicate(">", LSN, SEVEN));
         for (Scan other : List.of(
                 scan("/b", SCHEMA, predicate(">", LSN, SEVEN)),
@@ -91,7 +91,7 @@ public class LogDeviceScanTest {
     }
 
     @Test
-    public void whatIsNoComparisonOfAColumnWithValuesIsLeftToSpark() {
+    public void otherFiltersThanComparisonsWithValuesAreLeftToSpark() {
         Expression nothing = new LiteralValue<>(null, DataTypes.LongType);
         for (Predicate other : List.of(
                 predicate("<=>", LSN, nothing),

@@ -24,7 +24,7 @@ import org.junit.After;
 import org.junit.Before;
 import org.junit.Test;
 
-/** Over real sockets; the other end plays the worker. */
+/** Runs over real sockets; the test is the worker at the other end. */
 public class WorkerChannelTest {
     private final ExecutorService threads = Executors.newSingleThreadExecutor();
     private final TaskContext task = TaskContext$.MODULE$.empty();
@@ -80,7 +80,7 @@ public class WorkerChannelTest {
     }
 
     @Test
-    public void aWorkerThatEndsInTheMiddleOfANumberIsNoticed() throws IOException {
+    public void aWorkerThatEndsInTheMiddleOfANumberIsAnError() throws IOException {
         worker.write(ByteBuffer.wrap(new byte[] {0, 0}));
         worker.close();
         assertThrows(EOFException.class, channel.data()::readInt);
@@ -100,7 +100,7 @@ public class WorkerChannelTest {
     }
 
     @Test
-    public void closingLeavesTheSocketToWhoeverOwnsIt() {
+    public void closingTheChannelDoesNotCloseTheSocket() {
         channel.close();
         assertEquals(true, channel.isOpen());
     }

@@ -7,9 +7,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import logdevice.spark.Json;
 import logdevice.spark.PythonPlanner;
 
-/** The cluster behind a catalog, as far as SQL asks about it. Every answer comes from Python, none is kept. */
+/** The cluster of a catalog. Every question goes to Python, and no answer is cached. */
 record Cluster(Map<String, String> options) {
-    /** Calls the function of that name in Python's catalog module. */
+    /** Calls a function of Python's catalog module by its name. */
     JsonNode ask(String function, Map<String, ?> arguments) {
         Map<String, String> request = Map.of(
                 "function", Json.write(function),
@@ -22,7 +22,7 @@ record Cluster(Map<String, String> options) {
         return answer.get("result");
     }
 
-    /** Arguments of which some may be left out. */
+    /** Arguments from names and values in turn; those with the value null are left out. */
     static Map<String, Object> arguments(Object... namesAndValues) {
         Map<String, Object> arguments = new HashMap<>();
         for (int place = 0; place < namesAndValues.length; place += 2) {

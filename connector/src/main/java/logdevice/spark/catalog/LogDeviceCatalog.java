@@ -25,17 +25,17 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Logs as tables of SQL: the log /ads/clicks is the table {@code logdevice.ads.clicks}.
+ * Logs as tables in SQL: the log /ads/clicks is the table {@code logdevice.ads.clicks}.
  *
- * <p>Set by {@code spark.sql.catalog.logdevice}; what follows that name in the configuration are options of the
- * source, the endpoint first of all. Functions and procedures are in the namespace {@code sys}. What is there is
- * asked of the cluster every time.
+ * <p>The setting {@code spark.sql.catalog.logdevice} selects this class. Settings below that name are options of the
+ * source, such as the endpoint. Functions and procedures are in the namespace {@code sys}. The cluster is asked every
+ * time; nothing is cached.
  */
 public final class LogDeviceCatalog
         implements TableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
     private static final String SYSTEM = "sys";
-    private static final String ELSEWHERE = "Logs are made, renamed and removed by the `logdevice` command or the "
-            + "client; SQL reads and writes them, sets properties and trims.";
+    private static final String ELSEWHERE = "SQL can read, write and trim logs, and set their properties. To create, "
+            + "rename or remove a log, use the `logdevice` command or the client.";
 
     private String name;
     private Cluster cluster;
@@ -65,13 +65,13 @@ public final class LogDeviceCatalog
         return load(table, null, null);
     }
 
-    /** VERSION AS OF an LSN: the log up to and with that LSN. */
+    /** VERSION AS OF an LSN: the log up to that LSN, included. */
     @Override
     public Table loadTable(Identifier table, String version) throws NoSuchTableException {
         return load(table, version, null);
     }
 
-    /** TIMESTAMP AS OF: what had been appended by then. */
+    /** TIMESTAMP AS OF: what had been appended by that time. */
     @Override
     public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
         return load(table, null, micros);
@@ -190,8 +190,8 @@ public final class LogDeviceCatalog
     public UnboundProcedure loadProcedure(Identifier procedure) {
         UnboundProcedure found = isSystem(procedure.namespace()) ? procedures().get(procedure.name()) : null;
         if (found == null) {
-            throw new IllegalArgumentException("There is no procedure " + procedure + "; there are "
-                    + String.join(", ", procedures().keySet()) + " in " + name + "." + SYSTEM);
+            throw new IllegalArgumentException("There is no procedure " + procedure + "; the procedures in " + name
+                    + "." + SYSTEM + " are " + String.join(", ", procedures().keySet()));
         }
         return found;
     }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * LSNs taken apart and written as people write them. The same as in Python's {@code functions} module.
+ * Functions for LSNs: their parts, their text form, and LSNs from text. Python's {@code functions} module has the same.
  *
  * <p>Spark calls the static methods {@code invoke} from the code it generates.
  */
@@ -39,7 +39,7 @@ public final class LsnFunctions {
 
     private LsnFunctions() {}
 
-    /** A function of one argument: bound and unbound at once, since there is one type it takes. */
+    /** A function of one argument. It takes only one type, so the same object is the unbound and the bound function. */
     private abstract static class Lsn implements UnboundFunction {
         private static final long serialVersionUID = 1;
 
@@ -90,7 +90,7 @@ public final class LsnFunctions {
         private static final long serialVersionUID = 1;
 
         EpochOf() {
-            super("lsn_epoch", DataTypes.LongType, DataTypes.LongType, "lsn_epoch(lsn): 5 of e5n3");
+            super("lsn_epoch", DataTypes.LongType, DataTypes.LongType, "lsn_epoch(lsn): the epoch, 5 of e5n3");
         }
 
         public static long invoke(long lsn) {
@@ -102,7 +102,7 @@ public final class LsnFunctions {
         private static final long serialVersionUID = 1;
 
         OffsetOf() {
-            super("lsn_offset", DataTypes.LongType, DataTypes.LongType, "lsn_offset(lsn): 3 of e5n3");
+            super("lsn_offset", DataTypes.LongType, DataTypes.LongType, "lsn_offset(lsn): the ESN, 3 of e5n3");
         }
 
         public static long invoke(long lsn) {
@@ -114,7 +114,7 @@ public final class LsnFunctions {
         private static final long serialVersionUID = 1;
 
         TextOf() {
-            super("lsn_text", DataTypes.LongType, DataTypes.StringType, "lsn_text(lsn): the LSN as e5n3");
+            super("lsn_text", DataTypes.LongType, DataTypes.StringType, "lsn_text(lsn): the LSN as text, e5n3");
         }
 
         public static UTF8String invoke(long lsn) {
@@ -126,7 +126,7 @@ public final class LsnFunctions {
         private static final long serialVersionUID = 1;
 
         Parse() {
-            super("lsn_parse", DataTypes.StringType, DataTypes.LongType, "lsn_parse(text): the LSN written as e5n3");
+            super("lsn_parse", DataTypes.StringType, DataTypes.LongType, "lsn_parse(text): the LSN for e5n3");
         }
 
         public static Long invoke(UTF8String text) {

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What {@code CALL logdevice.sys...} can do. */
+/** The procedures for {@code CALL logdevice.sys...}. */
 final class Procedures {
     private static final ProcedureParameter LOG =
             ProcedureParameter.in("log", DataTypes.StringType).comment("path or number").build();
@@ -43,7 +43,7 @@ final class Procedures {
         Procedure findTime = new Procedure(
                 cluster,
                 "find_time",
-                "find_time(log, at): where to start to read everything appended at that time or later",
+                "find_time(log, at): the LSN from which to read everything appended at that time or later",
                 new ProcedureParameter[] {LOG, ProcedureParameter.in("at", DataTypes.TimestampType).build()},
                 new StructType()
                         .add("log", DataTypes.StringType)
@@ -52,7 +52,7 @@ final class Procedures {
         return new TreeMap<>(Map.of(trim.name(), trim, findTime.name(), findTime));
     }
 
-    /** Calls the function of its name in Python's catalog module: takes the same arguments always, answers with a row. */
+    /** Calls the function of the same name in Python's catalog module, and returns its answer as one row. */
     private record Procedure(
             Cluster cluster, String name, String description, ProcedureParameter[] parameters, StructType answer)
             implements UnboundProcedure, BoundProcedure {
@@ -71,7 +71,7 @@ final class Procedures {
             Map<String, Object> arguments = new HashMap<>();
             for (int place = 0; place < parameters.length; place++) {
                 DataType type = parameters[place].dataType();
-                // Times are microseconds.
+                // Times are in microseconds.
                 arguments.put(
                         parameters[place].name(),
                         type.equals(DataTypes.StringType) ? given.getString(place) : given.getLong(place));

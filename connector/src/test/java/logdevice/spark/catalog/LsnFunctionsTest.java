@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.junit.Test;
 
 public class LsnFunctionsTest {
-    // The same as for Python.
+    // Python's tests use the same file.
     private static final JsonNode TEXTS = texts();
 
     private static JsonNode texts() {
@@ -42,7 +42,7 @@ public class LsnFunctionsTest {
     }
 
     @Test
-    public void whatPeopleWriteIsRead() {
+    public void everyFormOfAnLsnIsRead() {
         TEXTS.get("read").properties().forEach(entry -> assertEquals(
                 entry.getKey(),
                 Long.valueOf(entry.getValue().asLong()),
