@@ -35,7 +35,7 @@ from logdevice.types import LogId, NodeId
 Answer = TypeVar("Answer")
 
 _TROUBLES: Final[Mapping[Trouble, tuple[type[LogDeviceError], str]]] = {
-    Trouble.NOBODY: (NoSequencerError, "no node is the log's sequencer now"),
+    Trouble.NO_SEQUENCER: (NoSequencerError, "no node is the log's sequencer now"),
     Trouble.TOO_FEW_NODES: (NoSequencerError, "fewer nodes are up than the log's min_copies asks for"),
     Trouble.OVERLOADED: (OverloadedError, "the log has too many appends in flight"),
     Trouble.UNKNOWN_LOG: (NoSequencerError, "the sequencer does not know the log yet"),

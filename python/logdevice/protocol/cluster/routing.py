@@ -41,7 +41,7 @@ _HASTY_ATTEMPTS: Final = 3
 class Trouble(Enum):
     """Why there is no answer. All but OPEN say that nothing was done, or that the request may be repeated."""
 
-    NOBODY = "NOBODY"  # no node is the sequencer of the log now
+    NO_SEQUENCER = "NO_SEQUENCER"  # no node is the sequencer of the log now
     TOO_FEW_NODES = "TOO_FEW_NODES"
     OVERLOADED = "OVERLOADED"
     UNKNOWN_LOG = "UNKNOWN_LOG"  # the node has not heard of the log yet
@@ -196,7 +196,7 @@ class Routed:
 
     def _on_found(self, node: NodeId | None) -> None:
         if node is None:
-            self._later(Trouble.NOBODY)
+            self._later(Trouble.NO_SEQUENCER)
         else:
             self._known.learn(self.request.log, node)
             self._send(node)
@@ -227,7 +227,7 @@ class Routed:
             self._follow(answer.node)
         elif status in _REDIRECTS or status is AppendStatus.NO_SEQUENCER:
             self._known.forget(log, asked)
-            self._later(Trouble.NOBODY)
+            self._later(Trouble.NO_SEQUENCER)
         elif status is AppendStatus.UNKNOWN and self.is_repeatable:
             self._known.forget(log, asked)
             self._later(Trouble.REPLACED)

@@ -78,7 +78,7 @@ def test_it_ends_when_there_is_no_time_for_another_pause() -> None:
     asking = Asking(timeout_ms=30)
     assert asking.found(None) == ""
     assert asking.wait(10) == "find"
-    assert asking.found(None) == "fail NOBODY"
+    assert asking.found(None) == "fail NO_SEQUENCER"
     assert asking.found(1) == ""  # over
 
 
