@@ -101,7 +101,7 @@ $(SITE_READY): $(READY)
 	@touch $@
 
 site: $(SITE_READY) ## the documents as a site with search, in build/site; a warning is an error
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs -d build/site-cache . build/site
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 	@echo "Open build/site/index.html"
 
 demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo

@@ -112,7 +112,9 @@ def _entry(name: str, what: Any, module: str) -> Iterator[str]:
         yield from (*_code(made), "")
     yield from _members(what)
     for method, function in methods(what):
-        yield from (f"#### `{plain}.{method}`", "", *_function(method, function), "")
+        is_of_class = isinstance(inspect.getattr_static(what, method), classmethod)
+        called = f"{plain}.{method}" if is_of_class else method
+        yield from (f"#### `{plain}.{method}`", "", *_function(called, function), "")
 
 
 def _new_type(what: Any) -> str:
