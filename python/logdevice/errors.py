@@ -89,6 +89,7 @@ class LogDeviceError(Exception):
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN
     retriable: ClassVar[bool] = False  # whether the same call may succeed later; it has changed nothing
     advice: ClassVar[str] = "Report this error as a defect, with its message and the output of the process."
+    shows_advice: ClassVar[bool] = True  # false: messages of this class say themselves what is allowed
 
     def __init_subclass__(cls) -> None:
         """Sets the code from the name of the class: NO_SPACE for NoSpaceError; without one, the parent's."""
@@ -108,7 +109,8 @@ class LogDeviceError(Exception):
     def __str__(self) -> str:
         fields = {"log": self.log, "lsn": self.lsn, "node": self.node}
         place = ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
-        return f"{self.message}{f' ({place})' if place else ''}. {self.advice}"
+        advice = f" {self.advice}" if self.shows_advice else ""
+        return f"{self.message}{f' ({place})' if place else ''}.{advice}"
 
 
 class UsageError(LogDeviceError):
@@ -127,6 +129,7 @@ class InvalidArgumentError(UsageError):
     """An argument of a call is of the wrong type, malformed, or not allowed here."""
 
     advice = "Correct the argument."
+    shows_advice = False
 
 
 class OutOfRangeError(UsageError):

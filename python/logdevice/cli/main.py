@@ -33,7 +33,6 @@ from logdevice.cli.commands import (
 from logdevice.cli.output import Output
 from logdevice.errors import (
     DataError,
-    InvalidArgumentError,
     LogDeviceError,
     OutcomeUnknownError,
     UnavailableError,
@@ -92,11 +91,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(error: LogDeviceError, output: Output) -> None:
-    output.remark(f"logdevice: {_line(error)}")
+    output.remark(f"logdevice: {error}")
     output.json({"error": type(error).__name__, "code": int(error.code), "message": error.message})
-
-
-def _line(error: LogDeviceError) -> str:
-    """The error in one line, with one piece of advice."""
-    # The message already says what is allowed: the general advice to correct the argument adds nothing.
-    return str(error).removesuffix(f" {error.advice}" if isinstance(error, InvalidArgumentError) else "")

@@ -11,6 +11,7 @@ from logdevice.errors import (
     DataError,
     DataLossError,
     ErrorCode,
+    InvalidArgumentError,
     LogDeviceError,
     OutcomeUnknownError,
     UnavailableError,
@@ -92,8 +93,13 @@ def test_an_unknown_outcome_is_neither_a_failure_nor_retriable() -> None:
 @pytest.mark.parametrize("error", ALL)
 def test_every_error_says_what_happened_and_what_to_do(error: type[LogDeviceError]) -> None:
     assert error.__doc__
-    assert str(error("the disk is on fire")) == f"the disk is on fire. {error.advice}"
+    advice = f" {error.advice}" if error.shows_advice else ""
+    assert str(error("the disk is on fire")) == f"the disk is on fire.{advice}"
     assert error.advice.endswith(".")
+
+
+def test_a_message_about_an_argument_gets_no_advice_because_it_says_what_is_allowed() -> None:
+    assert str(InvalidArgumentError("count must be at least 1, got 0")) == "count must be at least 1, got 0."
 
 
 def test_an_error_says_where_it_happened() -> None:
