@@ -57,13 +57,13 @@ LAYERS = (
     # A record as bytes.
     Layer(path="logdevice/records/stored.py", ours=()),
     Layer(
-        path="logdevice/records/format.py",
+        path="logdevice/records/record_header.py",
         ours=modules("types errors records.stored"),
         others=PURE | {"crc32c"},
     ),
     Layer(
         path="logdevice/records/forms.py",
-        ours=modules("types errors records.format records.stored"),
+        ours=modules("types errors records.record_header records.stored"),
         others=PURE | {"types", "msgpack"},
     ),
     Layer(
@@ -96,7 +96,7 @@ LAYERS = (
     Layer(
         path="logdevice/storage/",
         ours=(
-            *modules("types errors settings records.format records.stored storage"),
+            *modules("types errors settings records.record_header records.stored storage"),
             # What machines ask of a store; no machine.
             *modules("protocol.log_state.store_read protocol.log_state.store_write"),
         ),

@@ -245,7 +245,7 @@ VIOLATIONS: tuple[tuple[Rule, str, str], ...] = (
     (layers_are_kept, "logdevice/protocol/read_stream/stream.py", "import logdevice.storage"),
     (layers_are_kept, "logdevice/storage/index.py", "from logdevice.protocol.quorum import Quorum"),
     (layers_are_kept, "logdevice/storage/index.py", "from logdevice.protocol import quorum"),
-    (layers_are_kept, "logdevice/records/format.py", "import os"),
+    (layers_are_kept, "logdevice/records/record_header.py", "import os"),
     (layers_are_kept, "logdevice/records/batch.py", "from logdevice.types import Record"),
     (layers_are_kept, "logdevice/wire/codec.py", "from logdevice.protocol.quorum import Quorum"),
     (layers_are_kept, "logdevice/node/disk.py", "from logdevice.storage.segment_log_store import Store"),

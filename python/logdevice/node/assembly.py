@@ -30,6 +30,7 @@ from logdevice.node.peers import Peers
 from logdevice.node.rebuilds import Rebuilds, seal_like_others
 from logdevice.node.requests.dispatch import RequestDispatch
 from logdevice.node.requests.reading import ReadService
+from logdevice.node.retention import trim_expired
 from logdevice.node.sequencing.epochs import EpochQuestions
 from logdevice.node.sequencing.lineages import NodeLineages
 from logdevice.node.sequencing.metadata_log import MetadataLogHost
@@ -200,7 +201,7 @@ class Node(NodeContext):
         if self._disk is not None:
             self._repeat("reclaiming space", _RECLAIM_INTERVAL_MS, self._disk.reclaim)
         if self.logs is not None:
-            self._repeat("retention", settings.retention_interval_ms, self.logs.trim_expired)
+            self._repeat("retention", settings.retention_interval_ms, partial(trim_expired, self.logs))
             self._begin_rebuilding(self.logs)
 
     def _repeat(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:

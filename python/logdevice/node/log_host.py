@@ -7,7 +7,6 @@ order in which the LogState says it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,15 +17,13 @@ from logdevice.protocol.log_state.state import LogState
 from logdevice.protocol.log_state.store_read import StoreRead
 from logdevice.protocol.log_state.store_write import Persist
 from logdevice.protocol.log_state.stored_log import StoredLog, restore
-from logdevice.protocol.messages.write import Delete, KeepWriters, Release, Store, Stored, StoreStatus, Trim
+from logdevice.protocol.messages.write import Delete, KeepWriters, Release, Store, Stored, StoreStatus
 from logdevice.protocol.metadata_log.entries import is_metadata_log
 from logdevice.protocol.sequencer.epoch_state import ReadMetadataLog
 from logdevice.runtime.clock import wall_ms
 from logdevice.runtime.host import Host
 from logdevice.storage.log_store import LogStore
-from logdevice.types import LSN_OLDEST, LogId, RecordFlags
-
-_logger = logging.getLogger(__name__)
+from logdevice.types import LogId, RecordFlags
 
 Listener = Callable[[ReleaseAdvanced | TrimAdvanced], None]
 _CORRUPT = int(RecordFlags.CORRUPT)
@@ -120,28 +117,6 @@ class Logs:
             return store.answer(StoreStatus.OVERLOADED)
         # The record was damaged on its way here: the sender still has it undamaged.
         return store.answer(StoreStatus.FAILED) if store.record.flags & _CORRUPT else None
-
-    async def trim_expired(self) -> None:
-        """Retention: trims the records that are older than their log keeps them.
-
-        The trim is a TRIM to the log state, so that readers hear of it before any record is deleted.
-        """
-        directory = self.node.cluster_view.directory
-        for path, log in directory.logs().items():
-            backlog_s = directory.attributes(path).backlog_s
-            if backlog_s and log in self._hosts:
-                await self._trim(log, wall_ms() - backlog_s * 1000)
-
-    async def _trim(self, log: LogId, before_ms: int) -> None:
-        """Trims up to the last record here that is too old. After it may be newer ones on other nodes."""
-        older = await self.disk.ask(lambda store: store.find_time(log, before_ms))
-        stored = self.host(log).stored
-        if older < max(stored.trim_end, LSN_OLDEST):
-            return  # no record on this node is too old
-        end = min(older.next, stored.released_end)
-        if end > stored.trim_end:
-            await self.answer(Trim(log, end))
-            _logger.info("log %s was trimmed to %s", log, end)
 
     def close(self) -> None:
         for host in self._hosts.values():

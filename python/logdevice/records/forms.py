@@ -18,7 +18,7 @@ from typing import Any, Final, NewType, TypeVar, Union, cast, get_args, get_orig
 import msgpack
 
 from logdevice.errors import CorruptRecordError
-from logdevice.records.format import decode_records, encode_records
+from logdevice.records.record_header import decode_records, encode_records
 from logdevice.records.stored import StoredBody
 from logdevice.types import EPOCH_MAX, LSN_MAX, Epoch, Location, LogId, Lsn, NodeId, Record, Replication
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from rocksdict import WriteBatch
 
 from logdevice.protocol.log_state.store_write import AmendRecord, DeleteRecords, PutState, TrimLog
-from logdevice.records.format import decode_header, encode_header
+from logdevice.records.record_header import decode_header, encode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import UNDER_REPLICATED, Index, LogFacts
 from logdevice.storage.index_layout import BodyLocation, IndexPosition, Usage

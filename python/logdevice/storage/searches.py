@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logdevice.records.format import DecodedHeader, decode_header
+from logdevice.records.record_header import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index
 from logdevice.storage.read_items import counted

@@ -25,7 +25,7 @@ from logdevice.protocol.log_state.store_write import (
     PersistFailed,
     PutRecord,
 )
-from logdevice.records.format import encode_header
+from logdevice.records.record_header import encode_header
 from logdevice.settings import StorageSettings
 from logdevice.storage import searches
 from logdevice.storage.index import UNDER_REPLICATED, Index, IndexFailedError

@@ -14,7 +14,7 @@ from typing import Final, cast
 from crc32c import crc32c
 
 from logdevice.protocol.log_state.store_read import FilteredOut, ReadEnd, RecordsRead, StoreRead
-from logdevice.records.format import DecodedHeader, decode_header
+from logdevice.records.record_header import DecodedHeader, decode_header
 from logdevice.storage import index_layout as layout
 from logdevice.storage.index import Index, LogFacts
 from logdevice.storage.read_items import (

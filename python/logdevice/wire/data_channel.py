@@ -13,7 +13,7 @@ from typing import Any
 from logdevice.errors import LogDeviceError, RemoteProtocolError
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.frames import Frame, FrameKind, Frames
+from logdevice.wire.data_connection import Frame, FrameKind, Frames
 from logdevice.wire.hello import Hello
 from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.status import reported

@@ -18,7 +18,7 @@ from logdevice.records.stored import Part
 from logdevice.runtime.tasks import Tasks
 from logdevice.settings import WireSettings
 from logdevice.wire.codec import decode, encode
-from logdevice.wire.frames import FrameKind, Frames
+from logdevice.wire.data_connection import FrameKind, Frames
 from logdevice.wire.hello import Hello, checked
 from logdevice.wire.local_socket import local_name, local_socket
 from logdevice.wire.status import error_for_caller, failure_of

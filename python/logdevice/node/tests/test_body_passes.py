@@ -24,7 +24,7 @@ from logdevice.protocol.messages.write import Append
 from logdevice.records.stored import joined
 from logdevice.storage.raw_disk import RawDisk
 from logdevice.wire.channel import ClientStream
-from logdevice.wire.frames import Frames
+from logdevice.wire.data_connection import Frames
 from logdevice.wire.server import ServerStream
 
 COPIES = 3

@@ -18,6 +18,7 @@ from logdevice.errors import LogDeviceError, UnavailableError
 from logdevice.node.disk import Disk
 from logdevice.node.logging_setup import JsonLines
 from logdevice.node.peers import Peers
+from logdevice.node.retention import trim_expired
 from logdevice.node.sequencing.epochs import EpochQuestions
 from logdevice.node.sequencing.metadata_log import MetadataLogHost
 from logdevice.node.tests.real_nodes import epoch_store, real_nodes, run, take_epoch_store_away, until
@@ -291,11 +292,11 @@ def test_records_older_than_their_log_keeps_them_are_trimmed(
                 return held.released_end > old
 
             await until(released)
-            await logs.trim_expired()
+            await trim_expired(logs)
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == Lsn(0)
             later = wall_ms() + 3_700_000
-            monkeypatch.setattr("logdevice.node.log_host.wall_ms", lambda: later)
-            await logs.trim_expired()
+            monkeypatch.setattr("logdevice.node.retention.wall_ms", lambda: later)
+            await trim_expired(logs)
             assert (await cluster.ask(0, GetStoredRange(log))).trim_end == old.next
 
     run(story())

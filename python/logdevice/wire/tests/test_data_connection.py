@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logdevice.errors import PayloadTooLargeError, RemoteProtocolError, UnavailableError
 from logdevice.records.stored import StoredBody
 from logdevice.settings import WireSettings
-from logdevice.wire.frames import Frame, FrameKind, Frames
+from logdevice.wire.data_connection import Frame, FrameKind, Frames
 
 SETTINGS = WireSettings(message_bytes_max=8 << 20)
 

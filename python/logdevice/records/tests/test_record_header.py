@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdevice.errors import CorruptRecordError, LocalProtocolError
-from logdevice.records.format import (
+from logdevice.records.record_header import (
     HEADER_BYTES_MIN,
     decode_header,
     decode_records,
