@@ -1,6 +1,6 @@
 """What nodes and clients decide, as synchronous state machines without IO.
 
-Every machine follows four rules, so that machines can be combined:
+Every machine keeps four contracts, so that machines can be combined:
 
 1. State changes only in `start(now_ms) -> list[Effect]` and `handle(event, now_ms) -> list[Effect]`.
    A query such as `health()` changes nothing.
@@ -15,7 +15,6 @@ Every machine follows four rules, so that machines can be combined:
    effect never raises: a failure is an event (`ConnectionLost`, `ReadFailed`).
 
 Late and duplicate events are normal and answered with `[]`; impossible ones fail an assertion. What a
-remote peer does wrong is counted and dropped, never asserted. Nothing here may import more than
-`logdevice.types`, `logdevice.settings` and pure parts of the standard library;
-`python/test_architecture.py` checks this.
+remote peer does wrong is counted and dropped, never asserted. Nothing here imports a clock, a disk, a socket
+or a thread; `python/architecture.py` lists what may be imported, and `python/test_architecture.py` checks it.
 """

@@ -3,7 +3,8 @@
 Every node computes the same result without asking other nodes: each pair of a log and a node has a fixed,
 evenly spread number, and the node with the highest number wins. So if a node dies, only its own logs move,
 and they return when it comes back. The numbers must never change, because nodes of different versions must
-agree. It is the epoch store, not placement, that makes sure that a log has only one sequencer.
+agree. It is the epoch store, not placement, that makes sure that a log has only one sequencer. Rules Z6 and
+Z7 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A part of the log state. Stores of one LSN take turns, so that no other store comes between a read of the disk
 and the write that depends on it. Of the copies that sequencers and recoveries send, the node keeps the best
-one; of write-once stores, along a chain, the first one. Rules J1 to J9 are in docs/protocol/write_path.md,
-P5 to P7 and P27 in docs/protocol/chain.md.
+one; of write-once stores, along a chain, the first one. Rules J1 to J9, J11 and J12 are in
+docs/protocol/write_path.md, P5 to P7 and P27 in chain.md, O13 in writers.md beside it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Copies:
         self._take_turn(delete.lsn, partial(self._read_to_delete, delete))
 
     def _take_turn(self, lsn: Lsn, begin: Callable[[], None]) -> bool:
-        """P7: calls `begin` once all earlier turns at this LSN have ended; False: too many wait."""
+        """J4, P7: calls `begin` once all earlier turns at this LSN have ended; False: too many wait."""
         turns = self._turns.setdefault(lsn, deque())
         if len(turns) >= _TURNS_MAX:
             return False
@@ -93,7 +93,7 @@ class Copies:
         if self._refuse_sealed(reply_to, store):
             return
         epoch = self._stored.epochs.get(record.lsn.epoch)
-        # J5: a record that comes in order cannot be stored yet. For all others, read the store first.
+        # J5: of a record that comes in order there can be no copy yet. For all others, read the store first.
         if not store.is_amend and epoch is not None and record.lsn >= epoch.tail.lsn:
             self._write(reply_to, store)
         else:

@@ -4,7 +4,7 @@ It decides which stores are accepted and which of two copies is kept, and answer
 durable. It lives as long as the node runs and is restored from the store after a crash. It promises that a
 node that has answered a SEAL stores nothing more for the sealed epochs, and that nothing is released while an
 earlier epoch may hold copies that recovery decided against. The rules J1 to J12 are in
-docs/protocol/write_path.md, Y1 to Y4 in docs/protocol/recovery.md.
+docs/protocol/write_path.md, Y1 to Y5 in recovery.md, O12 in writers.md beside it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The machine of one node: it reads and writes the metadata logs of all logs for this node's sequencers, purges
 and readers, and copies missing entries to this node. It lives as long as the process and remembers nothing
-about a log between two questions. Every question ends in one answer, at its deadline at the latest. An answer
+about a log between two questions. Every question ends in one answer, also if no node answers it. An answer
 contains every entry whose write was reported as done before the question came (I12). Rules M20 to M27 are in
 docs/protocol/metadata_log.md.
 """

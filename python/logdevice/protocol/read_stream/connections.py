@@ -98,7 +98,7 @@ class Connections:
     # ---- asking -------------------------------------------------------------------------------
 
     def restart_all(self) -> None:
-        """A rewind: all nodes start again at the head, under a new filter version (R2)."""
+        """A rewind: all nodes start again at the head, under a new filter version (R2, F1)."""
         self.filter_version += 1
         self._window.drop_buffered()
         for sender in self.senders:
@@ -150,7 +150,7 @@ class Connections:
         sender.state = state
 
     def still_alive(self, sender: Sender) -> None:
-        """The node answered an older START: it is late, but alive. Give it more time."""
+        """The node answered an older START: it is late, but alive. Give it more time (F3)."""
         if sender.state is SenderState.STARTING:
             self._effects.arm((NodeTimer.STARTED, sender.node), self._settings.started_timeout_ms)
 

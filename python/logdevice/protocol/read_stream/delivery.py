@@ -3,7 +3,7 @@
 Delivery goes step by step, as far as the head can move: a trimmed range, a run of records, a hole, a
 bridge, a filtered record, or a gap that the silence of enough nodes has proven. A step needs certainty:
 the metadata of the head's epoch, and for a proven gap all-send-all mode, a grace period and a second
-round of answers (read_path.md G1 to G8, M1 to M4).
+round of answers (read_path.md B1 to B3, T1 and T2, G1 to G8, M1 to M4).
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Delivery:
             # W6: nothing is ever stored at ESN 0 or in epoch 0.
             window.hand_out_gap(GapType.BRIDGE, epoch_start(max(1, Lsn(head).epoch)), batch)
         elif trim_end > head and self._settings.skip_partially_trimmed:
-            window.hand_out_gap(GapType.TRIM, trim_end, batch)
+            window.hand_out_gap(GapType.TRIM, trim_end, batch)  # T1, T2
         elif head in self._connections.bridged:
-            window.hand_out_gap(GapType.BRIDGE, self._connections.bridged.end, batch)
+            window.hand_out_gap(GapType.BRIDGE, self._connections.bridged.end, batch)  # B1
         elif not self.knows_head:
             self._ask_metadata()
             return False
@@ -126,7 +126,7 @@ class Delivery:
         return sure < self.epochs.metadata.replication.copies
 
     def _durable_end(self, end: int) -> int:
-        """The end of the records in a row that may be delivered at this read level; the head may be."""
+        """Where a run of records from the head ends: at the first that is missing or lacks copies (K40)."""
         if self._level is ReadLevel.RELEASED or not self._connections.lacking:
             return end
         waiting = ((lsn, self._window.waiting(lsn)) for lsn in range(self._window.head, end))
@@ -135,11 +135,11 @@ class Delivery:
     def _hand_out_special(self, batch: list[Record | Gap]) -> None:
         record, head = self._window.peek(), self._window.head
         if record is None:
-            self._window.hand_out_gap(GapType.FILTERED_OUT, head + 1, batch)
+            self._window.hand_out_gap(GapType.FILTERED_OUT, head + 1, batch)  # B3
         elif record.flags & RecordFlags.BRIDGE:
-            self._window.hand_out_gap(GapType.BRIDGE, epoch_start(Lsn(head).epoch + 1), batch)
+            self._window.hand_out_gap(GapType.BRIDGE, epoch_start(Lsn(head).epoch + 1), batch)  # B1
         elif record.flags & RecordFlags.HOLE:
-            self._window.hand_out_gap(GapType.HOLE, head + 1, batch)
+            self._window.hand_out_gap(GapType.HOLE, head + 1, batch)  # B2
         elif record.flags & COMPACTED:
             self._window.hand_out_gap(GapType.COMPACTED, head + 1, batch, marks_of(record))
         else:

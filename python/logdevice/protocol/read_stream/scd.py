@@ -112,7 +112,7 @@ class Scd:
 
 
 class Rewinds:
-    """When the next rewind is due. Reasons that come before it share it."""
+    """When the next rewind is due. Reasons that come before it share it (R3)."""
 
     def __init__(self, settings: ReadStreamSettings) -> None:
         self._settings = settings

@@ -44,7 +44,8 @@ class Sender:
     node: NodeId
     state: SenderState = SenderState.NEW
     next: int = 0
-    # Where the node may have lost records: its silence there proves nothing (read_path.md G5).
+    # Under-replicated regions: the node may have lost records there, so its silence proves nothing
+    # (read_path.md G5).
     thin: list[LsnRange] = field(default_factory=list)
     has_sent_data: bool = False
     grace_counter: int = 0
@@ -91,13 +92,12 @@ class Sender:
         if self.thin:
             self.thin = [region for region in self.thin if region.end > head]
 
-    def count(self, records: tuple[Record, ...]) -> int:
-        """Count a message's records; returns their size in bytes."""
+    def count(self, records: tuple[Record, ...]) -> None:
+        """Count a message's records and their bytes."""
         size = sum(record.size for record in records)
         self.bytes_received += size
         self.records_received += len(records)
         self.credit.received += size
-        return size
 
     @property
     def is_fit_for_scd(self) -> bool:

@@ -137,7 +137,7 @@ class ClientReadStream:
             case ReadConfigChanged():
                 self._on_config(event)
             case LogRemoved():
-                self._delivery.verdict = GapType.NOTINCONFIG
+                self._delivery.verdict = GapType.NOTINCONFIG  # X1
             case _:
                 assert_never(event)
 
@@ -298,7 +298,7 @@ class ClientReadStream:
                 self._connections.failed(sender, for_long=True)
                 self._failover.trouble(sender.node, RewindReason.STARTED_FAILED)
             case StartedStatus.ACCESS:
-                self._delivery.verdict = GapType.ACCESS
+                self._delivery.verdict = GapType.ACCESS  # X1
             case _:
                 assert_never(answer.status)
 

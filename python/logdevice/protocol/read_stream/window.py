@@ -128,7 +128,7 @@ class SlidingWindow:
         return None if slot is None else slot[0]
 
     def peek(self) -> Record | None:
-        """The special record at the head; None stands for one that was filtered out."""
+        """The record at the head, whatever flags it has; None stands for one that was filtered out."""
         return self._slots[self.head][0]
 
     def hand_out_gap(
@@ -208,7 +208,7 @@ class SlidingWindow:
         return max(1, self._share - self._held // self._senders)
 
     def retire(self, credit: Credit) -> None:
-        """One sender starts anew while the others continue: its bytes still count until they are consumed."""
+        """One sender starts anew or leaves, the others continue: its bytes count until they are consumed."""
         self._held += credit.outstanding
         credit.is_retired = True
 

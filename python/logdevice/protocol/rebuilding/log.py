@@ -4,7 +4,7 @@ It goes through the donor's own copies in LSN order, chunk by chunk, with a few 
 nodes that lack a chunk store it; only then do holders get the new copyset, this node last (P62). So at every
 moment some copyset on disk names nodes that have the record, and after a crash at any point the remaining
 work is found again. It lives until the log is done or it cannot go on; then a new attempt begins with the
-knowledge of that time. Rules P62 to P66 are in docs/protocol/rebuilding.md.
+knowledge of that time. Rules P61 to P66 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from logdevice.types import Epoch, LogId, Lsn, NodeId, Record, RecordFlags, epoc
 
 _CORRUPT: Final = int(RecordFlags.CORRUPT)
 _DRAINED: Final = int(RecordFlags.DRAINED)
-_FIRST_RETRY: Final = (
-    16  # a node that has just come back needs a moment: the first pauses are this much shorter
-)
+# A node that has just come back needs only a moment: the first pauses are this many times shorter.
+_FIRST_RETRY: Final = 16
 
 
 @dataclass(frozen=True, slots=True)

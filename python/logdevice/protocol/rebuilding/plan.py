@@ -2,7 +2,7 @@
 
 All of it follows from a record's copyset. So every node that holds the record comes to the same result
 without asking others, and a block of records with one copyset stays together. A MovePlan lives as long as one
-donor works on one epoch of one log. Rules P59 to P65 are in docs/protocol/rebuilding.md.
+donor works on one epoch of one log. Rules P59 to P63, P72 and P73 are in docs/protocol/rebuilding.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It is filled with the copies that sealed nodes report and then decides once. The same copies give the same
 decisions, in whatever order they came. So recoveries that compete or follow each other decide alike where
-they saw the same copies. Rules V6 to V11 and V20 are in docs/protocol/recovery.md, O7, O8 and O11 in
-docs/protocol/writers.md.
+they saw the same copies. Rules V6 to V11, V19 and V20 are in docs/protocol/recovery.md, O7, O8 and
+O11 in writers.md, P19 in chain.md beside it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class Digest:
     ) -> Decisions:
         """Decides what becomes of the LSNs from `start` on.
 
-        `before` and `writers` are the log's counters and received table before this epoch.
+        `before` and `writers` are the log's counters and received table before this epoch. V19: without
+        authority nothing is plugged, and there is no bridge.
         """
         kept = self._kept(start)
         writers = self._replayed(kept, start, writers.copy(), is_authoritative=is_authoritative)

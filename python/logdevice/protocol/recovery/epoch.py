@@ -4,8 +4,8 @@ First it waits until the sealed nodes are an f-majority. Then it reads their cop
 LSN from the good end on, brings the decisions to R nodes (mutation), and has the nodes that took part note
 that the epoch is clean. Each stage is an object with its own data. When a node that took part is lost, a new
 attempt begins with the first stage. It is a part of the log's recovery and lives until the epoch is clean. It
-promises that no acknowledged record becomes a hole, and that a hole stays one. Rules V3 to V15 and V20 are
-in docs/protocol/recovery.md, O11 in writers.md beside it.
+promises that no acknowledged record becomes a hole, and that a hole stays one. Rules V3 to V15 and V20 to V23
+are in docs/protocol/recovery.md, O11 in writers.md and L29 in lineage.md beside it.
 """
 
 from __future__ import annotations

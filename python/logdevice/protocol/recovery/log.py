@@ -3,7 +3,8 @@
 It seals all nodes of the unclean epochs, tells the sequencer where the log stood, recovers one epoch after
 the other and notes each clean one in the epoch store. It lives until all are clean or a node with a higher
 epoch takes over. It promises that two competing recoveries end with the same log: every node that the higher
-one has sealed refuses the lower one. Rules V1 to V5 and V16 to V18 are in docs/protocol/recovery.md.
+one has sealed refuses the lower one. Rules V1, V2, V15 to V18 and V21 are in docs/protocol/recovery.md,
+L29 and L31 in lineage.md beside it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It reads the value and writes the next epoch by compare-and-set. If several nodes try, one wins; the others
 pause, longer each time. The opening of an epoch is what must follow before its records may be released:
 its metadata is written, its predecessor has drained, all earlier epochs are recovered. Both are parts of
-the sequencer. Rules U1 to U3, U12, U13 and U17 are in docs/protocol/write_path.md.
+the sequencer. Rules U1 to U3, U12, U13, U17 and U20 are in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations

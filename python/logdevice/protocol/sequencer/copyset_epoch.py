@@ -2,7 +2,7 @@
 
 It numbers each record and runs an Appender for it. Appends are answered in any order, those of an ordered
 writer in the order of its numbers. It is a part of the sequencer and lives from activation until it has
-drained or was preempted. Rules U5 to U10 are in docs/protocol/write_path.md, O1 and O9 in
+drained or was preempted. Rules U7, U8, U10 and U11 are in docs/protocol/write_path.md, O1 and O9 in
 docs/protocol/writers.md.
 """
 

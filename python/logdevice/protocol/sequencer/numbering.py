@@ -1,7 +1,7 @@
 """Numbering: gives the records of one epoch numbers, times and counters, and keeps its good end.
 
 Both kinds of epochs have one, over copysets or along chains. Numbers are given out in order. Records become
-good in any order, but `good_end` moves in LSN order only. Rules U5 to U9 are in
+good in any order, but `good_end` moves in LSN order only. Rules U6 to U9 are in
 docs/protocol/write_path.md.
 """
 

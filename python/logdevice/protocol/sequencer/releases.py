@@ -2,7 +2,8 @@
 
 A new release goes out at once, or shortly after the one before it, so that a busy log does not send one
 per record. The last release is repeated: RELEASE has no answer, and a node that missed it would keep its
-readers waiting. This is a part of the sequencer and shares its lifetime. Rules U14 and U15.
+readers waiting. This is a part of the sequencer and shares its lifetime. Rules U14 and U15 are
+in docs/protocol/write_path.md.
 """
 
 from __future__ import annotations

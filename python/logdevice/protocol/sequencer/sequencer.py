@@ -5,7 +5,7 @@ releases nothing of its epoch before the epoch's metadata is written and all ear
 learns of a higher epoch it steps down and names the node that took over. It promises that if two nodes
 believe they are the sequencer, at most one of them gets records released. Its part for an epoch decides how
 records are stored: over copysets or along chains. It lives as long as the node knows the log, active or not.
-In docs/protocol/: U1 to U19 in write_path.md, O10 in writers.md, T12, T16 in barriers.md, P12 in chain.md.
+In docs/protocol/: U1 to U20 in write_path.md, O10 in writers.md, T12, T16 in barriers.md, P12 in chain.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It belongs to a server read stream and lives for one START. It turns what was read from the store into
 messages, in LSN order, and knows the LSN below which the reader has been told everything, by records and
-gap notices. Messages collect in `outbox`; the stream sends them. The rules S4 to S10 are in
-docs/protocol/read_path.md.
+gap notices. Messages collect in `outbox`; the stream sends them. The rules S7 to S10 and S15
+are in docs/protocol/read_path.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It lives on one connection, from the reader's first START until EndServerStream 
 connection. It reads the node's own store in bounded steps, one at a time, and sends in LSN order what
 the copy filter assigns to this node. It promises two things: nothing below what it has sent or covered
 with a gap notice follows under the same filter version, and when it pauses, it has told the reader
-everything it knows. The rules S1 to S14 are in docs/protocol/read_path.md.
+everything it knows. The rules S1 to S15 are in docs/protocol/read_path.md.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Each log has one. The sequencer asks it about every tagged append, recovery rebuilds it from the records
 that it keeps, and the bridge record carries it to the next epoch. It is bounded: for each writer it remembers
 the positions of the last appends, and it forgets the writers that were idle longest. It promises that an
-append it calls new is not in the log; where it may have forgotten, it says so. Rules O1 to O8 are in
-docs/protocol/writers.md.
+append it calls new is not in the log; where it may have forgotten, it says so. Rules O1 to O8 and O20
+are in docs/protocol/writers.md.
 """
 
 from __future__ import annotations

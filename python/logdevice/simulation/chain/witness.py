@@ -41,13 +41,13 @@ class ChainWitness(ClusterWitness):
             self.complain(str(node), self.filled_too_far(write.record))
 
     def decided_twice(self, record: Record) -> str | None:
-        """I5: within its epoch a position has one content, on every node and for ever."""
+        """P5: within its epoch a position has one content, on every node and for ever."""
         content = content_of(record)
         first = self._first.setdefault(record.lsn, content)
         return None if first == content else f"{record.lsn} becomes {content!r}, and was {first!r}"
 
     def filled_too_far(self, record: Record) -> str | None:
-        """I7: only positions that were given out are filled or written."""
+        """P11: only positions that were given out are filled or written."""
         if record.lsn <= self.issued.get(record.lsn.epoch, Lsn(0)):
             return None
         return f"{record.lsn} is written, and was never given out"
@@ -68,7 +68,7 @@ class ChainWitness(ClusterWitness):
         sealed_ms = ledger.sealed_ms.get(lsn.epoch)
         if sealed_ms is not None:
             self._late.add(lsn)
-        # I6: no chain is completed in a sealed epoch. A record that recovery found may be acknowledged late.
+        # P6: no chain is completed in a sealed epoch. A record that recovery found may be acknowledged late.
         if not any(self._is_recovered(node, lsn) for node in holders):
             attempt = ledger.attempts[bytes(append.body)]
             # The same claim may reach a node that hung long after another node has answered it.

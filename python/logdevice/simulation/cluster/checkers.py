@@ -2,7 +2,7 @@
 
 Each check is a function of the ledger and of what was seen from outside; it returns the text of a complaint,
 or None. Quorums are counted here in the simplest way: a set of nodes is an f-majority if the other nodes are
-too few for a copyset. The numbers I1 to I12 are those of the design.
+too few for a copyset. I3, I4, I11 and I12 are promises in ARCHITECTURE.md; other rules are in docs/protocol/.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def early_tail(next_: Lsn, acknowledged: Lsn) -> str | None:
 
 
 def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
-    """I3, I4, I5: what is released at an LSN is the same for all readers, until it is trimmed."""
+    """I3, I4: what is released at an LSN is the same for all readers, until it is trimmed."""
     if content is None and lsn < ledger.trim_end:
         return None  # nodes trim one after the other, so recovery may find nothing here
     if lsn in ledger.contents and ledger.contents[lsn] != content:
@@ -55,7 +55,7 @@ def changed_content(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | No
 
 
 def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
-    """I8: a released record was appended, is in the log once, and its client was not told otherwise."""
+    """A released record was appended, is in the log once, and its client was not told otherwise (E9)."""
     attempt = ledger.attempts.get(body)
     if attempt is None:
         return f"{lsn} holds {_text(body)}, which was never appended"
@@ -67,7 +67,7 @@ def strange_record(ledger: Ledger, lsn: Lsn, body: bytes) -> str | None:
 
 
 def broken_acknowledgement(ledger: Ledger, lsn: Lsn, content: bytes | None) -> str | None:
-    """I8: an LSN holds the record that was acknowledged at it."""
+    """An LSN holds the record that was acknowledged at it."""
     promised = ledger.promised.get(lsn)
     if content is None and lsn < ledger.trim_end:
         return None
@@ -86,14 +86,14 @@ def too_few_copies(
 
 
 def late_acknowledgement(attempt: AppendAttempt, lsn: Lsn, sealed_ms: int | None) -> str | None:
-    """I6: an append that arrives after enough nodes have sealed the epoch is not acknowledged in it."""
+    """J1: an append that arrives after enough nodes have sealed the epoch is not acknowledged in it."""
     if sealed_ms is None or attempt.arrived_ms is None or attempt.arrived_ms <= sealed_ms:
         return None
     return f"{lsn} acknowledged: arrived at {attempt.arrived_ms} ms, epoch sealed since {sealed_ms} ms"
 
 
 def stored_after_seal(write: StoreWrite, seal: Epoch) -> str | None:
-    """I6: a node that has sealed stores nothing more from sequencers and recoveries below its seal."""
+    """J1, J2: a node that has sealed stores nothing more from sequencers and recoveries below its seal."""
     match write:
         case PutRecord(_, record):
             lsn, flags, wave = record.lsn, record.flags, record.wave
@@ -212,14 +212,14 @@ def wrong_bridges(
 
 
 def missing_append(ledger: Ledger, lsn: Lsn) -> str | None:
-    """I8: at the end of a run, everything that was acknowledged is released."""
+    """At the end of a run, everything that was acknowledged is released."""
     if lsn in ledger.contents or lsn < ledger.trim_end:
         return None
     return f"{_text(ledger.promised[lsn])} was acknowledged at {lsn} and is not in the log"
 
 
 def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
-    """I2: appends of a process are in the log in their order, none after an append of its successor.
+    """O2, O4: appends of a process are in the log in their order, none after an append of its successor.
 
     A log that forgets writers also forgets which processes were fenced off.
     """
@@ -238,7 +238,7 @@ def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
 
 
 def missing_writes(ledger: Ledger) -> Iterator[str]:
-    """I1: an append that was acknowledged to a writer without a position is in the log."""
+    """An append that was acknowledged to a writer without a position is in the log."""
     if not ledger.trim_end:
         there = set(ledger.contents.values())
         yield from (
@@ -249,7 +249,7 @@ def missing_writes(ledger: Ledger) -> Iterator[str]:
 
 
 def wrong_table(copies: Iterable[Record], writers: bytes) -> str | None:
-    """I8: the received table after a recovery matches the records that it left in the log."""
+    """O11: the received table after a recovery matches the records that it left in the log."""
     table = ReceivedTable.decode(writers)
     if table.horizon:
         return None

@@ -174,7 +174,7 @@ class ClusterWitness(ReaderWitness):
         self.ledger.tails_known.add(epoch)
 
     def recovered(self, epoch: Epoch, writers: bytes) -> None:
-        """Checks I8, unless records were trimmed."""
+        """Checks the received table that recovery made, unless records were trimmed."""
         if not self.ledger.trim_end:
             found = {lsn for watched in self.nodes.values() for lsn in watched.store.lsns(LOG)}
             copies = [

@@ -2,7 +2,7 @@
 
 Each check is a function of the truth and of what an outside observer saw; it returns the text of a complaint,
 or None. The checks do not look into machines. They count quorums themselves, in the simplest way, and do not
-use the code under test.
+use the code under test. I1 to I8 are the promises in ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BY_SILENCE = (GapType.DATALOSS, GapType.BRIDGE)
 
 
 def out_of_order(view: ReaderView, item: Item) -> str | None:
-    """LSNs strictly increase, and each is in exactly one record or gap."""
+    """I1, I2: LSNs strictly increase, and each is in exactly one record or gap."""
     expected = view.request.start if view.next is None else view.next
     start = item.lsn if isinstance(item, Record) else item.start
     if start != expected:
@@ -54,7 +54,7 @@ def wrong_content(truth: Truth, view: ReaderView, record: Record) -> str | None:
 
 
 def unreleased(truth: Truth, item: Item) -> str | None:
-    """Nothing at or above the released LSN is delivered. A released bridge covers the rest of its epoch."""
+    """I6: nothing at or above the release is delivered. A released bridge covers the rest of its epoch."""
     if isinstance(item, Record):
         is_early = item.lsn >= truth.released_end
     elif item.type is GapType.BRIDGE:
@@ -116,7 +116,7 @@ def _is_bridge_gone(truth: Truth, view: ReaderView, gap: Gap) -> bool:
 
 
 def invented_loss(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """A record that enough nodes would have sent is never reported as lost, nor hidden by a BRIDGE gap."""
+    """I4: a record that enough nodes would have sent is not reported as lost, nor hidden by a BRIDGE gap."""
     if gap.type not in _BY_SILENCE:
         return None
     for slot in truth.slots_in(max(gap.start, truth.trim_end), gap.end):
@@ -160,7 +160,7 @@ def _is_loss_excusable(truth: Truth, view: ReaderView, slot: Slot) -> bool:
 
 
 def gap_by_silence_in_scd(truth: Truth, view: ReaderView, gap: Gap) -> str | None:
-    """In single-copy delivery the silence of a node proves nothing."""
+    """I5: in single-copy delivery the silence of a node proves nothing."""
     if gap.type not in _BY_SILENCE or ReadMode.ALL_SEND_ALL in (view.reading.mode, view.reading.mode_before):
         return None
     if gap.type is GapType.BRIDGE:
@@ -181,7 +181,7 @@ def window_too_wide(view: ReaderView, message: Start | Window) -> str | None:
 
 
 def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | None:
-    """If one reader got a record, another reader may miss it only if a copy was lost or trimmed."""
+    """I3: if one reader got a record, another reader may miss it only if a copy was lost or trimmed."""
     for one, other in ((first, second), (second, first)):
         for gap in other.gaps:
             if gap.type not in _BY_SILENCE:
@@ -197,7 +197,7 @@ def disagreement(truth: Truth, first: ReaderView, second: ReaderView) -> str | N
 def stall_without_cause(
     health: StreamHealth, *, has_unread: bool, released_end: Lsn, is_settled: bool
 ) -> str | None:
-    """If the head does not move, `health` names a cause, and the cause is true."""
+    """I8: if the head does not move, `health` names a cause, and the cause is true."""
     if health.violations:
         return f"{health.violations} messages of honest nodes were taken for violations"
     match health.waiting:
@@ -211,7 +211,7 @@ def stall_without_cause(
 
 
 def not_converged(truth: Truth, view: ReaderView) -> str | None:
-    """Once faults have stopped, a reader gets everything that is released, and then ends."""
+    """I8: once faults have stopped, a reader gets everything that is released, and then ends."""
     if view.is_ended:
         return None if view.next == view.request.end else f"ended at {view.next} before {view.request.end}"
     reached = view.request.start if view.next is None else view.next
@@ -221,7 +221,7 @@ def not_converged(truth: Truth, view: ReaderView) -> str | None:
 
 
 def wasted_copies(view: ReaderView, wire: Mapping[Lsn, int], *, rewinds: int) -> str | None:
-    """Without faults, each record crosses the wire once and nothing is rewound."""
+    """I7: without faults, each record crosses the wire once and nothing is rewound."""
     if rewinds:
         return f"rewound {rewinds} times although nothing was wrong"
     wrong = [lsn for lsn in view.records if wire.get(lsn, 0) != 1]
