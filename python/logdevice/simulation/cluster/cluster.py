@@ -16,8 +16,8 @@ from logdevice.protocol.sequencer.epoch_state import MetadataLogRead, ReadMetada
 from logdevice.protocol.sequencer.events import NodeConnected, OwnerChanged, SequencerConfigChanged
 from logdevice.simulation.cluster.asker import Asker
 from logdevice.simulation.cluster.client import SimClient
+from logdevice.simulation.cluster.epoch_store import Metadata
 from logdevice.simulation.cluster.ledger import Ledger
-from logdevice.simulation.cluster.metadata import Metadata
 from logdevice.simulation.cluster.node import SimNode
 from logdevice.simulation.cluster.plan import ClientPlan, ClusterPlan
 from logdevice.simulation.cluster.witness import ClusterWitness

@@ -32,8 +32,8 @@ from logdevice.protocol.sequencer.epoch_state import (
     WriteMetadataLog,
 )
 from logdevice.simulation.cluster import checkers
+from logdevice.simulation.cluster.epoch_store import Metadata
 from logdevice.simulation.cluster.ledger import Ledger, Promises
-from logdevice.simulation.cluster.metadata import Metadata
 from logdevice.simulation.reading.oracle import LOG, is_f_majority
 from logdevice.simulation.reading.view import ReaderView
 from logdevice.simulation.reading.witness import ReaderWitness
