@@ -111,7 +111,7 @@ class LsnRange:
 
 
 class NodeId(int):
-    """The index of a node in the cluster, written N3."""
+    """The number of a node in the cluster, written N3."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ Every machine follows four rules, so that machines can be combined:
    effect never raises: a failure is an event (`ConnectionLost`, `ReadFailed`).
 
 Late and duplicate events are normal and answered with `[]`; impossible ones fail an assertion. What a
-remote peer does wrong is counted and dropped, never asserted. Nothing here may import more than
-`logdevice.types`, `logdevice.settings` and pure parts of the standard library;
-`python/test_architecture.py` checks this.
+remote peer does wrong is counted and dropped, never asserted. What may be imported here (the nouns, the
+settings, pure parts of the standard library) is in `python/architecture.py`; `python/test_architecture.py`
+checks it.
 """
