@@ -92,7 +92,7 @@ types: setup ## mypy, strict
 docs: setup ## rewrite what is generated: reference, settings, errors, options, rule tables, tree, picture
 	@$(BIN)/python -m tools.docs
 
-docs-check: setup ## fail if that is not what the code says
+docs-check: setup ## fail if one of these generated pages is not what the code says
 	@$(BIN)/python -m tools.docs --check
 
 $(SITE_READY): $(READY)
@@ -104,7 +104,7 @@ site: $(SITE_READY) ## the documents as a site with search, in build/site; a war
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 	@echo "Open build/site/index.html"
 
-demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills each of them once, counts, draws; in build/demo
+demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills a node, the sequencer and the Spark driver, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo
 
 sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log; HISTORIES=1: histories that branch; ALL=1: SEEDS over all of these
@@ -156,6 +156,6 @@ build: setup jar ## the wheel, in dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist
 
-clean: ## remove everything that was made, the environment too
+clean: ## remove everything that make has made, the environment too
 	@rm -rf .venv build dist connector/build python/pyspark_logdevice/jars .gradle .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* python/*.egg-info
 	@find python integration_tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

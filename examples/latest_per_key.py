@@ -2,7 +2,7 @@
 
     python examples/latest_per_key.py HOST:PORT DIRECTORY /shop/customers
 
-reads what is new since the last run, and prints
+reads what is new since the last run from a log whose entries have keys, and prints
 
     /shop/customers: 3 keys
 

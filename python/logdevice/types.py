@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum, IntFlag
 from typing import Final, NewType, assert_never
 
-Epoch = NewType("Epoch", int)
-LogId = NewType("LogId", int)
+Epoch = NewType("Epoch", int)  # The number of an epoch of a log. A later sequencer has a higher one.
+LogId = NewType("LogId", int)  # The number of a log. The log keeps it when it is renamed.
 
 ESN_BITS: Final = 32
 ESN_MAX: Final = (1 << ESN_BITS) - 1
@@ -111,7 +111,7 @@ class LsnRange:
 
 
 class NodeId(int):
-    """The index of a node in the cluster, written N3."""
+    """The number of a node in the cluster, written N3."""
 
     __slots__ = ()
 

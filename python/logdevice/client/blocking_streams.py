@@ -94,6 +94,13 @@ class BlockingLogsReader(BlockingItems[LogItem | Passed]):
         super().__init__(reader, loop)
         self._reader = reader
 
+    def next(self, timeout_ms: int | None = None) -> LogItem | Passed | None:
+        """The next cut that has come back, or else the next item of any log; None at the end of all logs.
+
+        Errors are those of LogsReader.
+        """
+        return super().next(timeout_ms)
+
     @property
     def positions(self) -> dict[LogId, Lsn]:
         """Where to continue in each log: everything below was handed out. Pass it on as `starts`."""

@@ -37,8 +37,8 @@ class Directory:
     async def find(self, log: LogRef, *, fresh: bool = False) -> LogView:
         """The log with this path or number: its path, its number and the attributes that apply to it.
 
-        The answer may be as old as `cluster_refresh_ms`, unless `fresh` is true. UnknownLogError if there is
-        no such log, or if the path is that of a directory.
+        The answer may be five seconds old, unless `fresh` is true. UnknownLogError if there is no such log,
+        or if the path is that of a directory.
         """
         if isinstance(log, bool) or not isinstance(log, str | int):
             raise InvalidArgumentError(f"{log!r} is neither the path nor the number of a log")

@@ -169,7 +169,7 @@ def _settings(groups: Any, flags: Mapping[str, object]) -> AllSettings:
         raise InvalidSettingError("settings must be groups of settings, one for each component")
     for name in groups:
         if name not in COMPONENTS:
-            raise InvalidSettingError(f"there is no component {name!r}; there are: {', '.join(GROUPS)}")
+            raise InvalidSettingError(f"there is no settings group {name!r}; there are: {', '.join(GROUPS)}")
     made: dict[str, Any] = {}
     for name, component in COMPONENTS.items():
         group = groups.get(name, {})

@@ -131,8 +131,8 @@ def errors_page() -> str:
         "# Errors",
         "",
         "Every error is a `LogDeviceError`. Codes are stable and are what the wire carries; the hundreds",
-        "name the branch of the tree, so a code too new for a reader still says what kind of error it is.",
-        "*Retriable* means that the same call may succeed later, and that nothing was changed.",
+        "name the branch of the tree, so a process that does not know a code yet still knows what kind of",
+        "error it is. *Retriable* means that the same call may succeed later, and that nothing was changed.",
         "",
         *table(("code", "class", "kind of", "retriable", "meaning", "what to do"), map(_error_row, kinds())),
     ]

@@ -29,7 +29,7 @@ from tools.docs.reference_contents import (
     Chapter,
     Page,
 )
-from tools.docs.source_text import Member, constructor, members, signature
+from tools.docs.source_text import Member, constructor, members, signature, text_of_name
 
 FOLDER: Final = "docs/reference"
 OURS: Final = ("logdevice", "pyspark_logdevice")
@@ -118,7 +118,9 @@ def _entry(name: str, what: Any, module: str) -> Iterator[str]:
 
 
 def _new_type(what: Any) -> str:
-    return f"A plain `{what.__supertype__.__name__}` (`typing.NewType`)."
+    text = text_of_name(import_module(what.__module__), what.__name__)
+    assert text, f"{what} has no comment"
+    return f"{text} In programs a plain `{what.__supertype__.__name__}` (`typing.NewType`)."
 
 
 def _function(name: str, function: Any) -> Iterator[str]:

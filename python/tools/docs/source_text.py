@@ -81,6 +81,15 @@ def members(kind: type) -> list[Member]:
     return found
 
 
+def text_of_name(module: Any, name: str) -> str:
+    """What is said beside the assignment of a name in a module, or above it."""
+    for node in ast.parse(_source(module)).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=found)]) if found == name:
+                return _comment(_source(module).splitlines(), node)
+    return ""
+
+
 def _comment(lines: list[str], node: ast.stmt) -> str:
     """What is said beside the statement, else in the comment lines above it."""
     end = node.end_lineno or node.lineno

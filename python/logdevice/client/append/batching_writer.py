@@ -87,7 +87,7 @@ class _Held:
 class BatchingWriter(Closing):
     """Collects entries into records. `writer` of a client opens one.
 
-    It sends a record when it has collected `writer_batch_bytes` or `writer_batch_entries`, or after
+    It sends a record when it has collected `writer_batch_bytes` or 20 000 entries, or after
     `writer_delay_ms`. Use it in `async with`, or call `close`, which appends what it still holds.
     """
 

@@ -94,7 +94,7 @@ def test_a_wrong_configuration_is_refused_with_a_reason(content: dict[str, Any],
     ("settings", "complaint"),
     [
         ([], "groups of settings"),
-        ({"nose": {}}, "no component 'nose'"),
+        ({"nose": {}}, "no settings group 'nose'"),
         ({"node": 5}, "settings.node must be"),
         ({"node": {"ping_intervall_ms": 5}}, "the nearest is 'ping_interval_ms'"),
         ({"node": {"activation_check_ms": 5}}, "activation_check_ms is no longer a setting: a node looks"),

@@ -26,7 +26,7 @@ class PointStatus(Enum):
     UNWRITTEN = "UNWRITTEN"  # the position was given out, and its chain is not completely written
     WRITTEN = "WRITTEN"  # a record is there
     HOLE = "HOLE"  # there is no record and never will be
-    TRIMMED = "TRIMMED"  # the position lies below the trim point
+    TRIMMED = "TRIMMED"  # a record may have been there and was removed: trimmed, or dropped by compaction
     LOST = "LOST"  # a record may have been there, and no copy is left
 
 

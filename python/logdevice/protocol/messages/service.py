@@ -115,7 +115,7 @@ class NodeState:
     """What the event log says of a node that lacks data or is drained."""
 
     node: NodeId
-    mode: CaseMode  # whether its copies are restored on other nodes or on itself, or it is drained
+    mode: CaseMode  # why its data is copied
     status: AuthoritativeStatus  # what its silence proves to readers
     is_recoverable: bool  # its data may come back; false: an operator gave it up
     is_ready: bool  # restored: it runs again and takes copies; drained: the donors are done with it

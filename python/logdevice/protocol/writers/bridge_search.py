@@ -20,7 +20,7 @@ from logdevice.types import AuthoritativeStatus, Epoch, EpochMetadata, Lsn, Node
 from logdevice.types import epoch_start as start_of
 
 _BRIDGE = int(RecordFlags.BRIDGE)
-_NO_ATTEMPT = 0  # below every attempt of a recovery, so that this digest fences off nothing
+_NO_ATTEMPT = 0  # below every attempt of a recovery, so that this digest fences out nothing
 
 
 class BridgeSearch:

@@ -113,7 +113,7 @@ class _Seen:
     since: Lsn
     epoch: Epoch = Epoch(0)
     settled_ms: int = 0  # when it last heard that an append is there
-    is_established: bool = False  # an append of this process is there: earlier processes are fenced off
+    is_established: bool = False  # an append of this process is there: earlier processes are fenced out
 
 
 class ForwardTable:
@@ -198,7 +198,7 @@ class ForwardTable:
         is_mine = answer.status is AppendStatus.OK or answer.incarnation == self.incarnation
         is_old = seen.is_established and not answer.incarnation  # the log has forgotten its position since
         if not (is_mine or is_old or entry.is_inherited):
-            # O17: an earlier process that was not fenced off yet has used this number.
+            # O17: an earlier process that was not fenced out yet has used this number.
             self._renumber(entry, answer.expected)
             return
         seen.is_established = seen.is_established or is_mine

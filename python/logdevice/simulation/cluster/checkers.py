@@ -221,7 +221,7 @@ def missing_append(ledger: Ledger, lsn: Lsn) -> str | None:
 def mixed_up_writes(ledger: Ledger, *, may_forget: bool) -> Iterator[str]:
     """O2, O4: appends of a process are in the log in their order, none after an append of its successor.
 
-    A log that forgets writers also forgets which processes were fenced off.
+    A log that forgets writers also forgets which processes were fenced out.
     """
     newest: dict[int, int] = {}  # writer -> life
     last: dict[tuple[int, int], int] = {}  # writer and life -> append

@@ -216,7 +216,7 @@ class WriterLife:
         complain = self._writer.cluster.witness.complain
         is_fenced = appended.status is AppendStatus.FENCED
         if is_fenced and table.incarnation == self._writer.incarnations:
-            complain(self.process.name, "fenced off without a successor")
+            complain(self.process.name, "fenced out without a successor")
         may_forget = self._ledger.trim_end or self._ledger.has_branched or self._plan.may_be_forgotten
         if not is_fenced and not may_forget:
             complain(self.process.name, "forgotten for no reason")
