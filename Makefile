@@ -20,7 +20,7 @@ GRADLE := gradle --no-daemon --quiet -PpysparkJars="$$(.venv/bin/python -c \
 	'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')"
 # Two cores are busy with two; with three the nodes of a third cluster take more than is gained.
 WORKERS ?= 2
-# Hundreds of processes start in a run: none of them shall compile our modules anew, whatever the shell says.
+# Hundreds of processes start in a run: none should compile our modules anew, whatever the shell's environment says.
 TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --quiet -n $(WORKERS) --dist loadscope
 SOURCES := python integration_tests examples docs
 SEEDS ?= 200
@@ -92,7 +92,7 @@ types: setup ## mypy, strict
 docs: setup ## rewrite what is generated: reference, settings, errors, options, rule tables, tree, picture
 	@$(BIN)/python -m tools.docs
 
-docs-check: setup ## fail if one of these generated pages is not what the code says
+docs-check: setup ## fail if a generated document is not what the code says
 	@$(BIN)/python -m tools.docs --check
 
 $(SITE_READY): $(READY)
@@ -104,10 +104,10 @@ site: $(SITE_READY) ## the documents as a site with search, in build/site; a war
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -c docs . build/site
 	@echo "Open build/site/index.html"
 
-demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills a node, the sequencer and the Spark driver, counts, draws; in build/demo
+demo: setup $(DELTA_READY) ## five nodes, Spark and Delta: kills a node, the sequencer and the driver, counts, draws; in build/demo
 	@$(BIN)/python -m examples.demo
 
-sim: setup ## simulate faults: SEEDS=n [SEED_START=m], or SEED=n to replay one with a trace; CLUSTER=1: write path too; LOSSES=1: lost disks, too; CHAIN=1: a chain log; HISTORIES=1: histories that branch; ALL=1: SEEDS over all of these
+sim: setup ## simulate faults: SEEDS=n, or SEED=n for a trace. CLUSTER, LOSSES, CHAIN, HISTORIES or ALL=1: other worlds (CONTRIBUTING.md)
 	@$(BIN)/python -m logdevice.simulation $(if $(ALL),--all) $(if $(CLUSTER),--cluster) $(if $(LOSSES),--losses) $(if $(CHAIN),--chain) $(if $(HISTORIES),--histories) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --seed-start $(SEED_START))
 
 mutants: setup ## remove protocol rules one at a time and show that a test or the simulator notices. ARGS="--only P6": some
@@ -137,7 +137,7 @@ bench-jars: $(PEER_READY) ## fetch Kafka's jars, 53 MB, for make bench
 bench: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## measure against Kafka, everything: docs/benchmarks.md. ARGS="--only scan,etl": some of it
 	@$(BIN)/python -m logdevice.bench.against_kafka run $(ARGS)
 
-bench-quick: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## some of it in under three minutes: prints ratios, to be held against those of another day
+bench-quick: setup $(DELTA_READY) $(JAR) $(PEER_READY) ## some of it in under three minutes: prints ratios, to compare with those of another day
 	@$(BIN)/python -m logdevice.bench.against_kafka run --quick $(ARGS)
 
 soak-writers: setup ## kill and pause sequencers under four writers fifty times (FAILOVERS=n), and show how long appends stall
@@ -149,7 +149,7 @@ soak-lineage: setup ## kill the sequencer of a log fifty times (FAILOVERS=n), an
 soak-cuts: setup ## ten thousand cuts (CUTS=n) under load: never an effect without its cause
 	@LOGDEVICE_CUTS=$(or $(CUTS),10000) $(BIN)/pytest --quiet --timeout 7200 integration_tests/test_cuts.py
 
-soak-spark: setup ## kill a Spark driver and an executor twenty times (KILLS=n) and show that nothing is lost or doubled
+soak-spark: setup ## kill a Spark driver and an executor twenty times (KILLS=n) and show that nothing is lost or duplicated
 	@KILLS=$(or $(KILLS),20) EXECUTORS=1 $(BIN)/pytest --quiet --timeout 7200 integration_tests/spark/test_killed_driver.py
 
 build: setup jar ## the wheel, in dist/

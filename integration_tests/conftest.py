@@ -52,8 +52,8 @@ class OnePlaceOneWorker(LoadScopeScheduling):  # type: ignore[misc]
     """Gives all tests of a place to one worker. There are three places: the tests of each share a cluster,
     and those of two also share Spark. They take longest, so they begin first.
 
-    All other files go to the next free worker, file by file: one by one, workers would wait for the
-    scheduler. Only simulations go one by one, and last, because some of their files take half a minute.
+    All other tests go to the next free worker, file by file: test by test, workers would wait for the
+    scheduler. Only simulations go test by test, and last, because some of their files take half a minute.
 
     xdist_group would do the same, but xdist 3.8 ignores groups with pytest 9.
     """

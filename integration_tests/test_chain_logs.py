@@ -1,4 +1,4 @@
-"""Chain logs on real processes: every failure case of the design, in the same order.
+"""Chain logs on real processes: failure cases of docs/protocol/chain.md, in that order.
 
 The log is on three of the five nodes, so a chain that loses a node gets shorter.
 """
@@ -103,8 +103,8 @@ def test_work_goes_on_when_the_head_the_middle_or_the_tail_is_killed(cluster: Cl
     with working(cluster, log, CHAIN, clients=4) as work:
         while left:
             position = whole_chain(cluster, log)
-            # The sequencer is one of the three. Every epoch begins one node further on, so it comes to have
-            # each role, even if another node must be killed first.
+            # The sequencer is one of the three. The chains of every epoch begin one node further on, so the
+            # sequencer has each role at some time, even if another node must be killed first.
             roles = {
                 (role, node == position.sequencer): node
                 for role, node in zip(ROLES, position.chain, strict=True)

@@ -140,7 +140,7 @@ def test_work_goes_on_whatever_happens_to_nodes(cluster: Cluster, log: str, seed
 
 
 def test_a_sequencer_that_hung_does_not_answer_with_an_old_tail(cluster: Cluster, log: str) -> None:
-    """U19: although no client appends any more, by which it would notice that it was replaced."""
+    """U19: even if there are no more appends, which would tell it that it was replaced."""
     with cluster.client() as client:
         client.create_log(log)
         client.append(log, b"before")

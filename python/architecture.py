@@ -1,4 +1,4 @@
-"""Who may import whom: the layers of the project, from the plainest nouns up. `test_architecture.py` holds
+"""Who may import whom: the layers of the project, from the plainest nouns up. `test_architecture.py` checks
 every module against them; ARCHITECTURE.md has the same in words.
 """
 
@@ -29,7 +29,7 @@ PURE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What the modules under a path may import; the first layer that fits a module holds for it."""
+    """What the modules under a path may import; the first layer that fits a module applies to it."""
 
     path: str | tuple[str, ...]
     ours: tuple[str, ...]  # modules of this project
@@ -107,7 +107,7 @@ LAYERS = (
         ours=(
             *modules("types errors settings records.stored records.forms"),
             *modules("runtime.tasks wire"),
-            # What is said; who says it, and when, is not the wire's business.
+            # The messages; who sends them, and when, is not the wire's business.
             *modules("protocol.messages protocol.metadata_log.entries protocol.io"),
         ),
         others=None,
@@ -121,8 +121,7 @@ LAYERS = (
         path="logdevice/metadata/",
         ours=(
             *modules("types errors cuts records.forms settings metadata"),
-            # What became of nodes, and of histories, is summed up there; kept by compare-and-set like
-            # everything else here.
+            # The values that the epoch store keeps for the protocol, which computes them.
             *modules("protocol.sequencer.epoch_state protocol.lineage protocol.rebuilding.node_status"),
         ),
         others=None,
@@ -134,7 +133,7 @@ LAYERS = (
         ours=(
             *modules("types errors settings log_attributes runtime records.writer_tags"),
             *modules("protocol wire node"),
-            # What a store and an epoch store promise; which ones they are only the assembly knows.
+            # What a store and an epoch store promise; only the assembly knows which ones they are.
             *modules("storage.log_store metadata.addresses metadata.epoch_store"),
             *modules("metadata.log_directory metadata.values"),
         ),
@@ -143,7 +142,7 @@ LAYERS = (
     ),
     Layer(
         path="logdevice/client/",
-        # Reached over connections only: what a node keeps and how it decides is not the client's business.
+        # It reaches nodes over connections only: what a node keeps and decides is not its business.
         ours=(
             *modules("types errors cuts settings log_attributes records.batch records.writer_tags"),
             *modules("runtime protocol wire client"),

@@ -12,8 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from logdevice.client.tests.small_cluster import SmallCluster
 
-# The only code whose coverage is asked for, and its tests reach all of it. To trace the others, too, takes
-# more than half of their time: the simulator runs the same lines millions of times.
+# Coverage is measured for this code alone, and its own tests reach all of it. Tracing the other tests, too,
+# would more than double their time: the simulator runs the same lines millions of times.
 COVERED = Path(__file__).parent / "logdevice" / "protocol"
 
 

@@ -147,7 +147,7 @@ def is_frozen(node: ast.ClassDef) -> bool:
 
 
 def a_class_keeps_few_fields_in_step(name: str, tree: ast.Module) -> Iterator[str]:
-    """A frozen class has nothing to keep in step. What a base class of the module's own declares is its."""
+    """A frozen class has nothing to keep in step. Fields that a base class declares count there alone."""
     for node in classes(tree):
         if is_frozen(node):
             continue

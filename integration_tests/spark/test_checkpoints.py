@@ -109,7 +109,7 @@ def test_a_checkpoint_that_does_not_fit_fails_the_query_with_the_reason(
     assert (
         "CheckpointFormatError: the checkpoint has version 3; this program reads versions up to" in complaint
     )
-    assert "Run the version that wrote it or a newer one" in complaint
+    assert "Run the version that wrote it, or a newer one" in complaint
 
 
 def test_an_error_names_what_was_trimmed_or_removed_while_the_query_was_stopped(
@@ -143,4 +143,4 @@ def test_an_error_names_what_was_trimmed_or_removed_while_the_query_was_stopped(
         f"LogRemovedError: {log} was removed; the query had read it up to {Lsn(kept[-1].lsn + 1)}"
         in complaint
     )
-    assert "What was not read of it is gone." in complaint
+    assert "Records that the query had not read are gone." in complaint

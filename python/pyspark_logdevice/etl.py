@@ -144,7 +144,7 @@ class Etl:
         return self._is_stopping.is_set()
 
     def write_batch(self, batch: DataFrame, number: int) -> None:
-        """Writes one batch to the tables; Spark calls it for each. EtlStopped if the query was stopped."""
+        """Writes one batch to the tables, when Spark calls it. Raises EtlStopped if the query is to stop."""
         if self.is_stopping:
             self.has_stopped = True
             raise EtlStopped

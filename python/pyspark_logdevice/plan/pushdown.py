@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def lsns(filters: Iterable[Comparison], log: LogId, path: str, find_time: FindTime) -> tuple[Lsn, Lsn]:
-    """The range of LSNs in which the log must be read. Its end is not above its start if there is none."""
+    """The LSNs of the log that must be read, from the start up to the end; none if that is not above it."""
     start, end = 0, int(LSN_MAX)
     for column, operator, values in filters:
         if not values:

@@ -23,9 +23,9 @@ def checked(
     position: LogPosition,
     counted: Callable[[LogId, Lsn], LogPoint],
 ) -> LogPosition:
-    """The position if its history is still that of the log, else the position to continue from.
+    """The position, if nothing that was read up to it has been lost.
 
-    In that case it raises RollbackError instead, unless onRollback is emit.
+    Otherwise, with onRollback = emit, the position to continue from. With fail, raises RollbackError.
     """
     checkpoint = Checkpoint(
         path=position.path,

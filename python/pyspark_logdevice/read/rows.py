@@ -60,7 +60,7 @@ class Columns:
 
     @classmethod
     def of(cls, requested: StructType | None = None) -> Columns:
-        """Checks the columns that a query asks for. None means all; without any column rows are only counted.
+        """Checks the columns that a query asks for. None means all; if there are none, rows are only counted.
 
         Raises InvalidArgumentError if a column does not exist, has another type, or is there twice.
         """
@@ -145,9 +145,9 @@ class LogRows:
         """Raises an error for a batch of a log with its own columns, which do not fit this schema."""
         if found.schema.get_field_index("payload") < 0:
             raise InvalidArgumentError(
-                f"the log {self._path} has at {batch.start} a batch with the columns "
-                f"{', '.join(found.schema.names[3:])}, not with key and payload; select no "
-                f"{', '.join(sorted(BODY_COLUMNS))}, or read the log with the client"
+                f"the batch at {batch.start} of the log {self._path} has the columns "
+                f"{', '.join(found.schema.names[3:])} instead of key and payload; leave "
+                f"{', '.join(sorted(BODY_COLUMNS))} out of the query, or read the log with the client"
             )
 
 

@@ -38,7 +38,7 @@ def check_columns(schema: StructType, log: str | None) -> None:
                 f"column {field.name} cannot be written to a log; allowed are: {_COLUMNS}"
             )
         if field.dataType not in _ALLOWED[field.name]:
-            kinds = " or ".join(kind.simpleString() for kind in _ALLOWED[field.name])
+            kinds = " or ".join(dict.fromkeys(kind.simpleString() for kind in _ALLOWED[field.name]))
             raise InvalidOptionError(
                 f"column {field.name} must be {kinds}, got {field.dataType.simpleString()}"
             )

@@ -1,1 +1,1 @@
-"""The pages of docs/ that are made from the code, and the site that is made from all pages."""
+"""Makes the pages, tables and pictures of the documents that follow from the code."""

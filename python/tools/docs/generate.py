@@ -1,4 +1,4 @@
-"""Keeps what is made from the code as the code says: `make docs` writes it, `make docs-check` compares."""
+"""Keeps generated documents in step with the code: `make docs` writes them, `make docs-check` compares."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ PROFILE = ("--hypothesis-profile=ci", "--hypothesis-seed=0")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Breaks rules on purpose and shows who notices.")
+    parser = argparse.ArgumentParser(description="Breaks one rule at a time and shows what notices.")
     parser.add_argument("--only", default="", help="only mutants with this in rule, text or place")
     parser.add_argument("--simulator-only", action="store_true", help="do not run the unit tests")
     parser.add_argument("--seeds", type=int, default=300, help="simulated runs for each mutant")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from logdevice.bench.against_kafka import ours
-from logdevice.bench.against_kafka.kafka_clients import ConsumerDone, write_payloads
+from logdevice.bench.against_kafka.kafka_clients import WorkDone, write_payloads
 from logdevice.bench.against_kafka.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 from logdevice.bench.parts.spark import payloads
 from logdevice.client import AsyncClient
@@ -72,7 +72,7 @@ class Appends:
     def _throughput(self, stand: Stand, system: str, writers: int, codec: str, name: str) -> float:
         entries = stand.sizes.append_bytes // ENTRY_BYTES
         if system == LOGDEVICE:
-            done: ConsumerDone = shared().run(
+            done: WorkDone = shared().run(
                 ours.append(
                     stand.logdevice.endpoint, _LOGS, self._payloads, entries, writers, codec=codec, name=name
                 )

@@ -17,7 +17,7 @@ from typing import Final
 
 from logdevice.bench.against_kafka import ours
 from logdevice.bench.against_kafka.kafka import KafkaCluster
-from logdevice.bench.against_kafka.kafka_clients import ConsumerDone, write_payloads
+from logdevice.bench.against_kafka.kafka_clients import WorkDone, write_payloads
 from logdevice.bench.against_kafka.workload import KAFKA, LOGDEVICE, Stand, Value, in_turn
 from logdevice.bench.parts.spark import payloads
 from logdevice.cli.commands import clusters
@@ -111,8 +111,8 @@ class NodeFailure:
         case: str,
         system: str,
         repetition: int,
-        healthy: ConsumerDone,
-        broken: ConsumerDone,
+        healthy: WorkDone,
+        broken: WorkDone,
         killed_ms: float,
     ) -> Iterator[Value]:
         stall = longest_stall_ms(broken.progress_ms, killed_ms)
@@ -120,13 +120,13 @@ class NodeFailure:
         slow_down = broken.seconds / healthy.seconds
         yield Value(self.name, case, system, repetition, "slow_down", "times", slow_down)
 
-    def _append(self, system: str, log: str, name: str) -> ConsumerDone:
+    def _append(self, system: str, log: str, name: str) -> WorkDone:
         if system == KAFKA:
             return self.theirs.peer.append(log, self._file, self._entries, 1, {})
         work = ours.append(self.ours.endpoint, [f"/{log}"], self._payloads, self._entries, 1, name=name)
         return shared().run(work)
 
-    def _consume(self, system: str) -> ConsumerDone:
+    def _consume(self, system: str) -> WorkDone:
         if system == KAFKA:
             done = self.theirs.peer.consume(SCANNED)
         else:
@@ -150,8 +150,8 @@ class NodeFailure:
 
 
 def interrupted(
-    work: Callable[[], ConsumerDone], kill: Callable[[], None], after_s: float
-) -> tuple[ConsumerDone, float]:
+    work: Callable[[], WorkDone], kill: Callable[[], None], after_s: float
+) -> tuple[WorkDone, float]:
     """Does the work and calls `kill` in the middle. Also returns the time of the kill, in ms since 1970."""
     killed: list[float] = []
 

@@ -149,7 +149,7 @@ class KafkaCluster:
         return [child.pid for child in self._children.values()]
 
     def kill(self, number: int) -> None:
-        """Kills a broker with -9, so that it cannot shut down in order."""
+        """Kills a broker with -9, so that it cannot shut down cleanly."""
         child = self._children.pop(number)
         child.kill()
         child.wait(_STOP_TIMEOUT_S)

@@ -79,7 +79,7 @@ class Jars:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerDone:
+class WorkDone:
     """What a piece of work took, in either system."""
 
     seconds: float
@@ -87,7 +87,7 @@ class ConsumerDone:
     progress_ms: Sequence[float]  # the times of progress, in ms since 1970
     bytes: int = 0
 
-    def checked(self, entries: int) -> ConsumerDone:
+    def checked(self, entries: int) -> WorkDone:
         """Returns itself. Raises RuntimeError unless it has this number of entries."""
         if self.entries != entries:
             raise RuntimeError(f"{self.entries} entries were read of {entries}")
@@ -130,7 +130,7 @@ class Peer:
 
     def append(
         self, topic: str, payloads: Path, entries: int, writers: int, settings: Mapping[str, str]
-    ) -> ConsumerDone:
+    ) -> WorkDone:
         """Appends `entries` entries as fast as possible, by all writers together; payloads are repeated."""
         words = (topic, str(payloads), str(entries), str(writers), *pairs({**PRODUCER, **settings}))
         return _done(self.run("append", *words))
@@ -141,7 +141,7 @@ class Peer:
         words = (topic, str(payloads), str(entries), str(writers), *pairs(settings))
         return [float(taken) for taken in self.run("latency", *words).split(",")]
 
-    def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> ConsumerDone:
+    def consume(self, topic: str, timeout_s: float = COMMAND_TIMEOUT_S) -> WorkDone:
         """Reads everything that is in the topic now, with a plain consumer."""
         return _done(self.run("consume", topic, *pairs(CONSUMER), timeout_s=timeout_s))
 
@@ -169,7 +169,7 @@ def pairs(settings: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in settings.items()]
 
 
-def _done(answer: str) -> ConsumerDone:
+def _done(answer: str) -> WorkDone:
     seconds, entries, progress, *rest = answer.split("\t")
     times = [float(time) for time in progress.split(",") if time]
-    return ConsumerDone(float(seconds), int(entries), times, int(rest[0]) if rest else 0)
+    return WorkDone(float(seconds), int(entries), times, int(rest[0]) if rest else 0)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from logdevice.bench.against_kafka import usage
-from logdevice.bench.against_kafka.kafka_clients import ConsumerDone
+from logdevice.bench.against_kafka.kafka_clients import WorkDone
 from logdevice.client import AsyncClient, BatchingWriter, RecordsBatch
 
 # The values with the highest throughput, which are the defaults.
@@ -37,7 +37,7 @@ async def append(
     *,
     codec: str = "zstd",
     name: str = "bench",
-) -> ConsumerDone:
+) -> WorkDone:
     """Appends `entries` entries as fast as possible, by all writers together; the payloads are repeated.
 
     The writers have names, so they promise what Kafka's producers do: each entry once and in order, with
@@ -55,7 +55,7 @@ async def append(
             for number, writer in enumerate(opened):
                 tasks.create_task(_write(writer, payloads, range(number, entries, writers), progress))
         seconds = time.monotonic() - started
-    return ConsumerDone(seconds, entries, sorted(progress))
+    return WorkDone(seconds, entries, sorted(progress))
 
 
 async def _write(
@@ -93,7 +93,7 @@ async def latencies_ms(
     return taken
 
 
-async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> ConsumerDone:
+async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> WorkDone:
     """Reads everything that is in the logs now, with a plain reader for each."""
     progress: list[float] = []
 
@@ -113,9 +113,7 @@ async def consume(endpoint: str, logs: Sequence[str], **settings: Any) -> Consum
     async with AsyncClient(endpoint) as client:
         found = await asyncio.gather(*map(read, logs))
     seconds = time.monotonic() - started
-    return ConsumerDone(
-        seconds, sum(entries for entries, _ in found), progress, sum(size for _, size in found)
-    )
+    return WorkDone(seconds, sum(entries for entries, _ in found), progress, sum(size for _, size in found))
 
 
 def main() -> None:

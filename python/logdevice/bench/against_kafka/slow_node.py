@@ -13,7 +13,7 @@ from typing import Final
 from logdevice.bench.against_kafka import ours
 from logdevice.bench.against_kafka.failure import sent
 from logdevice.bench.against_kafka.kafka import KafkaCluster
-from logdevice.bench.against_kafka.kafka_clients import ConsumerDone, write_payloads
+from logdevice.bench.against_kafka.kafka_clients import WorkDone, write_payloads
 from logdevice.bench.against_kafka.slow_process import FLAG
 from logdevice.bench.against_kafka.slow_proxy import SlowProxy
 from logdevice.bench.against_kafka.workload import KAFKA, LOGDEVICE, NODES, Stand, Value, in_turn
@@ -108,7 +108,7 @@ class SlowNode:
             else:
                 flag.unlink(missing_ok=True)
 
-    def _consume(self, system: str, case: str) -> ConsumerDone:
+    def _consume(self, system: str, case: str) -> WorkDone:
         if system == KAFKA:
             return self.theirs.peer.consume(TOPIC).checked(self._entries)
         detection = _DETECTION[case]

@@ -49,7 +49,7 @@ class RawFile:
         os.close(self._file)
 
 
-class BareWriter:
+class StoreWriter:
     """Writes groups of records to all logs in turn, with the counters that a sequencer would set."""
 
     def __init__(self, store: SegmentLogStore, body_bytes: int, group_records: int) -> None:
@@ -81,7 +81,7 @@ def measure_writes(directory: Path, *, body_bytes: int, group_records: int, grou
     directory.mkdir()
     warm_up(directory / "scratch")
     store = SegmentLogStore(directory / "store")
-    writer = BareWriter(store, body_bytes, group_records)
+    writer = StoreWriter(store, body_bytes, group_records)
     raw = RawFile(directory / "raw")
     raw_seconds, store_seconds, store_cpu = [], [], 0.0
     for turn in range(2 * groups):
@@ -145,7 +145,7 @@ def request(log: LogId, start: int, mode: ReadMode, *, headers_only: bool = Fals
 def measure_scans(directory: Path) -> dict[str, float]:
     """Measures skipping entries, and reading headers and whole records, in a store with its index on disk."""
     store = SegmentLogStore(directory / "scans")
-    writer = BareWriter(store, 1024, 1024)
+    writer = StoreWriter(store, 1024, 1024)
     for _ in range(80):
         writer.write(THEIRS)
     store.close()
@@ -187,7 +187,7 @@ def _cpu(store: SegmentLogStore, mode: ReadMode, *, headers_only: bool = False) 
 def measure_trim(directory: Path) -> dict[str, float]:
     """Measures how much space a trim of seven of eight logs gives back, and how long that takes."""
     store = SegmentLogStore(directory / "trim", StorageSettings(segment_bytes=32 * MIB))
-    writer = BareWriter(store, 64 * 1024, 64)
+    writer = StoreWriter(store, 64 * 1024, 64)
     for _ in range(48):
         writer.write()
     before = store.stats()

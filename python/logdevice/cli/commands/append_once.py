@@ -74,7 +74,7 @@ def _check_same(client: Client, log: str | int, name: str, writer: int, seq: int
     ]
     if found and found != batch:
         raise InvalidArgumentError(
-            f"writer {name!r} has appended another input to this log: batch {seq} has "
-            f"{counted(len(found), 'line', 'lines')} in the log and {len(batch)} in this input, or other "
-            "lines; choose another writer name"
+            f"writer {name!r} has appended another input to this log: its batch {seq} "
+            f"({counted(len(found), 'line', 'lines')}) is not batch {seq} of this input "
+            f"({counted(len(batch), 'line', 'lines')}); choose another writer name"
         )

@@ -47,7 +47,13 @@ def add_commands(group: declaring.Commands) -> None:
     help = "measure a cluster on this machine, as ratios to what the machine can do"
     inner = declaring.add_group(group, "bench", help)
     for name, bench, help in BENCHES:
-        command = declaring.add_local(inner, name, _runner(bench), f"measure {help}")
+        command = declaring.add_plain(inner, name, _runner(bench), f"measure {help}")
+        command.add_argument(
+            "--data",
+            type=Path,
+            metavar="DIR",
+            help="existing directory in which to make the cluster (default: the one for temporary files)",
+        )
         command.add_argument(
             "--megabytes",
             type=arguments.count,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from logdevice.client.admin.replication_check import CheckReport
     from logdevice.client.blocking import Client
 
-DAMAGED = 5  # the exit code of every command that finds records missing
+DAMAGED = 5  # the exit code, as when `cat` or `tail` finds records missing
 
 
 def add_commands(group: declaring.Commands) -> None:

@@ -19,7 +19,7 @@ def add_commands(group: declaring.Commands) -> None:
     create = declaring.add(
         inner, "create", run_create, "take a cut and keep it under a name", details="See docs/cuts.md."
     )
-    create.add_argument("name", metavar="NAME", help="of letters, digits, '.', '_' and '-'")
+    create.add_argument("name", metavar="NAME", help="name of the cut: letters, digits, '.', '_' and '-'")
     create.add_argument(
         "logs",
         type=arguments.log,

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 MASTER_DEFAULT: Final = "local[*]"
 EVERY_DEFAULT: Final = "5 seconds"
 _DETAILS: Final = """With --schema, payloads are parsed as JSON; without it they are kept as bytes.
-Entries that do not fit the schema go to a table of dead letters, and parts of a log that are lost to a table
-of gaps. The first run begins with the oldest record; each later run continues from the checkpoint, however
-the previous one ended. Ctrl-C ends the command after the current batch."""
+Entries that do not fit the schema go to a table of dead letters. Parts of a log that are lost become rows of
+a table of gaps. The first run begins with the oldest record; each later run continues from the checkpoint,
+however the previous one ended. Ctrl-C ends the command after the current batch."""
 
 
 def add_commands(group: declaring.Commands) -> None:

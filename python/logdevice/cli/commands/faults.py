@@ -17,9 +17,9 @@ from logdevice.types import NodeId
 def add_commands(group: declaring.Commands) -> None:
     for name, change, help in (
         ("kill-node", LocalCluster.kill, "end a node of a local cluster without warning (kill -9)"),
-        ("stop-node", _stop, "end a node of a local cluster in order (SIGTERM)"),
+        ("stop-node", _stop, "end a node of a local cluster cleanly (SIGTERM)"),
         ("start-node", _start, "start a node of a local cluster again"),
-        ("pause-node", LocalCluster.pause, "let a node of a local cluster hang (SIGSTOP)"),
+        ("pause-node", LocalCluster.pause, "make a node of a local cluster hang (SIGSTOP)"),
         ("resume-node", LocalCluster.resume, "let a paused node continue (SIGCONT)"),
     ):
         declaring.add_node(declaring.add_local(group, name, _runner(change), help))

@@ -31,7 +31,12 @@ def add_commands(group: declaring.Commands) -> None:
     trim.add_argument(
         "lsn", type=arguments.lsn, metavar="LSN", help="the first LSN to keep: e5n3, or a number"
     )
-    find_time = declaring.add(group, "find-time", run_find_time, "print the first LSN of a time or later")
+    find_time = declaring.add(
+        group,
+        "find-time",
+        run_find_time,
+        "print the LSN from which to read what was appended at a time or later",
+    )
     declaring.add_log(find_time)
     find_time.add_argument(
         "time",

@@ -43,7 +43,8 @@ def add_commands(group: declaring.Commands) -> None:
         type=arguments.lsn_or_tail,
         default=None,
         metavar="LSN",
-        help="where to stop, not included; tail (default) stops at what is in the log now",
+        help="where to stop, not included; waits for LSNs that are not there yet; tail (default) stops at "
+        "what is in the log now",
     )
     cat.add_argument(
         "--at",
@@ -67,7 +68,11 @@ def add_commands(group: declaring.Commands) -> None:
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
     declaring.add_log(parser)
-    parser.add_argument("--gaps", action="store_true", help="report also holes and ends of epochs")
+    parser.add_argument(
+        "--gaps",
+        action="store_true",
+        help="report every gap, including holes, ends of epochs and compacted records",
+    )
 
 
 def run_cat(client: Client, options: argparse.Namespace, output: Output) -> int:

@@ -1,1 +1,1 @@
-"""A cluster of processes on this machine: its directory, its ports, its nodes."""
+"""A cluster of processes on this machine: its directory, ports and nodes; and how to ask each node."""

@@ -228,7 +228,7 @@ class LocalCluster:
         processes = [process for entry in entries if (process := entry.process)]
         for process in processes:
             process.signal(number)
-            process.signal(signal.SIGCONT)  # a paused process reacts only to SIGKILL
+            process.signal(signal.SIGCONT)  # until it continues, a paused process reacts only to SIGKILL
         if not wait_until(lambda: self._are_down(entries), timeout_ms):
             for process in processes:
                 process.signal(signal.SIGKILL)

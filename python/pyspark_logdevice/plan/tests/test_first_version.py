@@ -1,4 +1,4 @@
-"""Checkpoints of version 1 go on: their last batch is cut exactly as the program that wrote it did.
+"""Checkpoints of version 1 are continued: their last batch is divided as the program that wrote it did.
 
 The cases in first_version.json were made by that program, with the tasks it planned. They stay as they are.
 """

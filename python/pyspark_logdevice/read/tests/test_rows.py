@@ -164,8 +164,8 @@ def test_a_typed_batch_is_refused_if_the_query_needs_bodies() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         rows(Columns.of(), batch)
     assert caught.value.message == (
-        "the log /ads/clicks has at e1n2 a batch with the columns temperature, not with key and payload; "
-        "select no attributes, key, payload, or read the log with the client"
+        "the batch at e1n2 of the log /ads/clicks has the columns temperature instead of key and payload; "
+        "leave attributes, key, payload out of the query, or read the log with the client"
     )
 
 

@@ -61,6 +61,7 @@ def test_an_error_names_the_column_that_cannot_be_written() -> None:
         "string), attributes (map<string,string>), log (string)"
     )
     assert refusal(columns(payload=LongType())) == "column payload must be binary or string, got bigint"
+    assert refusal(columns(attributes=LongType())).startswith("column attributes must be map<string,string>,")
     assert refusal(columns(key=BinaryType())) == "there is no column payload; the columns are key"
     assert refusal(columns(payload=BinaryType()), log=None) == (
         "no log to write to is given: give option log, or a column log"

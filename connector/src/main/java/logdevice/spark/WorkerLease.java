@@ -20,7 +20,8 @@ import scala.collection.immutable.Set;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A Python worker from Spark's pool, for one task or stream. It is given back if it has sent everything, else ended.
+ * A Python worker from Spark's pool, for one task, stream or question. It is given back if it has sent everything, else
+ * ended.
  *
  * <p>Spark ends it: the daemon kills the process, so none is left over, whatever its state.
  */
