@@ -39,7 +39,7 @@ from logdevice.types import LogId, Lsn, NodeId
 
 Value = TypeVar("Value")
 
-# ZooKeeper refuses messages above 1 MiB. All backends have this limit, so that a cluster can change its own.
+# ZooKeeper refuses messages above 1 MiB. All backends have this limit, so that a cluster can change to it.
 CELL_BYTES_MAX: Final = 1_000_000
 WRITER_NAME_BYTES_MAX: Final = 500
 

@@ -184,7 +184,7 @@ _REFUSALS: Final[Mapping[AppendStatus, tuple[type[LogDeviceError], str]]] = {
     ),
     AppendStatus.TOO_BIG: (PayloadTooLargeError, "the batch is larger than the cluster accepts"),
     AppendStatus.UNKNOWN: (OutcomeUnknownError, "no node knows whether the append was stored"),
-    AppendStatus.FENCED: (WriterFencedError, "process {incarnation} of the writer has appended"),
+    AppendStatus.FENCED: (WriterFencedError, "incarnation {incarnation} of the writer has appended"),
     AppendStatus.OUT_OF_ORDER: (WriterOutOfOrderError, "append {expected} of the writer must come first"),
     AppendStatus.UNKNOWN_WRITER: (
         UnknownWriterError,
