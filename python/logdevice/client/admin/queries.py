@@ -90,7 +90,7 @@ class Queries:
         return await asyncio.gather(*(self.tail(log, confirm=confirm) for log in logs))
 
     async def first_lsn(self, log: LogRef) -> Lsn:
-        """The first LSN of a log that is not trimmed. NotEnoughNodesError if too few nodes answer."""
+        """The first LSN above what was trimmed from a log. NotEnoughNodesError if too few nodes answer."""
         ranges = await self._ranges(await self._context.number(log))
         return max(LSN_OLDEST, *(stored.trim_end for stored in ranges.values()))
 
