@@ -261,7 +261,8 @@ class EpochStore(ABC):
     async def _write(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         if value is not None and len(value) > CELL_BYTES_MAX:
             raise PayloadTooLargeError(
-                f"{cell} would take {len(value)} bytes, at most {CELL_BYTES_MAX} are allowed"
+                f"{cell} would take {len(value)} bytes; no cell may take more than {CELL_BYTES_MAX}, and no "
+                "setting changes that"
             )
         return await self.put(cell, value, expected)
 

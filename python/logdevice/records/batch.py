@@ -82,7 +82,7 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
     schema, raw = _serialize(batch)
     if raw.size > settings.batch_raw_bytes_max:
         raise PayloadTooLargeError(
-            f"the batch has {raw.size} bytes, at most {settings.batch_raw_bytes_max} are allowed"
+            f"the batch has {raw.size} bytes, batch_raw_bytes_max allows {settings.batch_raw_bytes_max}"
         )
     columns = raw
     if codec is not Codec.NONE:
@@ -92,7 +92,7 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
     body = b"".join((_PREFIX.pack(VERSION, codec, schema, 0, raw.size), columns))
     if len(body) > settings.batch_bytes_max:
         raise PayloadTooLargeError(
-            f"the body has {len(body)} bytes, at most {settings.batch_bytes_max} are allowed"
+            f"the body has {len(body)} bytes, batch_bytes_max allows {settings.batch_bytes_max}"
         )
     return body
 
@@ -110,8 +110,8 @@ def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
         raise CorruptRecordError(f"the body has the unknown schema {schema}")
     if raw_size > settings.batch_raw_bytes_max:
         raise CorruptRecordError(
-            f"the body claims {raw_size} bytes before compression, at most {settings.batch_raw_bytes_max} "
-            "are allowed"
+            f"the body claims {raw_size} bytes before compression, batch_raw_bytes_max allows "
+            f"{settings.batch_raw_bytes_max}"
         )
     raw = _decompress(pa.py_buffer(memoryview(body)[_PREFIX.size :]), codec, raw_size)
     batch = _deserialize(raw, _SCHEMAS.get(schema))

@@ -90,7 +90,7 @@ class Outbox:
         if _PART.size + size > limit:
             # Refused before it is queued: the stream would refuse the frame, which ends the conversation.
             raise PayloadTooLargeError(
-                f"{type(message).__name__} has {size} bytes, at most {limit - _PART.size} are allowed"
+                f"{type(message).__name__} has {size} bytes, message_bytes_max allows {limit - _PART.size}"
             )
         self._tickets += 1
         self._waiting[self._tickets] = _WaitingMessage(_PART.size + size, [_PART.pack(number, size), *parts])

@@ -121,7 +121,10 @@ class Backups:
         finally:
             await writer.close()
         if (number, entries) != (found["records"], found["entries"]):
-            raise CorruptRecordError(f"{source}: {number} records were found, expected {found['records']}")
+            raise CorruptRecordError(
+                f"{source}: {number} records with {entries} entries were found, expected {found['records']} "
+                f"with {found['entries']}"
+            )
 
     async def _is_there(self, path: str) -> bool:
         try:

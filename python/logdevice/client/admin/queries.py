@@ -143,7 +143,10 @@ class Queries:
         """
         wanted = entries if bytes is None else bytes
         if wanted is None or wanted < 1 or None not in (entries, bytes):
-            raise InvalidArgumentError("exactly one of entries and bytes must be given, and be at least 1")
+            raise InvalidArgumentError(
+                "exactly one of entries and bytes must be given, and be at least 1; got "
+                f"entries={entries}, bytes={bytes}"
+            )
         number = await self._context.number(log)
         position = await self._context.position(number, start)
         first = await self.find_record(number, position)

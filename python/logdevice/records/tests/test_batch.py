@@ -191,7 +191,7 @@ def test_a_body_that_would_decompress_to_too_much_is_not_decompressed() -> None:
     bomb = pa.Codec("zstd").compress(bytes(100_000_000), asbytes=True)
     assert len(bomb) < 20_000
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 100_000_000, bomb), SMALL) == (
-        "the body claims 100000000 bytes before compression, at most 10000 are allowed"
+        "the body claims 100000000 bytes before compression, batch_raw_bytes_max allows 10000"
     )
     # A false size: nothing larger than the claimed size is allocated.
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 10_000, bomb), SMALL).startswith(
