@@ -172,7 +172,7 @@ def test_an_oversized_line_is_refused_and_the_cluster_lives_on(
     (tmp_path / "large").write_bytes(os.urandom(34_000_000).replace(b"\n", b"x"))
     said = logdevice("append", log, str(tmp_path / "large"))
     assert said.code == 2
-    assert "bytes, allowed are" in said.err
+    assert "batch_bytes_max allows" in said.err
     append(logdevice, log, b"small\n", tmp_path)
     assert logdevice.done("cat", log).out == b"small\n"
 

@@ -139,9 +139,9 @@ class OutOfRangeError(UsageError):
 
 
 class PayloadTooLargeError(UsageError):
-    """An append is larger than the cluster accepts."""
+    """An append, or another message, is larger than this client or the cluster accepts."""
 
-    advice = "Split the append, or raise the limit on every node."
+    advice = "Split the append, or raise the setting that limits it, on all clients and nodes that have it."
 
 
 class UnknownLogError(UsageError):

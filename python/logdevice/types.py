@@ -272,7 +272,7 @@ class Record:
     body: bytes | memoryview = b""  # a view if it was decoded out of a larger buffer
     # RecordFlags; typed int because arithmetic on flag enums is slow and this is read for every LSN.
     flags: int = 0
-    wave: int = 0  # of the Appender; for a record written by recovery, the epoch that sealed
+    wave: int = 0  # which wave of the Appender stored it; if recovery wrote it, the epoch that sealed
     entries: int = 0  # how many entries the body holds
     entry_end: int = 0  # entries ever appended to the log, this record's included
     byte_end: int = 0  # body bytes ever appended to the log, this record's included

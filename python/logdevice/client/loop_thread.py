@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 
-# If pandas is installed, pyarrow imports it with the first array. If that happens while the process ends,
-# this module can no longer be imported; so it is imported now.
+# If pandas is installed, pyarrow imports it with the first array, and pandas imports this module. That fails
+# while the process ends; so it is imported now.
 import concurrent.futures.thread  # noqa: F401
 import os
 import threading

@@ -40,7 +40,7 @@ class Compacted:
     next_deletion_ms: int | None = None  # when the oldest deletion that is left was appended
 
 
-class _World(NamedTuple):
+class _Conditions(NamedTuple):
     """What must be the same before and after the drops, so that no old entry can have come back."""
 
     epoch: Epoch
@@ -60,7 +60,7 @@ class Compaction:
 
     async def run(self) -> Compacted:
         """Compacts the log, and returns what was done."""
-        world, done = await self._world(), self.done
+        before, done = await self._conditions(), self.done
         tail = await self._client.tail(self._log)
         done.end, done.byte_end = tail.released_end, tail.byte_end
         async with aclosing(self._read(done.end)) as items:
@@ -80,7 +80,7 @@ class Compaction:
             await self._drop(earlier, marks)
         await self._drop(await asyncio.to_thread(ranges, superseded), Marks(done.end, Lsn(0)))
         is_certain = self._is_whole and not done.unconfirmed
-        if is_certain and world.is_quiet and await self._world() == world:
+        if is_certain and before.is_quiet and await self._conditions() == before:
             await self._purge(set(superseded))
         return done
 
@@ -114,10 +114,10 @@ class Compaction:
                     self._is_whole = False
                 yield item
 
-    async def _world(self) -> _World:
+    async def _conditions(self) -> _Conditions:
         states = await self._client.node_states()
         tail = await self._client.tail(self._log)
-        return _World(tail.next.epoch, states.version, not states.nodes)
+        return _Conditions(tail.next.epoch, states.version, not states.nodes)
 
 
 def _is_harmless(gap: GapType) -> bool:

@@ -39,7 +39,7 @@ from logdevice.types import LogId, Lsn, NodeId
 
 Value = TypeVar("Value")
 
-# ZooKeeper refuses messages above 1 MiB. All backends have this limit, so that a cluster can change its own.
+# ZooKeeper refuses messages above 1 MiB. All backends have this limit, so that a cluster can change to it.
 CELL_BYTES_MAX: Final = 1_000_000
 WRITER_NAME_BYTES_MAX: Final = 500
 
@@ -261,7 +261,8 @@ class EpochStore(ABC):
     async def _write(self, cell: Cell, value: bytes | None, expected: Version) -> Version:
         if value is not None and len(value) > CELL_BYTES_MAX:
             raise PayloadTooLargeError(
-                f"{cell} would take {len(value)} bytes, at most {CELL_BYTES_MAX} are allowed"
+                f"{cell} would take {len(value)} bytes; no cell may take more than {CELL_BYTES_MAX}, and no "
+                "setting changes that"
             )
         return await self.put(cell, value, expected)
 

@@ -122,7 +122,7 @@ class LogDirectory:
         entry = self.find(path)
         if name not in entry.attributes:
             there = ", ".join(sorted(entry.attributes)) or "none"
-            raise InvalidArgumentError(f"{path}: {name} is not set here; set are: {there}")
+            raise InvalidArgumentError(f"{path}: {name} is not set here; these are: {there}")
         kept = {other: value for other, value in entry.attributes.items() if other != name}
         changed = replace(entry, attributes=kept)
         return replace(self, entries={**self.entries, path: changed})._sensible(path)

@@ -48,7 +48,9 @@ class NodeEntry:
     def __post_init__(self) -> None:
         host, _, port = self.address.rpartition(":")
         if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
-            raise ValueError(f"address {self.address!r} is not of the form host:port")
+            raise ValueError(
+                f"address {self.address!r} is not of the form host:port, with a port from 1 to 65535"
+            )
         if not self.roles or list(self.roles) != sorted(set(self.roles), key=lambda role: role.value):
             given = ", ".join(role.value for role in self.roles) or "none"
             raise ValueError(f"roles must name at least one role, sorted, each once; got {given}")

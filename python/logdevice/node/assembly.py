@@ -144,6 +144,7 @@ class Node(NodeContext):
         self.event_log = EventLog(self)
 
     def _assemble(self) -> None:
+        """Makes all other parts, once the store is open."""
         # Longer than the time-out of peers, so it matters only for what a node asks itself.
         self.metadata_log = MetadataLogHost(self.id, self.peers, 3 * self.settings.node.peer_timeout_ms)
         self.epochs = EpochQuestions(self.epoch_store, self._unprovisioned)
@@ -183,6 +184,7 @@ class Node(NodeContext):
         raise ConflictError("another process keeps registering under this node number", node=self.id)
 
     def _begin(self) -> None:
+        """Follows the configuration and the other nodes from now on, and starts the chores."""
         settings = self.settings.node
         self._open.callback(self.sequencers.close)
         self.cluster_view.on_change = self._configuration_changed

@@ -148,25 +148,36 @@ def config_from(content: Mapping[str, Any], flags: Mapping[str, object]) -> Node
 
 def _converted(content: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: value for name, value in content.items() if name != "settings"}
-    for name in ("cluster", "address", "advertised_address", "epoch_store"):
+    for name in ("cluster", "address", "advertised_address", "data_directory", "epoch_store", "location"):
         if not isinstance(values.get(name, ""), str):
             raise InvalidArgumentError(f"{name} must be text, got {values[name]!r}")
     if type(values["node"]) is not int:
         raise InvalidArgumentError(f"node must be a number, got {values['node']!r}")
+    if type(values.get("weight", 1.0)) not in (int, float):
+        raise InvalidArgumentError(f"weight must be a number, got {values['weight']!r}")
     values["node"] = NodeId(values["node"])
     values["data_directory"] = Path(values["data_directory"])
     if "location" in values:
         values["location"] = Location.parse(values["location"])
     if "roles" in values:
-        values["roles"] = tuple(
-            sorted((NodeRole(role) for role in values["roles"]), key=lambda role: role.value)
-        )
+        values["roles"] = _roles(values["roles"])
     return values
+
+
+def _roles(given: Any) -> tuple[NodeRole, ...]:
+    allowed = [role.value for role in NodeRole]
+    if not isinstance(given, list) or any(role not in allowed for role in given):
+        raise InvalidArgumentError(
+            f"roles must be a list with {' or '.join(allowed)}, or both, got {given!r}"
+        )
+    return tuple(sorted(map(NodeRole, given), key=lambda role: role.value))
 
 
 def _settings(groups: Any, flags: Mapping[str, object]) -> AllSettings:
     if not isinstance(groups, dict):
-        raise InvalidSettingError("settings must be groups of settings, one for each component")
+        raise InvalidSettingError(
+            f"settings must be groups of settings, one for each component, got {groups!r}"
+        )
     for name in groups:
         if name not in COMPONENTS:
             raise InvalidSettingError(f"there is no settings group {name!r}; there are: {', '.join(GROUPS)}")
@@ -174,7 +185,7 @@ def _settings(groups: Any, flags: Mapping[str, object]) -> AllSettings:
     for name, component in COMPONENTS.items():
         group = groups.get(name, {})
         if not isinstance(group, dict):
-            raise InvalidSettingError(f"settings.{name} must be settings by name")
+            raise InvalidSettingError(f"settings.{name} must be settings by name, got {group!r}")
         own = {name: value for name, value in flags.items() if name in declared(component)}
         made[name] = changed(component(), {**group, **own})
     return AllSettings(**made)

@@ -1,9 +1,9 @@
 """The file that says which node a data directory belongs to: written once, checked at every start.
 
 A node that started on the disk of another node would answer for records it does not have. A directory
-without this file, or without the store, is new. If the node was registered before, it then comes back with
-a higher generation: it writes this to the event log before it writes the file and before it answers any
-request.
+without this file, or without the store, is new. If the node was registered before, it has come back without
+its data: it writes that to the event log before it writes the file and before it answers any request, and
+registers with a higher generation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The logs of a storage node: a LogState for each, fed with requests and with the disk's answers.
 
-Logs that are in the store are restored when the node starts; the first store for any other log makes its
+Logs that are in the store are restored when the node starts; the first request for any other log makes its
 LogState. A log lives as long as the process. Its read streams hear what is released and trimmed in the
 order in which the LogState says it.
 """

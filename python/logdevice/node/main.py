@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What the command line says. A flag of a setting that is gone is told what became of it."""
+    """What the command line says. InvalidSettingError for a retired setting: it says what became of it."""
     program = parser()
     given, unknown = program.parse_known_args(arguments)
     for word in unknown:

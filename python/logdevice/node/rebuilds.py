@@ -53,7 +53,7 @@ class Rebuilds:
         self._donor = Host(
             Donor(node.id, settings, node.metrics.read.total_bytes),
             {
-                LookAtLog: lambda effect: self._tasks.start(self._list_log(effect)),
+                LookAtLog: lambda effect: self._tasks.start(self._look_at(effect)),
                 PutOff: self._note_put_off,
                 CopyingEnded: lambda effect: node.metrics.rebuild.seconds.inc(effect.duration_ms / 1000),
                 StoreRead: lambda read: logs.disk.read(read, self._donor.feed),
@@ -90,7 +90,7 @@ class Rebuilds:
             host.close()
         await self._tasks.stop()
 
-    async def _list_log(self, effect: LookAtLog) -> None:
+    async def _look_at(self, effect: LookAtLog) -> None:
         sight: LogSight | None = None
         try:
             sight = await self._sight(effect.log)

@@ -77,12 +77,12 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
     """
     if batch.num_rows > settings.batch_entries_max:
         raise PayloadTooLargeError(
-            f"the batch has {batch.num_rows} entries, allowed are {settings.batch_entries_max}"
+            f"the batch has {batch.num_rows} entries, at most {settings.batch_entries_max} are allowed"
         )
     schema, raw = _serialize(batch)
     if raw.size > settings.batch_raw_bytes_max:
         raise PayloadTooLargeError(
-            f"the batch has {raw.size} bytes, allowed are {settings.batch_raw_bytes_max}"
+            f"the batch has {raw.size} bytes, batch_raw_bytes_max allows {settings.batch_raw_bytes_max}"
         )
     columns = raw
     if codec is not Codec.NONE:
@@ -91,7 +91,9 @@ def encode(batch: pa.RecordBatch, codec: Codec, settings: BatchSettings) -> byte
             codec, columns = Codec.NONE, raw
     body = b"".join((_PREFIX.pack(VERSION, codec, schema, 0, raw.size), columns))
     if len(body) > settings.batch_bytes_max:
-        raise PayloadTooLargeError(f"the body has {len(body)} bytes, allowed are {settings.batch_bytes_max}")
+        raise PayloadTooLargeError(
+            f"the body has {len(body)} bytes, batch_bytes_max allows {settings.batch_bytes_max}"
+        )
     return body
 
 
@@ -100,19 +102,22 @@ def decode(body: bytes | memoryview, settings: BatchSettings) -> pa.RecordBatch:
     if len(body) < _PREFIX.size:
         raise CorruptRecordError(f"the body has {len(body)} bytes, too few for its prefix")
     version, codec, schema, zero, raw_size = _PREFIX.unpack_from(body)
-    if version != VERSION or zero:
+    if version != VERSION:
         raise CorruptRecordError(f"the body has format {version}; this version reads format {VERSION}")
+    if zero:
+        raise CorruptRecordError(f"the body's prefix has {zero} in the byte that must be 0")
     if schema not in _SCHEMAS and schema != _OWN_SCHEMA:
         raise CorruptRecordError(f"the body has the unknown schema {schema}")
     if raw_size > settings.batch_raw_bytes_max:
         raise CorruptRecordError(
-            f"the body claims {raw_size} bytes before compression, allowed are {settings.batch_raw_bytes_max}"
+            f"the body claims {raw_size} bytes before compression, batch_raw_bytes_max allows "
+            f"{settings.batch_raw_bytes_max}"
         )
     raw = _decompress(pa.py_buffer(memoryview(body)[_PREFIX.size :]), codec, raw_size)
     batch = _deserialize(raw, _SCHEMAS.get(schema))
     if batch.num_rows > settings.batch_entries_max:
         raise CorruptRecordError(
-            f"the body has {batch.num_rows} entries, allowed are {settings.batch_entries_max}"
+            f"the body has {batch.num_rows} entries, at most {settings.batch_entries_max} are allowed"
         )
     return batch
 

@@ -1,8 +1,9 @@
 """Clocks and wake-up calls for machines.
 
 A node's machines use the wall clock: times of records are wall-clock times, and a machine compares them with
-its deadlines. If the clock is set back, a wake-up comes late; if it is set forward, early; a machine
-tolerates both. A client's machines only measure how long something takes: they use a clock that is never set.
+its deadlines. If that clock is set back, a wake-up comes late, once the clock has caught up. If it is set
+forward, the wake-up still comes after the delay that was computed before. A machine tolerates both. The
+machines of a client only measure how long something takes: they use a clock that is never set.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _nothing() -> None:
 
 
 class Alarms:
-    """The wake-up calls of one machine: they call `wake` until this is closed."""
+    """The wake-up calls of one machine. Each calls `wake`, unless this was closed before."""
 
     def __init__(self, wake: Callable[[], None], clock: Clock) -> None:
         self._wake, self._clock = wake, clock
@@ -53,7 +54,7 @@ class Alarms:
 
     def _ring(self, time_ms: int) -> None:
         if self._clock() < time_ms:
-            # The loop's clock is a little ahead of this one: the machine would find its deadline not reached.
+            # The clock was set back, or the loop's clock is a little ahead: the deadline is not reached yet.
             del self._calls[time_ms]
             self.at(time_ms)
             return

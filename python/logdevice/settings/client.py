@@ -72,7 +72,7 @@ class ClientSettings(Settings):
     )
     writer_stall_timeout_ms: int = setting(
         60_000,
-        "How long a writer with a name goes on without any progress before it gives up. Raise it if the "
+        "How long a named writer goes on without any progress before it gives up. Raise it if the "
         "writer should wait through longer outages; lower it if the application must learn of an outage "
         "sooner.",
     )
@@ -98,7 +98,8 @@ class ClientSettings(Settings):
     writer_batch_entries: int = 20_000  # so that tiny entries do not make records that are slow to read
     writer_window: int = 32  # records of a named writer on their way: half of what nodes allow one writer
     chain_store_timeout_ms: int = 2_000  # longer than a slow sync; then the sequencer is asked to look
-    resend_timeout_ms: int = 1_000  # of a tagged append, doubling up to attempt_timeout_ms: it cannot double
-    writer_pause_ms_max: int = 250  # of a writer with a name: longer, and it is late after a failover
-    redirects_max: int = 8  # in a row; then nodes that point at each other get a pause
+    # Of a tagged append, doubling up to attempt_timeout_ms. Short, as a tag keeps duplicates out of the log.
+    resend_timeout_ms: int = 1_000
+    writer_pause_ms_max: int = 250  # of a named writer; with longer pauses it resumes late after a failover
+    redirects_max: int = 8  # in a row; then the client pauses, as nodes point at each other
     answers_grace_ms: int = 100  # for nodes beyond those that suffice: their answers make better estimates

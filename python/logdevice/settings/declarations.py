@@ -66,10 +66,10 @@ TRUTH: Final = _one_of({"true": True, "false": False})
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds, as `30000`, `30s` or `5m`."""
+    """The milliseconds that a text means, such as `30000`, `30s` or `5m`. ValueError for other text."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a length of time; write it as 30000 (milliseconds), 30s or 5m")
     return int(match[1]) * _TIMES_MS[match[2].lower()]
 
 
@@ -85,13 +85,13 @@ class Knob:
 
 
 def setting(default: Value, text: str, kind: Kind | None = None) -> Any:
-    """A field of a class of declared values: without a kind a switch, or an integer of at least 1."""
+    """A field of a class of declared values. Its kind, if not given, is a switch or an integer from 1 on."""
     usual = TRUTH if isinstance(default, bool) else integer()
     return field(default=default, metadata={"kind": kind or usual, "text": text})
 
 
 def show(value: Any) -> str:
-    """A value as one would write it behind a flag."""
+    """A value in the text form that `read` takes, as on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -120,7 +120,7 @@ def read(table: Mapping[str, Knob], what: str, name: str, value: object) -> Any:
 
 
 def instead_of(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that there is not, in words."""
+    """The known name that is nearest to an unknown one, in words; if none is near, all known names."""
     names = {each.lower(): each for each in known}
     nearest = get_close_matches(name.lower(), names, n=1)
     return f"the nearest is {names[nearest[0]]!r}" if nearest else f"there are: {', '.join(names.values())}"
@@ -151,7 +151,7 @@ class Settings:
 
 
 def changed(settings: AnySettings, changes: Mapping[str, object]) -> AnySettings:
-    """The settings with other values, by name; text is read as behind a flag."""
+    """The settings with other values, by name; a value may be in its text form, as on a command line."""
     table = declared(type(settings))
     values: dict[str, Any] = {name: _read_setting(table, name, value) for name, value in changes.items()}
     for smaller, larger in settings.ordered:

@@ -51,11 +51,11 @@ class ReadStreamSettings(Settings):
     gap_grace_ms: int = 100  # for nodes beyond the f-majority that has nothing: one of them may have a copy
     # Twice the time for single-copy delivery; a larger scd_timeout_ms raises it.
     all_send_all_timeout_ms: int = 20_000
-    # So much of the window is consumed before it slides: nodes stay busy, and WINDOW messages are few.
+    # This much of the window is consumed before it slides: nodes stay busy, and WINDOW messages are few.
     window_slide_share: float = 0.7
-    # After so many waits in a row a silent node is no longer waited for at gaps; -1 always waits one period.
+    # After this many waits in a row, gaps no longer wait for a silent node; -1: they always wait one period.
     gap_grace_limit: int = 2
-    started_timeout_ms: int = 5_000  # without an answer, START is sent again: one that was lost
+    started_timeout_ms: int = 5_000  # for the answer; then the reader connects anew and repeats it
     stall_grace_ms: int = 30_000  # only a standstill longer than a failover makes a stream unhealthy
     # A restarted node is back within a moment; one that stays away is tried ever less often.
     reconnect_delay_ms_min: int = 10
@@ -68,8 +68,8 @@ class ReadStreamSettings(Settings):
     rewind_delay_ms_max: int = 10_000
     rewind_delay_decay: float = 0.1  # of the time passed: every second takes 100 ms off a grown pause
     slow_node_floor_ms: int = 20  # shorter waits per answer are hiccups, never slowness
-    slow_node_average_ms: int = 1_800_000  # over so much time speed is averaged: a bad minute is forgiven
-    slow_node_margin: float = 10.0  # so many times its peers' average, on top of it, makes a node slow
+    slow_node_average_ms: int = 1_800_000  # speed is averaged over this time: a bad minute is forgiven
+    slow_node_margin: float = 10.0  # this many times its peers' average, on top of it, makes a node slow
     slow_node_margin_decay_per_s: float = 0.25  # the margin grows with each node found slow, and shrinks so
     # A node found slow is passed over for a minute, for longer when nodes are found slow again and again.
     slow_node_probation_ms_min: int = 60_000

@@ -1,4 +1,4 @@
-"""What became of settings that there were once: an answer for each old name in a file, a flag or a call.
+"""What became of settings that no longer exist: an answer for each old name in a file, a flag or a call.
 
 Every name that was ever public is either a setting today or in this table. The answer goes after "NAME is no
 longer a setting: ". docs/upgrading.md has the table for operators.
@@ -50,7 +50,7 @@ RETIRED: Final[dict[str, str]] = {
     "window_bytes_max": "a log may have 128 MB in flight; set its attribute writes_in_flight_max",
     "peer_queue_bytes_max": "256 MB may wait for one peer",
     "outbox_bytes_max": "64 MB of requests may wait for one node",
-    "writer_window": "a writer with a name has up to 32 records in flight, which fits what nodes allow",
+    "writer_window": "a named writer has up to 32 records in flight, which fits what nodes allow",
     "writer_window_max": "a writer may have 64 tagged appends in flight, which is part of the protocol",
     "barriers_max": "1000 barriers and questions for the tail of a log may wait; clients ask again",
     "barrier_timeout_ms": "a barrier waits five seconds, then the client asks again",

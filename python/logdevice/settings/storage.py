@@ -38,7 +38,7 @@ class StorageSettings(Settings):
     preallocate_bytes: int = 16 * MIB  # a file grows by this: fragments less, and syncs faster
     punch_stretch_bytes: int = MIB  # shorter stretches of trimmed records are not worth a millisecond each
     open_segments_max: int = 256  # a quarter of the usual limit of 1024 file descriptors
-    index_memory_bytes: int = 16 * MIB  # before it is written: after a crash its records are read again
+    index_memory_bytes: int = 16 * MIB  # changes not written yet; after a crash they are replayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ class WriteSettings(Settings):
         "make appends fail; lower it if the times of records must be closer to the true time.",
     )
 
-    # Attributes of the log say the next three: writes_in_flight_max and sticky_copyset_*.
+    # A node sets the next three from attributes of the log: writes_in_flight_max and sticky_copyset_*.
     window_records_max: int = 1_000
     sticky_bytes_max: int = 32 * MIB
     sticky_ms_max: int = 600_000
@@ -41,7 +41,7 @@ class WriteSettings(Settings):
     # Shorter than the penalties of nodes that failed, or a wave would forget what the last one learnt.
     store_timeout_ms_max: int = 3_000
     immediate_waves_max: int = 3  # later waves wait for the time-out, to spare a cluster in trouble
-    leader_retries_max: int = 2  # so often leaders without a copy are asked again, for single copy delivery
+    leader_retries_max: int = 2  # how often leaders without a copy are asked again: they send to readers
     # How long a node is passed over: for as long as its kind of trouble usually lasts.
     slow_store_penalty_ms: int = 60_000
     overloaded_penalty_ms: int = 1_000
@@ -57,12 +57,13 @@ class WriteSettings(Settings):
     draining_timeout_ms: int = 2_000  # then recovery takes over what an epoch left unfinished
     release_interval_ms: int = 2  # between two RELEASEs of a busy log
     release_repeat_ms: int = 2_000  # heals a RELEASE that was lost
-    # Storage nodes are told of writers after so much, which bounds what recovery has to read.
+    # Storage nodes are told of writers after this much, which bounds what recovery has to read.
     writers_keep_ms: int = 1_000
     writers_keep_records: int = 4_096
-    clock_places_max: int = 4_096  # for so many milliseconds with appends a barrier finds where they began
+    clock_places_max: int = 4_096  # for this many milliseconds with appends, a barrier finds where each began
     window_bytes_max: int = 128 * MIB  # a second of a fast log; a single record may exceed it
-    # Of one writer: the promise of what may be sent at once, and for so many a duplicate gets its position.
+    # How many tagged appends one writer may have in flight. The sequencer knows the positions of that many,
+    # the latest ones, so that it can answer duplicates.
     writer_window_max: int = 64
     barriers_max: int = 1_000  # barriers and questions for the tail that wait; more are told to ask again
     barrier_timeout_ms: int = 5_000  # then a client that waits for a barrier or a tail is told to ask again
@@ -73,13 +74,13 @@ class RecoverySettings(Settings):
     """The recovery of a log's earlier epochs, and the purge of nodes that missed one."""
 
     recovery_timeout_ms: int = 30_000  # without progress; then the nodes that are there now are asked
-    # Between two askings of a question without an answer, doubling.
+    # Before a question that got no answer is asked again; doubling.
     retry_ms_min: int = 500
     retry_ms_max: int = 5_000
     digest_grace_ms: int = 100  # for nodes beyond the f-majority: each that answers needs no purge
     digest_bytes_max: int = 4 * MIB  # of copies in one answer, which is held in memory
     mutations_max: int = 64  # LSNs written at a time, to leave the nodes to others too
-    state_flush_ms: int = 1_000  # what a node learnt since then, a crash makes it learn again
+    state_flush_ms: int = 1_000  # after a crash a node must learn again what it had learnt since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +96,9 @@ class ChainSettings(Settings):
         "writer that has died.",
     )
 
-    # After so long the sequencer checks whether the position was written; a smaller chain_fill_ms lowers it.
+    # Then the sequencer checks whether the position was written. A smaller chain_fill_ms lowers it.
     chain_look_ms: int = 1_000
     chain_answer_ms: int = 1_000  # then a node of a chain is asked again: longer than a slow sync takes
     chain_attempts_max: int = 2  # questions without an answer; then the next chain goes without the node
-    chain_suspicion_ms: int = 10_000  # a node stays left out so long: chains should not change too often
+    chain_suspicion_ms: int = 10_000  # how long a node stays left out: chains should not change too often
     chain_regrow_ms: int = 5_000  # how often a chain that is too short is looked at

@@ -1,8 +1,8 @@
 """Every byte of the index: keys that sort by log and position, and their values.
 
 Pure functions, as in layout.py. A record's entry starts with its *route*, its copyset and flags: they alone
-decide whether this node sends the record. Then come the places of its parts, and its header as record_format
-encodes it. Everything in an index can be rebuilt from the segments.
+decide whether this node sends the record. Then come the places of its parts, and its header as
+records/format.py encodes it. Everything in an index can be rebuilt from the segments.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Journal:
             self._segments.continue_at(number)
             update = IndexUpdate(self._index, is_replay=True)
             update.apply(decode_changes(group.changes), group.segment, group.bodies_offset)
-            # After damage, the position of the index moves on only together with the confession.
+            # After damage, the index gets no position before `_confess` writes one, together with its marks.
             after = IndexPosition(self._segments.store, group.segment, group.end, number)
             update.commit(None if is_damaged else after)
         if is_damaged:

@@ -59,9 +59,9 @@ class RecordPut(NamedTuple):
 
     log: LogId
     lsn: Lsn
-    header: bytes  # as record_format encodes it
+    header: bytes  # as records/format.py encodes it
     body_bytes: int
-    route: bytes | None = None  # as index_layout encodes it, if it is known already; not written
+    route: bytes | None = None  # as index_layout.py encodes it, if it is known already; not written
 
 
 Change = RecordPut | AmendRecord | DeleteRecords | PutState | TrimLog

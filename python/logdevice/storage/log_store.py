@@ -66,7 +66,8 @@ class LogStore(Protocol):
     def logs(self) -> tuple[LogId, ...]:
         """Every log that has a record, a trim point or a state in the store."""
 
-    def trim_end(self, log: LogId) -> Lsn: ...
+    def trim_end(self, log: LogId) -> Lsn:
+        """The trim point: everything below it was removed on purpose. 0 for a log without one."""
 
     def tail(self, log: LogId) -> Lsn | None:
         """The last LSN in the store; None if the log has no record here."""

@@ -61,7 +61,7 @@ class SegmentScan:
         offset = start
         while offset < self._limit:
             group = self._group_at(offset)
-            if group is not None and self._is_last_to_doubt(group):
+            if group is not None and self._looks_torn(group):
                 following = self._next_head(group.end)
                 if following is None:
                     return offset
@@ -81,8 +81,8 @@ class SegmentScan:
     def has_groups(self) -> bool:
         return self._next_head(SECTOR) is not None
 
-    def _is_last_to_doubt(self, group: SegmentGroup) -> bool:
-        """Whether this group looks torn: no group follows directly, and its bodies are incomplete."""
+    def _looks_torn(self, group: SegmentGroup) -> bool:
+        """Whether no group follows directly and the bodies are incomplete, as after an interrupted write."""
         if self._end is not None or self._head_at(group.end) is not None:
             return False
         return not self._bodies_are_whole(group)

@@ -103,7 +103,7 @@ class Segments:
         for number in numbers:
             if start is not None and number < start.segment:
                 continue
-            file = self._newest(number)
+            file = self._existing(number)
             offset = start.offset if start is not None and number == start.segment else SECTOR
             self._offset = yield from SegmentScan(file, self.store, self._end_of(number)).groups(offset)
             self._allocated = file.size
@@ -128,7 +128,7 @@ class Segments:
 
         Raises OSError if the disk fails. Then the group must be taken as not stored.
         """
-        return self._write_group(self._newest(max(self._headers)), changes, bodies, bodies_crc)
+        return self._write_group(self._existing(max(self._headers)), changes, bodies, bodies_crc)
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Removes segments that nothing refers to any more. Scans that still read them can finish."""
@@ -215,10 +215,10 @@ class Segments:
         step = max(padded(missing), min(self._settings.preallocate_bytes, self._settings.segment_bytes))
         if keeps_floor and self._disk.free_bytes(self._directory) - step < self._settings.free_bytes_floor:
             raise OSError(errno.ENOSPC, "the free space of the disk is at its floor")
-        self._newest(max(self._headers)).allocate(self._allocated, step)
+        self._existing(max(self._headers)).allocate(self._allocated, step)
         self._allocated += step
 
-    def _newest(self, number: int) -> SegmentFile:
+    def _existing(self, number: int) -> SegmentFile:
         file = self.file(number)
         assert file is not None, f"segment {number} does not exist"
         return file
@@ -235,7 +235,7 @@ class Segments:
         if following != number + 1:
             # The next segment was dropped, and its header with it, which said where this one ends. But when a
             # segment is followed by another, its file is cut to its real length.
-            return None if following is None else self._newest(number).size
+            return None if following is None else self._existing(number).size
         return self._headers[following].previous_end or None
 
     def _path(self, number: int) -> Path:
@@ -256,7 +256,7 @@ class Segments:
         for number in unreadable:
             self._keep_or_remove(number, is_only=len(numbers) == 1, is_newest=number == numbers[-1])
         for number in self.numbers[:-1]:
-            self._give_back_rest(number, self._end_of(number) or self._newest(number).size)
+            self._give_back_rest(number, self._end_of(number) or self._existing(number).size)
 
     def _keep_or_remove(self, number: int, *, is_only: bool, is_newest: bool) -> None:
         """Handles a segment without a readable header.

@@ -77,6 +77,7 @@ class StoreScan:
                 return silence_end(read, layout.key_lsn(key), facts.under_replicated), ReadEnd.LIMIT
             if not examined % _CLOCK_EVERY and examined and self._clock() >= self._deadline:
                 return layout.key_lsn(key), ReadEnd.TIME
+            # The same as `layout.route_bytes`, without a call for every entry.
             route = entry[: 3 + 2 * entry[0]]
             sends = ships.get(route)
             if sends is None:

@@ -1,8 +1,9 @@
 """Messages as bytes, errors as statuses, and the connections that carry them.
 
 `codec.py` encodes and decodes messages, `status.py` does so with errors, and `hello.py` identifies both ends
-of a connection. `server.py` and `channel.py` carry the bytes over gRPC. No decisions are made here;
-docs/wire.md describes the layout.
+of a connection. `server.py` and `channel.py` carry the bytes over gRPC; over that, `conversation.py` sends
+requests and answers. `data_server.py` and `data_channel.py` carry read streams over plain sockets, in the
+frames of `frames.py`. No decisions are made here; docs/wire.md describes the layout.
 """
 
 import os

@@ -52,7 +52,7 @@ class _Stream(Protocol):
     async def receive(self) -> bytes | None: ...
 
 
-class _WaitingCall(NamedTuple):
+class _WaitingMessage(NamedTuple):
     """An encoded message in pieces. Bodies are copied only once, into the frame."""
 
     size: int
@@ -64,7 +64,7 @@ class Outbox:
 
     def __init__(self, stream: _Stream, bytes_max: int) -> None:
         self._stream, self._bytes_max = stream, bytes_max
-        self._waiting: OrderedDict[int, _WaitingCall] = OrderedDict()  # by ticket
+        self._waiting: OrderedDict[int, _WaitingMessage] = OrderedDict()  # by ticket
         self._tickets = 0
         self._bytes = 0
         self._has_work = asyncio.Event()
@@ -90,10 +90,10 @@ class Outbox:
         if _PART.size + size > limit:
             # Refused before it is queued: the stream would refuse the frame, which ends the conversation.
             raise PayloadTooLargeError(
-                f"{type(message).__name__} has {size} bytes, at most {limit - _PART.size} are allowed"
+                f"{type(message).__name__} has {size} bytes, message_bytes_max allows {limit - _PART.size}"
             )
         self._tickets += 1
-        self._waiting[self._tickets] = _WaitingCall(_PART.size + size, [_PART.pack(number, size), *parts])
+        self._waiting[self._tickets] = _WaitingMessage(_PART.size + size, [_PART.pack(number, size), *parts])
         self._bytes += _PART.size + size
         self._has_work.set()
         if self.is_full:

@@ -40,9 +40,11 @@ class DataStream:
 
 
 async def open_data_stream(host: str, port: int, hello: Hello, settings: WireSettings) -> DataStream:
-    """Connects and says hello. Raises OSError (or TimeoutError, an OSError) if the node cannot be reached.
+    """Connects and says hello.
 
-    It uses only half of the connect time-out, so that the caller can still try gRPC.
+    Raises OSError (TimeoutError is one) or UnavailableError if the node cannot be reached,
+    RemoteProtocolError if what answers is not a node, and the node's own error if it refuses the hello. It
+    uses only half of `connect_timeout_ms`, so that the caller can still try gRPC.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(settings.connect_timeout_ms / 2000):

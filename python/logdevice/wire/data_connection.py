@@ -73,7 +73,7 @@ class Frames:
         size = sum(map(len, parts))
         if size > self.message_bytes_max:
             raise PayloadTooLargeError(
-                f"a message has {size} bytes, at most {self.message_bytes_max} are allowed"
+                f"a message has {size} bytes, message_bytes_max allows {self.message_bytes_max}"
             )
         waiting: list[Buffer] = [_HEAD.pack(size, kind)]
         for part in parts:

@@ -84,7 +84,7 @@ def check_size(data: bytes, settings: WireSettings) -> bytes:
     """Returns `data`. Raises PayloadTooLargeError if it is larger than a message may be."""
     if len(data) > settings.message_bytes_max:
         raise PayloadTooLargeError(
-            f"a message has {len(data)} bytes, at most {settings.message_bytes_max} are allowed"
+            f"a message has {len(data)} bytes, message_bytes_max allows {settings.message_bytes_max}"
         )
     return data
 

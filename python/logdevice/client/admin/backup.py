@@ -103,7 +103,7 @@ class Backups:
         return summary_of(found)
 
     async def _fill(self, log: LogId, source: Path, found: Mapping[str, Any]) -> None:
-        """L37: appends all records in order and each once, even if sequencers fail, some at a time."""
+        """L37: appends all records in order, each once even if sequencers fail, with a few in flight."""
         context, settings = self._context, self._context.settings
         writer = TaggedWriter(f"restore {log}", log, context, self._appending, settings, is_ordered=True)
         room = 2 * settings.writer_window  # those in flight, and as many that are ready to follow
@@ -121,7 +121,10 @@ class Backups:
         finally:
             await writer.close()
         if (number, entries) != (found["records"], found["entries"]):
-            raise CorruptRecordError(f"{source}: {number} records were found, expected {found['records']}")
+            raise CorruptRecordError(
+                f"{source}: {number} records with {entries} entries were found, expected {found['records']} "
+                f"with {found['entries']}"
+            )
 
     async def _is_there(self, path: str) -> bool:
         try:

@@ -146,7 +146,10 @@ def _sha256(file: Path) -> str:
 
 
 def verified(source: Path) -> dict[str, Any]:
-    """The metadata of a backup. CorruptRecordError if one of its files is missing or changed."""
+    """The metadata of a backup whose files are all there and unchanged; CorruptRecordError if they are not.
+
+    InvalidArgumentError if the directory has no complete backup, or one of another format.
+    """
     try:
         metadata: dict[str, Any] = json.loads((source / METADATA).read_text())
     except FileNotFoundError:

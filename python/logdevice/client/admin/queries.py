@@ -90,7 +90,7 @@ class Queries:
         return await asyncio.gather(*(self.tail(log, confirm=confirm) for log in logs))
 
     async def first_lsn(self, log: LogRef) -> Lsn:
-        """The first LSN of a log that is not trimmed. NotEnoughNodesError if too few nodes answer."""
+        """The first LSN above what was trimmed from a log. NotEnoughNodesError if too few nodes answer."""
         ranges = await self._ranges(await self._context.number(log))
         return max(LSN_OLDEST, *(stored.trim_end for stored in ranges.values()))
 
@@ -143,7 +143,10 @@ class Queries:
         """
         wanted = entries if bytes is None else bytes
         if wanted is None or wanted < 1 or None not in (entries, bytes):
-            raise InvalidArgumentError("exactly one of entries and bytes must be given, and be at least 1")
+            raise InvalidArgumentError(
+                "exactly one of entries and bytes must be given, and be at least 1; got "
+                f"entries={entries}, bytes={bytes}"
+            )
         number = await self._context.number(log)
         position = await self._context.position(number, start)
         first = await self.find_record(number, position)

@@ -117,9 +117,9 @@ def _is_complete(
 ) -> bool:
     having = {copy.node for copy in copies if frozenset(copy.record.copyset) == copyset} & copyset
     # With extras the copyset also names nodes that may have no copy.
-    is_extra = len(copyset) > metadata.replication.copies
+    has_extras = len(copyset) > metadata.replication.copies
     is_enough = can_replicate(places(having, locations), metadata.replication)
-    return is_enough and (is_extra or having == copyset)
+    return is_enough and (has_extras or having == copyset)
 
 
 def _names(nodes: Sequence[NodeId]) -> str:
@@ -150,7 +150,7 @@ class Checker:
         yield report
 
     async def _stretch(self, start: Lsn, end: Lsn, report: CheckReport) -> Lsn:
-        """Checks a range, up to the first LSN of which a node says nothing. Returns where the range ends."""
+        """Checks from `start` up to where the shortest answer of a node ends, and returns that LSN."""
         views = {view.node: view for view in (await self._client.cluster()).nodes if view.is_storage}
         answers = dict(
             zip(views, await asyncio.gather(*(self._ask(node, start, end) for node in views)), strict=True)
@@ -168,7 +168,7 @@ class Checker:
                     copies.setdefault(record.lsn, []).append(Copy(node, record, checksum))
         locations = {node: view.location for node, view in views.items()}
         for lsn, found in sorted(copies.items()):
-            self._look_for_holes(lsn, found, trim_end, report)
+            self._note_missing(lsn, found, trim_end, report)
             metadata = await self._metadata_of(lsn.epoch)
             problems = judge(found, metadata, locations)
             report.findings += [Finding(lsn, problem, details) for problem, details in problems]
@@ -176,7 +176,7 @@ class Checker:
             report.copies += len(found)
         return max(next_lsn, Lsn(start + 1))
 
-    def _look_for_holes(self, lsn: Lsn, copies: Sequence[Copy], trim_end: Lsn, report: CheckReport) -> None:
+    def _note_missing(self, lsn: Lsn, copies: Sequence[Copy], trim_end: Lsn, report: CheckReport) -> None:
         """Reports released LSNs without any copy: from the first of an epoch to its bridge, none is empty."""
         expected = max(self._expected, trim_end)
         if lsn.epoch > expected.epoch:

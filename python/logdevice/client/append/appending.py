@@ -182,9 +182,9 @@ _REFUSALS: Final[Mapping[AppendStatus, tuple[type[LogDeviceError], str]]] = {
         ClockAheadError,
         "this client has seen a time that is too far ahead of the clock of the log's sequencer",
     ),
-    AppendStatus.TOO_BIG: (PayloadTooLargeError, "the batch is larger than the cluster accepts"),
+    AppendStatus.TOO_BIG: (PayloadTooLargeError, "the body is larger than the nodes' body_bytes_max allows"),
     AppendStatus.UNKNOWN: (OutcomeUnknownError, "no node knows whether the append was stored"),
-    AppendStatus.FENCED: (WriterFencedError, "process {incarnation} of the writer has appended"),
+    AppendStatus.FENCED: (WriterFencedError, "incarnation {incarnation} of the writer has appended"),
     AppendStatus.OUT_OF_ORDER: (WriterOutOfOrderError, "append {expected} of the writer must come first"),
     AppendStatus.UNKNOWN_WRITER: (
         UnknownWriterError,

@@ -1,8 +1,8 @@
 """A writer's journal: a file with the appends that are sent and not yet known to be in the log.
 
-There is one file for each writer and log. Frames are added at its end; when no append is open, the file is
-cut down to the next number. A process that opens the file learns of every append that an earlier process may
-have sent, and of its number.
+There is one file for each writer and log. Frames are added at its end. When no append is open, the file is
+cut down to the next number: at the end of the writer, and earlier if the file has grown large. A process that
+opens the file learns of every append that an earlier process may have sent, and of its number.
 """
 
 from __future__ import annotations

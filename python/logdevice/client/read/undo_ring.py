@@ -39,8 +39,9 @@ class UndoRing:
     """The values that a consumer's latest changes replaced, in a file. One process at a time may use it.
 
     `path` is the file, which is created if it does not exist; `log` is the log that the consumer reads;
-    `start` is where it begins to read if the file is new. `undo_bytes_max` of `settings` bounds the file's
-    size. `reach` is the lowest position to which changes can be taken back. Close it with `close`.
+    `start` is where it begins to read if the file is new. `undo_bytes_max` of `settings` bounds the changes
+    that are kept; the file takes up to twice as much. `reach` is the lowest position to which changes can be
+    taken back. Close it with `close`.
 
     InvalidArgumentError if another process uses the file, or if it belongs to another log.
     """

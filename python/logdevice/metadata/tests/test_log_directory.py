@@ -91,8 +91,8 @@ def test_after_a_value_is_unset_the_one_above_it_holds() -> None:
 
 def test_an_attribute_that_is_not_set_cannot_be_unset() -> None:
     message = refusal(lambda: SMALL.without_attribute("/ads/views", "extras"))
-    assert message == "/ads/views: extras is not set here; set are: backlog_s"
-    assert refusal(lambda: SMALL.without_attribute("/mail", "extras")).endswith("set are: none")
+    assert message == "/ads/views: extras is not set here; these are: backlog_s"
+    assert refusal(lambda: SMALL.without_attribute("/mail", "extras")).endswith("these are: none")
 
 
 PATHS = ["", "/", "ads", "/ads/", "//ads", "/a b", "/a/../b", "/.", "/..", "/ü", "/" + "x" * 101, "/a" * 21]

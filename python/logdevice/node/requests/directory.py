@@ -1,7 +1,7 @@
-"""The log directory as clients see and change it. Any node answers.
+"""The log directory as clients see and change it; also incarnations, purged ends and named cuts.
 
-A change is decided on one version of the directory and written by compare-and-set. The node that was asked
-follows the change at once, other nodes when they next read the configuration.
+Any node answers. A change is decided on one version of the directory and written by compare-and-set. The node
+that was asked follows the change at once, other nodes when they next read the configuration.
 """
 
 from __future__ import annotations

@@ -81,8 +81,12 @@ def test_a_node_may_register_another_address_than_it_listens_on() -> None:
         (with_changes(advertised_address="nowhere"), "host:port"),
         (with_changes(epoch_store="mysql://x"), "not an address of an epoch store"),
         (with_changes(location="a b"), "location 'a b'"),
-        (with_changes(roles=["king"]), "king"),
+        (with_changes(location=5), "location must be text, got 5"),
+        (with_changes(data_directory=5), "data_directory must be text, got 5"),
+        (with_changes(roles=["king"]), "roles must be a list with storage or sequencer, or both, got .*king"),
+        (with_changes(roles="storage"), "roles must be a list"),
         (with_changes(weight=-1.0), "weight"),
+        (with_changes(weight="much"), "weight must be a number, got 'much'"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_a_reason(content: dict[str, Any], complaint: str) -> None:

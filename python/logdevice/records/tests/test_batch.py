@@ -154,7 +154,7 @@ def test_a_column_whose_name_is_not_text_is_refused() -> None:
 
 def test_too_many_entries_are_refused() -> None:
     assert batch.encode(batch_of(10), Codec.ZSTD, SMALL)
-    with pytest.raises(PayloadTooLargeError, match="11 entries, allowed are 10"):
+    with pytest.raises(PayloadTooLargeError, match="11 entries, at most 10 are allowed"):
         batch.encode(batch_of(11), Codec.ZSTD, SMALL)
 
 
@@ -173,6 +173,7 @@ def test_a_refusal_says_what_is_wrong() -> None:
     assert refusal(body_of(2, 0, 1, 0, size, columns)) == (
         "the body has format 2; this version reads format 1"
     )
+    assert refusal(body_of(1, 0, 1, 7, size, columns)) == "the body's prefix has 7 in the byte that must be 0"
     assert refusal(body_of(1, 0, 9, 0, size, columns)) == "the body has the unknown schema 9"
     assert refusal(body_of(1, 9, 1, 0, size, columns)) == "the body is compressed with the unknown codec 9"
     assert refusal(body_of(1, 0, 1, 0, size + 1, columns)).startswith(f"the body has {size} bytes of columns")
@@ -182,7 +183,7 @@ def test_a_refusal_says_what_is_wrong() -> None:
     wrong_order = plain_body(columns, batch_of(3).schema.serialize(), schema=0)
     assert refusal(wrong_order) == "the body has a record batch message, expected its schema"
     assert refusal(batch.encode(batch_of(11), Codec.NONE, SETTINGS), SMALL) == (
-        "the body has 11 entries, allowed are 10"
+        "the body has 11 entries, at most 10 are allowed"
     )
 
 
@@ -190,7 +191,7 @@ def test_a_body_that_would_decompress_to_too_much_is_not_decompressed() -> None:
     bomb = pa.Codec("zstd").compress(bytes(100_000_000), asbytes=True)
     assert len(bomb) < 20_000
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 100_000_000, bomb), SMALL) == (
-        "the body claims 100000000 bytes before compression, allowed are 10000"
+        "the body claims 100000000 bytes before compression, batch_raw_bytes_max allows 10000"
     )
     # A false size: nothing larger than the claimed size is allocated.
     assert refusal(body_of(1, Codec.ZSTD, 1, 0, 10_000, bomb), SMALL).startswith(

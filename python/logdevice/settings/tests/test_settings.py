@@ -184,5 +184,5 @@ def test_a_time_has_a_unit_or_is_milliseconds() -> None:
     assert {text: duration_ms(text) for text in times} == times
     assert duration_ms("2d") == 172_800_000
     for wrong in ("", "1w", "-1s", "1.5s", "s"):
-        with pytest.raises(ValueError, match="is no time"):
+        with pytest.raises(ValueError, match="is not a length of time"):
             duration_ms(wrong)

@@ -228,7 +228,7 @@ def test_a_sequencer_hears_of_the_highest_epoch_the_client_has_seen() -> None:
 
 def test_what_cannot_be_a_record_is_refused_before_it_is_sent() -> None:
     async def test(cluster: SmallCluster, client: AsyncClient) -> None:
-        with pytest.raises(PayloadTooLargeError, match="allowed are"):
+        with pytest.raises(PayloadTooLargeError, match="batch_bytes_max allows 4000"):
             await client.append("/log", bytes(5000))
         with pytest.raises(InvalidArgumentError, match="without entries"):
             await client.append_many("/log", [])

@@ -79,7 +79,7 @@ def test_a_new_process_fences_out_the_one_before_it(tmp_path: Path) -> None:
             await new.put(b"b")
             await new.flush()
             receipt = await old.put(b"zombie")
-            with pytest.raises(WriterFencedError, match="process 2"):
+            with pytest.raises(WriterFencedError, match="incarnation 2"):
                 await receipt
             with pytest.raises(WriterFencedError):
                 await old.close()

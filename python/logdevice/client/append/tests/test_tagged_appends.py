@@ -76,7 +76,7 @@ def test_numbers_may_be_skipped_and_never_be_used_later(tmp_path: Path) -> None:
 def test_a_tag_that_is_not_accepted_is_refused_with_the_reason(tmp_path: Path) -> None:
     async def test(cluster: RealNodes, client: AsyncClient) -> None:
         await send(client, tag(0, incarnation=2), b"a")
-        with pytest.raises(WriterFencedError, match="process 2"):
+        with pytest.raises(WriterFencedError, match="incarnation 2"):
             await send(client, tag(1, incarnation=1), b"zombie")
         with pytest.raises(WriterOutOfOrderError, match="append 1 "):
             await send(client, tag(3, incarnation=2, stable=1), b"early")

@@ -66,7 +66,7 @@ def test_a_refusal_says_why() -> None:
                 AppendStatus.NO_SPACE,
             ]
         )
-        with pytest.raises(WriterFencedError, match="process 4"):
+        with pytest.raises(WriterFencedError, match="incarnation 4"):
             await client.append_tagged("/log", batch(), TAG)
         with pytest.raises(UnknownWriterError, match="e2n3"):
             await client.append_tagged("/log", batch(), TAG)
