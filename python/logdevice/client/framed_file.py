@@ -97,15 +97,24 @@ class FramedFile:
             kind, number, entries, _ = _HEAD.unpack_from(data, offset)
             frames.append(FileFrame(kind, number, entries, data[offset + _HEAD.size : end - _CHECKSUM.size]))
             offset = end
+        self._check_owner(frames[0] if frames else None, data)
         os.ftruncate(self._file, offset)
         if not frames:
             self.add([self._owner], sync=False)
             self._sync_name()
-            return []
-        if frames[0] != self._owner:
-            theirs, ours = (_one_line(frame.body) for frame in (frames[0], self._owner))
-            raise InvalidArgumentError(f"{self._what} {self._path} belongs to {theirs}, not to {ours}")
         return frames[1:]
+
+    def _check_owner(self, first: FileFrame | None, data: bytes) -> None:
+        """Refuses a file of another owner, or of another kind, before anything in it is changed."""
+        is_torn = self._owner.encode().startswith(data.rstrip(b"\0"))  # a crash while the file was created
+        if first is None and not is_torn:
+            raise InvalidArgumentError(
+                f"{self._path} is not a {self._what}, or damaged at its beginning: give another path, or "
+                "move the file away"
+            )
+        if first is not None and first != self._owner:
+            theirs, ours = (_one_line(frame.body) for frame in (first, self._owner))
+            raise InvalidArgumentError(f"{self._what} {self._path} belongs to {theirs}, not to {ours}")
 
     def _sync_name(self) -> None:
         """Makes the file's name durable: without it, even durable contents are lost."""

@@ -132,6 +132,15 @@ def test_a_journal_is_used_by_one_process_and_one_writer(tmp_path: Path) -> None
     WriterJournal(path, "loader", LogId(7), sync=False).close()
 
 
+def test_a_file_that_is_no_journal_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    for content in (b"notes of mine", bytes(100) + b"x"):
+        notes = tmp_path / "notes.txt"
+        notes.write_bytes(content)
+        with pytest.raises(InvalidArgumentError, match=r"notes.txt is not a journal, or damaged"):
+            WriterJournal(notes, "loader", LogId(7), sync=True)
+        assert notes.read_bytes() == content
+
+
 def test_a_journal_that_was_cut_off_is_read_as_far_as_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = WriterJournal(path, "loader", LogId(7), sync=True)

@@ -1,4 +1,4 @@
-"""No broken link: every file and heading that a document links to is there."""
+"""The form of the documents: no broken link, no test that does not exist, no line that is too long."""
 
 from __future__ import annotations
 
@@ -79,3 +79,10 @@ def test_every_test_that_a_document_names_exists() -> None:
         for name in named.findall(page.read_text(encoding="utf-8"))
         if name not in known
     } == set()
+
+
+@pytest.mark.parametrize("page", pages(ROOT), ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_fits_into_120_columns(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "    "))]
+    assert [line for line in prose if len(line) > 120] == []
