@@ -2,7 +2,7 @@
 
 Pure functions, as in layout.py. A record's entry starts with its *route*, its copyset and flags: they alone
 decide whether this node sends the record. Then come the places of its parts, and its header as
-records/format.py encodes it. Everything in an index can be rebuilt from the segments.
+records/record_header.py encodes it. Everything in an index can be rebuilt from the segments.
 """
 
 from __future__ import annotations

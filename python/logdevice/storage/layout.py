@@ -59,7 +59,7 @@ class RecordPut(NamedTuple):
 
     log: LogId
     lsn: Lsn
-    header: bytes  # as records/format.py encodes it
+    header: bytes  # as records/record_header.py encodes it
     body_bytes: int
     route: bytes | None = None  # as index_layout.py encodes it, if it is known already; not written
 
