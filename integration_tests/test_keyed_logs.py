@@ -12,7 +12,7 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
-from integration_tests.test_lost_disks import lose_disk
+from integration_tests.lost_disks import lose_disk
 from logdevice.cli.commands.clusters import bring_up
 from logdevice.cli.local.processes import wait_until
 from logdevice.client import Client, RecordsBatch

@@ -10,7 +10,7 @@ import pytest
 
 from integration_tests.cluster import Cluster
 from integration_tests.command_line import CommandLine
-from integration_tests.test_lost_disks import COPIES, lose_disk, lost_records, running, written
+from integration_tests.lost_disks import COPIES, lose_disk, lost_records, running, written
 from logdevice.cli.local.processes import wait_until
 from logdevice.client import Checkpoint
 from logdevice.client.blocking import Client

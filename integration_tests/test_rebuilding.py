@@ -12,7 +12,7 @@ import pytest
 
 from integration_tests.cluster import PATIENCE_MS, Cluster
 from integration_tests.command_line import CommandLine
-from integration_tests.test_lost_disks import lose_disk, running
+from integration_tests.lost_disks import lose_disk, running
 from integration_tests.workload import Work, working
 from logdevice.cli.local.processes import wait_until
 from logdevice.types import LSN_MAX, Lsn, NodeId

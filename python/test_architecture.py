@@ -122,6 +122,13 @@ def private_names_stay_home(name: str, tree: ast.Module) -> Iterator[str]:
             yield f"{name}:{line} may not import the private {imported}"
 
 
+def helpers_are_shared_not_tests(name: str, tree: ast.Module) -> Iterator[str]:
+    for line, imported in imports(tree):
+        package, _, last = imported.rpartition(".")
+        if ".test_" in f".{package}" or last.startswith("test_"):
+            yield f"{name}:{line} may not import {imported}: move what tests share into a helper"
+
+
 def functions_fit_a_screen(name: str, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -200,6 +207,7 @@ def test_a_module_keeps_the_rules(name: str) -> None:
     source = (PYTHON / name).read_text(encoding="utf-8")
     tree = ast.parse(source)
     complaints = [*functions_fit_a_screen(name, tree), *file_is_one_idea(name, len(source.splitlines()))]
+    complaints += helpers_are_shared_not_tests(name, tree)
     if not is_test(name):
         complaints += [complaint for rule in PRODUCT_RULES for complaint in rule(name, tree)]
     assert not complaints, "\n".join(complaints)
@@ -262,6 +270,7 @@ VIOLATIONS: tuple[tuple[Rule, str, str], ...] = (
     (protocol_calls_nothing_impure, "logdevice/protocol/quorum.py", "open('x')"),
     (libraries_do_not_print, "logdevice/client/client.py", "print('hello')"),
     (private_names_stay_home, "logdevice/client/client.py", "from logdevice.types import _LSN_TEXT"),
+    (helpers_are_shared_not_tests, "logdevice/tests/test_a.py", "from logdevice.tests.test_b import helper"),
     (functions_fit_a_screen, "logdevice/types.py", "def f():\n" + "    pass\n" * 59),
     (layers_are_kept, "logdevice/news.py", ""),
     (
@@ -294,6 +303,7 @@ PERMITTED: tuple[tuple[Rule, str, str], ...] = (
     (libraries_do_not_print, "logdevice/simulation/__main__.py", "print('hello')"),
     (libraries_do_not_print, "tools/mutants/__main__.py", "print('hello')"),
     (private_names_stay_home, "logdevice/types.py", "from __future__ import annotations"),
+    (helpers_are_shared_not_tests, "logdevice/tests/test_a.py", "from logdevice.tests.world import test"),
     (functions_fit_a_screen, "logdevice/types.py", "def f():\n" + "    pass\n" * 58),
     (
         a_class_keeps_few_fields_in_step,

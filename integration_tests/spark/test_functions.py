@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from logdevice.tests.test_types import TEXTS as SHARED
+from logdevice.tests.lsn_texts import TEXTS as SHARED
 from logdevice.types import EPOCH_MAX, ESN_MAX, LSN_MAX, LSN_OLDEST, Lsn
 from pyspark_logdevice import functions
 

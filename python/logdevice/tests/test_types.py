@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logdevice.tests.lsn_texts import TEXTS
 from logdevice.types import (
     EPOCH_MAX,
     ESN_MAX,
@@ -29,10 +26,6 @@ from logdevice.types import (
     epoch_start,
     nodes,
 )
-
-# The same texts with the same results for every implementation: Python, Java and SQL are tested with them.
-_FILE = Path(__file__).parents[3] / "connector" / "src" / "test" / "resources" / "lsn_texts.json"
-TEXTS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 
 epochs = st.integers(0, EPOCH_MAX)
 esns = st.integers(0, ESN_MAX)

@@ -9,7 +9,7 @@ import pytest
 
 from logdevice.client import AsyncClient, RecordsBatch
 from logdevice.client.admin.replication_check import Checker
-from logdevice.client.tests.test_real_nodes import ATTRIBUTES, Test, mode, with_nodes
+from logdevice.client.tests.client_on_nodes import ATTRIBUTES, Test, mode, with_nodes
 from logdevice.compaction.run import Compacted, Compaction
 from logdevice.errors import InvalidArgumentError, RebuildError
 from logdevice.node.tests.real_nodes import RealNodes
