@@ -84,10 +84,9 @@ def _chapter(chapter: Chapter) -> Iterator[str]:
         yield from (chapter.text, "")
     if chapter.module == CALLS:
         yield from _calls()
-    module = chapter.module
     for name in chapter.names.split():
-        what = getattr(import_module(module), name.removesuffix("()")) if name else None
-        yield from _entry(name, what, module)
+        what = getattr(import_module(chapter.module), name.removesuffix("()"))
+        yield from _entry(name, what, chapter.module)
 
 
 def _calls() -> Iterator[str]:
@@ -169,9 +168,8 @@ def methods(kind: type) -> list[tuple[str, Any]]:
             function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
             if inspect.isfunction(function) and not name.startswith("_"):
                 found[name] = function
-    foreign = [
-        each for each in kind.__mro__ if each not in _our_classes(kind)
-    ]  # what Spark calls, for instance
+    # What overrides a method of Spark's is called by Spark, not by programs.
+    foreign = [each for each in kind.__mro__ if each not in _our_classes(kind)]
     return [
         (name, function)
         for name, function in found.items()
