@@ -197,6 +197,7 @@ def test_a_node_that_takes_a_start_and_says_nothing_is_asked_over_a_new_connecti
                 item = await reader.next()
                 assert isinstance(item, RecordsBatch)
                 got += [entry.lsn for entry in item.entries()]
+                assert got == lsns[: len(got)]
 
     with_client(test, started_timeout_ms=30)
 
